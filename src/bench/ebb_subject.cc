@@ -1,0 +1,121 @@
+#include "bench/ebb_subject.h"
+
+#include <algorithm>
+
+#include "cache/frame_memory.h"
+#include "cache/frame_pool.h"
+#include "cache/residency.h"
+#include "device/backend.h"
+#include "model/attention.h"
+#include "model/model.h"
+#include "model/runner.h"
+
+namespace ebb {
+
+// In the order in which they stand on each other.
+struct EbbSubject::State {
+  EbbSubjectOptions options;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<FrameMemory> memory;
+  std::unique_ptr<FramePool> pool;
+  std::unique_ptr<Runner> runner;
+  std::unique_ptr<Residency> residency;
+};
+
+EbbSubject::EbbSubject(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EbbSubject::~EbbSubject() = default;
+
+Result<std::unique_ptr<EbbSubject>> EbbSubject::load(const std::filesystem::path& gguf,
+                                                     const EbbSubjectOptions& options) {
+  std::unique_ptr<State> s(new State{.options = options});
+  EBB_ASSIGN_OR_RETURN(s->backend, Backend::open("cpu", options.n_threads));
+  EBB_ASSIGN_OR_RETURN(s->model, Model::load(gguf, *s->backend, {.use_repacked = options.use_repacked}));
+  const Hparams& hparams = s->model->hparams();
+  const Residency::Shape shape = {
+      .n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = options.block_size};
+  const FrameLayout layout = Runner::layout_for(*s->model, *s->backend, options.kv_type, options.block_size);
+  EBB_RETURN_IF_ERROR(layout.validate());
+  const std::int32_t n_blocks = (options.n_ctx + options.block_size - 1) / options.block_size;
+  const std::int32_t n_frames = n_blocks * shape.frames_per_block();
+  EBB_ASSIGN_OR_RETURN(s->memory, FrameMemory::open(*s->backend, layout, n_frames));
+  s->pool = std::make_unique<FramePool>(n_frames);
+  EBB_ASSIGN_OR_RETURN(s->runner, Runner::create(*s->model, *s->backend, *s->memory, {.max_rows = options.chunk}));
+  s->residency = std::make_unique<Residency>(*s->pool, shape);
+  return std::unique_ptr<EbbSubject>(new EbbSubject(std::move(s)));
+}
+
+std::string EbbSubject::description() const {
+  const State& s = *state_;
+  return fmt::format("ebb, {} kernels, {} KV in blocks of {}, {} rows a step, repacked weights {}",
+                     kernel_set_name(current_kernel_set()), row_type_name(s.options.kv_type), s.options.block_size,
+                     s.options.chunk, s.options.use_repacked ? "on" : "off");
+}
+
+std::int32_t EbbSubject::n_resident() const { return state_->residency->end().value(); }
+std::int32_t EbbSubject::n_vocab() const { return state_->model->hparams().n_vocab; }
+
+Status EbbSubject::append(std::span<const Token> tokens) {
+  const auto chunk = static_cast<std::size_t>(state_->options.chunk);
+  while (!tokens.empty()) {
+    const std::size_t n = std::min(tokens.size(), chunk);
+    EBB_RETURN_IF_ERROR(step(tokens.first(n), n == tokens.size()));
+    tokens = tokens.subspan(n);
+  }
+  return {};
+}
+
+Status EbbSubject::step(std::span<const Token> tokens, bool wants_logits) {
+  State& s = *state_;
+  const Position first = s.residency->end();
+  for (auto left = static_cast<std::int32_t>(tokens.size()); left > 0;) {
+    std::int32_t room = 0;
+    if (const std::int32_t n_blocks = s.residency->n_blocks(); n_blocks > 0) {
+      room = s.options.block_size - s.residency->span(BlockIndex(n_blocks - 1)).n_tokens();
+    }
+    if (room == 0) {
+      EBB_ASSIGN_OR_RETURN([[maybe_unused]] const BlockIndex block, s.residency->open_block(s.residency->end()));
+      room = s.options.block_size;
+    }
+    const std::int32_t n = std::min(left, room);
+    s.residency->append(n);
+    left -= n;
+  }
+  const SequenceInput input = {.tokens = tokens,
+                               .first = first,
+                               .residency = s.residency.get(),
+                               .n_outputs = wants_logits ? 1 : 0};
+  return s.runner->run({&input, 1});
+}
+
+std::span<const float> EbbSubject::last_logits() const { return state_->runner->logits(0); }
+
+Status EbbSubject::truncate(std::int32_t n_tokens) {
+  EBB_CHECK(n_tokens >= 0 && n_tokens <= n_resident(), "{} of {} tokens", n_tokens, n_resident());
+  Residency& residency = *state_->residency;
+  while (residency.end() > Position(n_tokens)) {
+    const Span last = residency.span(BlockIndex(residency.n_blocks() - 1));
+    residency.truncate_last(std::max(0, Position(n_tokens) - last.begin));
+  }
+  return {};
+}
+
+ModelTraffic EbbSubject::traffic() const {
+  const Model& model = *state_->model;
+  const Hparams& hparams = model.hparams();
+  const bool tied = model.file().find_tensor("output.weight") == nullptr;
+  ModelTraffic traffic;
+  for (const TensorInfo& tensor : model.file().tensors()) {
+    const bool is_embedding = tensor.name == "token_embd.weight";
+    if (is_embedding && !tied) continue;
+    const bool is_output = is_embedding || tensor.name == "output.weight";
+    traffic.weight_bytes += tensor.n_bytes;
+    (is_output ? traffic.n_output_weights : traffic.n_layer_weights) += tensor.n_elements();
+  }
+  traffic.kv_bytes_per_token =
+      state_->memory->layout().token_bytes() * hparams.n_layers * hparams.n_kv_heads;
+  traffic.attention_flop = 2.0 * hparams.n_layers * hparams.n_heads * (hparams.head_dim_k + hparams.head_dim_v);
+  return traffic;
+}
+
+}  // namespace ebb

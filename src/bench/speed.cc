@@ -1,0 +1,190 @@
+#include "bench/speed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bench/duel.h"
+#include "bench/ebb_subject.h"
+#include "bench/llama_peer.h"
+#include "bench/speed_model.h"
+#include "device/backend.h"
+#include "model/gguf_file.h"
+
+namespace ebb {
+namespace {
+
+// Enough for a median that one disturbance does not move.
+constexpr std::int32_t kBandwidthRounds = 9;
+
+// Counts the pieces of work of the whole run, for its progress bar.
+struct Steps {
+  std::int64_t n_done = 0;
+  std::int64_t n_all = 1;
+};
+
+std::int64_t n_steps(const SpeedOptions& options) {
+  const std::int64_t n_fills = (options.depths.back() + options.n_prompt - 1) / options.n_prompt;
+  const std::int64_t n_rounds = std::int64_t{2} * std::ssize(options.depths) * (options.n_rounds + 1);
+  return 2 * (n_fills + n_rounds);
+}
+
+Status check(const SpeedOptions& options) {
+  if (options.n_rounds < 1 || options.n_prompt < 1 || options.n_decode < 1) {
+    return error(Code::kInvalidArgument, "{} rounds, {} prompt tokens, {} decoded tokens: each must be at least 1",
+                 options.n_rounds, options.n_prompt, options.n_decode);
+  }
+  if (options.depths.empty() || std::ranges::min(options.depths) < 0) {
+    return error(Code::kInvalidArgument, "depths must be one or more numbers of resident tokens, each at least 0");
+  }
+  if (options.model.empty() && options.quants.empty()) {
+    return error(Code::kInvalidArgument, "no model and no quantisation to write one in; there are {}",
+                 speed_quant_names());
+  }
+  return {};
+}
+
+// The bytes and operations that a pass over n_rows tokens behind `depth` resident ones cannot do without.
+struct PassCost {
+  double n_bytes = 0.0;
+  double n_flop = 0.0;
+};
+
+PassCost pass_cost(const ModelTraffic& traffic, double depth, double n_rows) {
+  const double keys_per_row = depth + (n_rows + 1.0) / 2.0;
+  return {.n_bytes = static_cast<double>(traffic.weight_bytes) + traffic.kv_bytes_per_token * (depth + n_rows),
+          .n_flop = 2.0 * (static_cast<double>(traffic.n_layer_weights) * n_rows +
+                           static_cast<double>(traffic.n_output_weights)) +
+                    traffic.attention_flop * keys_per_row * n_rows};
+}
+
+SpeedSide side_of(std::span<const double> times_ms, std::int32_t n_tokens, const PassCost& cost, double n_passes,
+                  const Bandwidth& bandwidth) {
+  std::vector<double> speeds;
+  for (const double ms : times_ms) speeds.push_back(1000.0 * n_tokens / ms);
+  SpeedSide side{.tokens_per_s = spread_of(speeds)};
+  const double passes_per_s = side.tokens_per_s.median * n_passes / n_tokens;
+  side.gb_per_s = passes_per_s * cost.n_bytes / 1e9;
+  side.gflop_per_s = passes_per_s * cost.n_flop / 1e9;
+  side.read_share = side.gb_per_s / bandwidth.read_gb_s.median;
+  return side;
+}
+
+// The speed of one model; `steps` goes on counting across models.
+class ModelBench {
+ public:
+  ModelBench(const SpeedOptions& options, const Bandwidth& bandwidth, Steps& steps)
+      : options_(options), bandwidth_(bandwidth), steps_(steps) {}
+
+  Result<ModelSpeed> run(const std::filesystem::path& path) {
+    const std::int32_t n_ctx = options_.depths.back() + std::max(options_.n_prompt, options_.n_decode);
+    name_ = path.stem().string();
+    say("loading");
+    EBB_ASSIGN_OR_RETURN(auto ebb, EbbSubject::load(path, {.n_threads = options_.n_threads,
+                                                           .n_ctx = n_ctx,
+                                                           .kv_type = options_.kv_type,
+                                                           .block_size = options_.block_size,
+                                                           .chunk = options_.n_prompt,
+                                                           .use_repacked = options_.use_repacked}));
+    EBB_ASSIGN_OR_RETURN(auto llama, LlamaPeer::load(path, {.n_threads = options_.n_threads,
+                                                            .n_ctx = n_ctx,
+                                                            .kv_type = options_.kv_type,
+                                                            .n_ubatch = options_.n_prompt,
+                                                            .use_repacked = options_.use_repacked}));
+    traffic_ = ebb->traffic();
+    ModelSpeed speed{.model = name_,
+                     .n_parameters = traffic_.n_layer_weights + traffic_.n_output_weights,
+                     .weight_bytes = traffic_.weight_bytes,
+                     .kv_bytes_per_token = traffic_.kv_bytes_per_token,
+                     .ebb = ebb->description(),
+                     .llama = llama->description()};
+    Duel duel(*ebb, *llama, ebb->n_vocab());
+    duel.on_step = [this] {
+      ++steps_.n_done;
+      say(doing_);
+    };
+    for (const std::int32_t depth : options_.depths) {
+      doing_ = fmt::format("filling to {} tokens", depth);
+      EBB_RETURN_IF_ERROR(duel.fill(depth, options_.n_prompt));
+      EBB_ASSIGN_OR_RETURN(SpeedLine prompt, measure(duel, "prompt", depth));
+      speed.lines.push_back(std::move(prompt));
+      EBB_ASSIGN_OR_RETURN(SpeedLine decode, measure(duel, "decode", depth));
+      speed.lines.push_back(std::move(decode));
+    }
+    return speed;
+  }
+
+ private:
+  Result<SpeedLine> measure(Duel& duel, const std::string& test, std::int32_t depth) {
+    const bool is_prompt = test == "prompt";
+    const std::int32_t n_tokens = is_prompt ? options_.n_prompt : options_.n_decode;
+    doing_ = fmt::format("{} of {} behind {} tokens", test, n_tokens, depth);
+    EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
+                                                            : duel.time_decode(n_tokens, options_.n_rounds));
+    // A decoding round is n passes of one row, on average behind half of the round's tokens too.
+    const PassCost cost = is_prompt ? pass_cost(traffic_, depth, n_tokens)
+                                    : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0);
+    const double n_passes = is_prompt ? 1.0 : n_tokens;
+    return SpeedLine{.test = test,
+                     .n_tokens = n_tokens,
+                     .depth = depth,
+                     .ebb = side_of(times.a_ms, n_tokens, cost, n_passes, bandwidth_),
+                     .llama = side_of(times.b_ms, n_tokens, cost, n_passes, bandwidth_),
+                     .ratio = spread_of(paired_ratios(times.b_ms, times.a_ms)),
+                     .logits_difference = duel.last_difference()};
+  }
+
+  void say(std::string_view what) const {
+    options_.progress(fmt::format("{}: {}", name_, what),
+                      static_cast<double>(steps_.n_done) / static_cast<double>(steps_.n_all));
+  }
+
+  const SpeedOptions& options_;
+  const Bandwidth& bandwidth_;
+  Steps& steps_;
+  std::string name_;
+  std::string doing_;
+  ModelTraffic traffic_;
+};
+
+Result<std::vector<std::filesystem::path>> models_to_measure(const SpeedOptions& options) {
+  if (!options.model.empty()) {
+    // Before minutes go into anything else.
+    EBB_RETURN_IF_ERROR(GgufFile::open(options.model).status());
+    return std::vector{options.model};
+  }
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& quant : options.quants) {
+    EBB_ASSIGN_OR_RETURN(const RandomModelSpec spec, speed_model_spec(quant));
+    paths.push_back(speed_model_path(options.cache_folder, quant));
+    std::error_code failed;
+    if (std::filesystem::exists(paths.back(), failed)) continue;
+    options.progress(fmt::format("writing {} (once)", paths.back().string()), 0.0);
+    EBB_RETURN_IF_ERROR(ensure_speed_model(paths.back(), spec));
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<SpeedReport> run_speed(const SpeedOptions& given) {
+  EBB_RETURN_IF_ERROR(check(given));
+  SpeedOptions options = given;
+  std::ranges::sort(options.depths);
+  const auto repeated = std::ranges::unique(options.depths);
+  options.depths.erase(repeated.begin(), repeated.end());
+  if (options.n_threads == 0) options.n_threads = default_threads();
+  if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
+
+  EBB_ASSIGN_OR_RETURN(const auto paths, models_to_measure(options));
+  SpeedReport report{.machine = read_machine(), .n_threads = options.n_threads};
+  options.progress("measuring memory bandwidth", 0.0);
+  EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
+  Steps steps{.n_all = n_steps(options) * std::ssize(paths)};
+  for (const auto& path : paths) {
+    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, report.bandwidth, steps).run(path));
+    report.models.push_back(std::move(speed));
+  }
+  return report;
+}
+
+}  // namespace ebb

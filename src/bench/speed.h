@@ -1,0 +1,84 @@
+// The speed bench: prompt and decode speed of ebb and libllama on the same model, at several depths, in one run.
+//
+// Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this machine's
+// memory was measured to give just before, and against the peer. It evicts nothing: that is other benches' matter.
+// Thread rule: one run at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/machine.h"
+#include "bench/statistics.h"
+#include "cache/frame_layout.h"
+
+namespace ebb {
+
+struct SpeedOptions {
+  // A GGUF file to measure; empty: random ones of 1B parameters, one per quant.
+  std::filesystem::path model;
+  std::vector<std::string> quants = {"q4_k", "q8_0"};
+  std::filesystem::path cache_folder;
+  // 0: one per physical core.
+  std::int32_t n_threads = 0;
+  // Resident tokens before what is measured; put in order and made unique.
+  std::vector<std::int32_t> depths = {0, 2048, 8192};
+  std::int32_t n_rounds = 5;
+  std::int32_t n_prompt = 512;
+  // Fewer: a round is short and noisy. More: the depth that is measured drifts.
+  std::int32_t n_decode = 32;
+  RowType kv_type = RowType::kF16;
+  std::int32_t block_size = 64;
+  bool use_repacked = true;
+  // What is going on, and the share of the whole run that is done, 0..1.
+  std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
+};
+
+// One side's figures of one line.
+struct SpeedSide {
+  Spread tokens_per_s;
+  double gb_per_s = 0.0;    // of the bytes that a pass must read, at the median
+  double read_share = 0.0;  // of the measured read bandwidth
+  double gflop_per_s = 0.0;
+};
+
+struct SpeedLine {
+  std::string test;  // "prompt" or "decode"
+  std::int32_t n_tokens = 0;
+  std::int32_t depth = 0;
+  SpeedSide ebb;
+  SpeedSide llama;
+  // ebb's speed over libllama's, round by round.
+  Spread ratio;
+  // Of the logits of the last token, as a share of their range: both did the same work.
+  double logits_difference = 0.0;
+};
+
+struct ModelSpeed {
+  std::string model;
+  std::int64_t n_parameters = 0;
+  std::size_t weight_bytes = 0;
+  double kv_bytes_per_token = 0.0;
+  std::string ebb;    // how each side was set up
+  std::string llama;
+  std::vector<SpeedLine> lines;
+};
+
+struct SpeedReport {
+  Machine machine;
+  Bandwidth bandwidth;
+  std::int32_t n_threads = 0;
+  std::vector<ModelSpeed> models;
+};
+
+Result<SpeedReport> run_speed(const SpeedOptions& options);
+
+[[nodiscard]] std::string speed_text(const SpeedReport& report);
+Status write_speed_json(const std::filesystem::path& path, const SpeedReport& report);
+
+}  // namespace ebb

@@ -1,0 +1,32 @@
+// The model that `ebb bench speed` measures when it is given none: random weights in the shape of Llama 3.2 1B.
+//
+// The speed of a pass does not depend on the weights' values, so nobody needs to download a model to compare figures.
+// Thread rule: pure functions, but for the file that is written.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "model/random_model.h"
+
+namespace ebb {
+
+// 16 layers of 2048, 32 heads and 8 KV heads of 64, feed-forward of 8192, tied embeddings of 32768: 1.04e9 parameters.
+// kInvalidArgument when `quant` is none of speed_quant_names().
+Result<RandomModelSpec> speed_model_spec(std::string_view quant);
+// "f32, f16, ..., q8_0"
+[[nodiscard]] std::string speed_quant_names();
+
+// $XDG_CACHE_HOME/ebb, ~/.cache/ebb, or ebb in the folder for temporary files.
+[[nodiscard]] std::filesystem::path default_cache_folder();
+
+// Where that model lies in the folder, whether it is there or not.
+[[nodiscard]] std::filesystem::path speed_model_path(const std::filesystem::path& folder, std::string_view quant);
+// Writes it unless it is there; a file that is there is whole.
+Status ensure_speed_model(const std::filesystem::path& path, const RandomModelSpec& spec);
+
+}  // namespace ebb

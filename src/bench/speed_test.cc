@@ -1,0 +1,141 @@
+#include "bench/speed.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/speed_model.h"
+#include "model/random_model.h"
+
+namespace ebb {
+namespace {
+
+class SpeedTest : public testing::Test {
+ protected:
+  SpeedTest() { std::filesystem::create_directories(folder_); }
+  ~SpeedTest() override { std::filesystem::remove_all(folder_); }
+
+  // A toy that takes milliseconds.
+  SpeedOptions toy_options() {
+    const std::filesystem::path path = folder_ / "toy.gguf";
+    const Status status = write_random_model({}, path);
+    EXPECT_TRUE(status.ok()) << status.message();
+    SpeedOptions options;
+    options.model = path;
+    options.n_threads = 1;
+    options.depths = {96, 0, 96};
+    options.n_rounds = 2;
+    options.n_prompt = 32;
+    options.n_decode = 3;
+    options.kv_type = RowType::kF32;
+    return options;
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("ebb_speed_test_{}", getpid());
+};
+
+TEST_F(SpeedTest, MeasuresPromptAndDecodeOnceAtEachDepth) {
+  const auto report = run_speed(toy_options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->models.size(), 1U);
+  const auto& lines = report->models[0].lines;
+  ASSERT_EQ(lines.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(lines[i].test, i % 2 == 0 ? "prompt" : "decode");
+    EXPECT_EQ(lines[i].depth, i < 2 ? 0 : 96);
+    EXPECT_EQ(lines[i].ratio.n, 2);
+    EXPECT_GT(lines[i].ebb.tokens_per_s.min, 0.0);
+    EXPECT_GT(lines[i].llama.gb_per_s, 0.0);
+  }
+}
+
+TEST_F(SpeedTest, BothSidesComputeTheSameLogits) {
+  const auto report = run_speed(toy_options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  for (const SpeedLine& line : report->models[0].lines) {
+    EXPECT_LT(line.logits_difference, 1e-2) << line.test << " at " << line.depth;
+  }
+}
+
+TEST_F(SpeedTest, CountsTheBytesThatATokenReads) {
+  const auto report = run_speed(toy_options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const ModelSpeed& speed = report->models[0];
+  // 2 layers, 2 KV heads of 16, K and V of 4 bytes.
+  EXPECT_EQ(speed.kv_bytes_per_token, 2.0 * 2 * 16 * 2 * 4);
+  // q, o, k, v, the feed-forward and its norms; the last norm and the output matrix.
+  const std::int64_t per_layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 2 * 64;
+  EXPECT_EQ(speed.n_parameters, 2 * per_layer + 64 + 64 * 320);
+  EXPECT_EQ(speed.weight_bytes, static_cast<std::size_t>(speed.n_parameters) * 4);
+}
+
+TEST_F(SpeedTest, ProgressRunsFromNothingToAll) {
+  SpeedOptions options = toy_options();
+  std::vector<double> shares;
+  options.progress = [&shares](std::string_view, double share) { shares.push_back(share); };
+  ASSERT_TRUE(run_speed(options).ok());
+  ASSERT_FALSE(shares.empty());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_EQ(shares.front(), 0.0);
+  EXPECT_DOUBLE_EQ(shares.back(), 1.0);
+}
+
+TEST_F(SpeedTest, WritesATableAndJson) {
+  const auto report = run_speed(toy_options());
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const std::string text = speed_text(*report);
+  for (const char* part : {"toy", "prompt 32", "decode 3", "ebb / libllama", "GB/s", "libllama 0."}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+  ASSERT_TRUE(write_speed_json(folder_ / "speed.json", *report).ok());
+  std::ifstream file(folder_ / "speed.json");
+  const auto json = nlohmann::json::parse(file);
+  EXPECT_EQ(json["models"][0]["lines"].size(), 4U);
+  EXPECT_GT(json["models"][0]["lines"][3]["ratio"]["median"], 0.0);
+  EXPECT_GT(json["machine"]["read_gb_per_s"]["median"], 0.0);
+}
+
+TEST_F(SpeedTest, RefusesWhatCannotBeMeasured) {
+  SpeedOptions options = toy_options();
+  options.depths = {-1};
+  EXPECT_EQ(run_speed(options).status().code(), Code::kInvalidArgument);
+  options = toy_options();
+  options.n_rounds = 0;
+  EXPECT_EQ(run_speed(options).status().code(), Code::kInvalidArgument);
+  options = toy_options();
+  options.model = folder_ / "missing.gguf";
+  EXPECT_EQ(run_speed(options).status().code(), Code::kNotFound);
+}
+
+TEST_F(SpeedTest, TheModelOfTheBenchHasAboutABillionParameters) {
+  const auto spec = speed_model_spec("q4_k");
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  const double layer = 2.0 * spec->n_embd * spec->n_heads * spec->head_dim +
+                       2.0 * spec->n_embd * spec->n_kv_heads * spec->head_dim + 3.0 * spec->n_embd * spec->n_ff;
+  EXPECT_NEAR(layer * spec->n_layers + double{1} * spec->n_embd * spec->n_vocab, 1.04e9, 0.01e9);
+  EXPECT_LT(spec->n_kv_heads, spec->n_heads);
+}
+
+TEST_F(SpeedTest, AnUnknownQuantisationIsRefusedWithTheListOfKnownOnes) {
+  const auto spec = speed_model_spec("q7_z");
+  EXPECT_EQ(spec.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(spec.status().message().find("q4_k"), std::string::npos);
+}
+
+TEST_F(SpeedTest, AModelThatIsThereIsNotWrittenAgain) {
+  const std::filesystem::path path = folder_ / "cache" / "model.gguf";
+  ASSERT_TRUE(ensure_speed_model(path, {}).ok());
+  const auto written = std::filesystem::last_write_time(path);
+  ASSERT_TRUE(ensure_speed_model(path, {}).ok());
+  EXPECT_EQ(std::filesystem::last_write_time(path), written);
+  const std::filesystem::directory_iterator files(path.parent_path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+}  // namespace
+}  // namespace ebb

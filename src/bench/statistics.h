@@ -1,0 +1,28 @@
+// What a benchmark says about repeated measurements: medians and the spread around them, never means.
+//
+// Two sides that were measured in turn are compared pair by pair: what disturbed both at the same moment then cancels.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ebb {
+
+struct Spread {
+  double median = 0.0;
+  double min = 0.0;
+  double max = 0.0;
+  std::int32_t n = 0;
+
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+
+// Of an even number of values, the mean of the two in the middle. At least one value.
+[[nodiscard]] double median(std::span<const double> values);
+[[nodiscard]] Spread spread_of(std::span<const double> values);
+// a[i] / b[i]; as many of one as of the other, and nothing in b is 0.
+[[nodiscard]] std::vector<double> paired_ratios(std::span<const double> a, std::span<const double> b);
+
+}  // namespace ebb

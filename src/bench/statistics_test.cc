@@ -1,0 +1,39 @@
+#include "bench/statistics.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+TEST(Statistics, TheMedianOfAnOddNumberOfValuesIsTheOneInTheMiddle) {
+  EXPECT_EQ(median(std::array{9.0, 1.0, 5.0}), 5.0);
+  EXPECT_EQ(median(std::array{7.0}), 7.0);
+}
+
+TEST(Statistics, TheMedianOfAnEvenNumberOfValuesLiesBetweenTheTwoInTheMiddle) {
+  EXPECT_EQ(median(std::array{4.0, 1.0, 100.0, 2.0}), 3.0);
+}
+
+TEST(Statistics, OneWildValueMovesTheSpreadButNotTheMedian) {
+  const Spread calm = spread_of(std::array{10.0, 11.0, 12.0, 13.0, 14.0});
+  const Spread wild = spread_of(std::array{10.0, 11.0, 12.0, 13.0, 1000.0});
+  EXPECT_EQ(calm.median, wild.median);
+  EXPECT_EQ(wild.min, 10.0);
+  EXPECT_EQ(wild.max, 1000.0);
+  EXPECT_EQ(wild.n, 5);
+}
+
+TEST(Statistics, PairsCancelWhatSlowsBothSidesDownAtOnce) {
+  const std::array fast{100.0, 10.0, 50.0};  // the machine was busy in the second round
+  const std::array slow{50.0, 5.0, 25.0};
+  EXPECT_EQ(spread_of(paired_ratios(fast, slow)), (Spread{.median = 2.0, .min = 2.0, .max = 2.0, .n = 3}));
+}
+
+TEST(StatisticsDeathTest, UnequalNumbersOfMeasurementsAreNoPairs) {
+  EXPECT_DEATH((void)paired_ratios(std::array{1.0, 2.0}, std::array{1.0}), "2 values against 1");
+}
+
+}  // namespace
+}  // namespace ebb

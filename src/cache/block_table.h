@@ -1,0 +1,36 @@
+// BlockTable: what attention walks for one KV head of one layer of one session.
+//
+// Its entries are the hot blocks in position order. Nothing here knows why a block is hot or what it holds.
+//
+//   entry          holds the tokens [begin, begin + n_tokens) in slots 0 .. n_tokens-1 of `frame`
+//   between two    a hole: positions that are not hot and are not attended to
+//
+// Segments: attention sums up each run of kSegmentTokens positions by itself and then merges the runs in order. An
+// entry belongs to the segment in which it begins. The cut depends on positions alone, so neither threads, nor holes,
+// nor how the batch was cut change the order of any sum.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "base/span.h"
+
+namespace ebb {
+
+// Larger: fewer merges, less to share among threads in decode. Smaller: the merges cost more than they balance.
+inline constexpr std::int32_t kSegmentTokens = 1024;
+
+struct TableEntry {
+  FrameIndex frame;
+  Position begin;
+  std::int32_t n_tokens = 0;
+
+  [[nodiscard]] Span span() const { return {begin, begin + n_tokens}; }
+  [[nodiscard]] std::int32_t segment() const { return begin.value() / kSegmentTokens; }
+};
+
+// Sorted by `begin`, spans disjoint.
+using BlockTable = std::span<const TableEntry>;
+
+}  // namespace ebb

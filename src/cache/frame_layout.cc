@@ -1,0 +1,109 @@
+#include "cache/frame_layout.h"
+
+#include <array>
+
+namespace ebb {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRowTypeNames = {"f32", "f16", "bf16", "q8_0"};
+
+// Smaller blocks cost more metadata than rows; larger ones do not fit the score buffer of the kernels.
+constexpr std::int32_t kMinBlockSize = 8;
+constexpr std::int32_t kMaxBlockSize = 128;
+constexpr std::int32_t kMaxHeadDim = 1024;
+
+// Every plane and every frame starts on a cache line.
+constexpr std::size_t kPlaneAlignment = 64;
+constexpr std::size_t kScaleBytes = 2;
+
+constexpr std::size_t align_up(std::size_t n_bytes) {
+  return (n_bytes + kPlaneAlignment - 1) / kPlaneAlignment * kPlaneAlignment;
+}
+
+constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+// Bytes of one row of one token: elements, and for q8_0 its scales.
+std::size_t row_bytes(RowType type, std::size_t element_bytes, std::int32_t head_dim) {
+  const std::size_t scales = type == RowType::kQ8_0 ? to_size(head_dim / kScaleGroup) * kScaleBytes : 0;
+  return to_size(head_dim) * element_bytes + scales;
+}
+
+Status check_head_dim(std::string_view what, std::int32_t head_dim, RowType type) {
+  if (head_dim < 1 || head_dim > kMaxHeadDim) {
+    return error(Code::kUnsupported, "{} is {}; frames hold heads of 1 to {} dimensions", what, head_dim, kMaxHeadDim);
+  }
+  if (type == RowType::kQ8_0 && head_dim % kScaleGroup != 0) {
+    return error(Code::kUnsupported, "{} is {}, but q8_0 rows need a multiple of {}; choose f16 rows", what, head_dim,
+                 kScaleGroup);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view row_type_name(RowType type) { return kRowTypeNames[static_cast<std::size_t>(type)]; }
+
+std::optional<RowType> find_row_type(std::string_view name) {
+  for (std::size_t i = 0; i < kRowTypeNames.size(); ++i) {
+    if (kRowTypeNames[i] == name) return static_cast<RowType>(i);
+  }
+  return std::nullopt;
+}
+
+Status FrameLayout::validate() const {
+  if (block_size < kMinBlockSize || block_size > kMaxBlockSize) {
+    return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens", block_size, kMinBlockSize,
+                 kMaxBlockSize);
+  }
+  EBB_RETURN_IF_ERROR(check_head_dim("head_dim_k", head_dim_k, row_type));
+  return check_head_dim("head_dim_v", head_dim_v, row_type);
+}
+
+std::size_t FrameLayout::element_bytes() const {
+  switch (row_type) {
+    case RowType::kF32: return 4;
+    case RowType::kF16:
+    case RowType::kBF16: return 2;
+    case RowType::kQ8_0: return 1;
+  }
+  return 0;
+}
+
+std::size_t FrameLayout::k_scales_offset() const {
+  if (key_order == KeyOrder::kByRow) return align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_k));
+  return align_up(to_size(head_dim_k) * to_size(key_stride()) * element_bytes());
+}
+
+std::size_t FrameLayout::v_offset() const {
+  if (key_order == KeyOrder::kByRow || row_type != RowType::kQ8_0) return k_scales_offset();
+  return k_scales_offset() + align_up(to_size(head_dim_k / kScaleGroup) * to_size(key_stride()) * kScaleBytes);
+}
+
+std::size_t FrameLayout::v_scales_offset() const {
+  if (key_order == KeyOrder::kByRow) return frame_bytes();
+  return v_offset() + align_up(to_size(block_size) * to_size(head_dim_v) * element_bytes());
+}
+
+std::size_t FrameLayout::frame_bytes() const {
+  if (key_order == KeyOrder::kByRow) {
+    return v_offset() + align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_v));
+  }
+  if (row_type != RowType::kQ8_0) return v_scales_offset();
+  return v_scales_offset() + align_up(to_size(block_size) * to_size(head_dim_v / kScaleGroup) * kScaleBytes);
+}
+
+double FrameLayout::token_bytes() const {
+  return static_cast<double>(row_bytes(row_type, element_bytes(), head_dim_k) +
+                             row_bytes(row_type, element_bytes(), head_dim_v));
+}
+
+Hash128 FrameLayout::fingerprint() const {
+  Hasher hasher;
+  hasher.add_text("ebb frame layout 1");
+  hasher.add(static_cast<std::uint64_t>(row_type)).add(static_cast<std::uint64_t>(key_order));
+  hasher.add(static_cast<std::uint64_t>(block_size));
+  hasher.add(static_cast<std::uint64_t>(head_dim_k)).add(static_cast<std::uint64_t>(head_dim_v));
+  return hasher.finish();
+}
+
+}  // namespace ebb

@@ -1,0 +1,88 @@
+#include "cache/frame_layout.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0};
+
+TEST(FrameLayout, NamesOfRowTypesLeadBackToThem) {
+  for (const RowType type : kRowTypes) EXPECT_EQ(find_row_type(row_type_name(type)), type);
+  EXPECT_EQ(find_row_type("q4_0"), std::nullopt);
+}
+
+TEST(FrameLayout, RefusesSizesThatNoKernelServes) {
+  const FrameLayout good{.head_dim_k = 64, .head_dim_v = 128};
+  EXPECT_TRUE(good.validate().ok());
+  for (const std::int32_t block_size : {-1, 0, 7, 129}) {
+    FrameLayout layout = good;
+    layout.block_size = block_size;
+    EXPECT_EQ(layout.validate().code(), Code::kUnsupported) << block_size;
+  }
+  for (const std::int32_t head_dim : {-1, 0, 1025}) {
+    FrameLayout layout = good;
+    layout.head_dim_k = head_dim;
+    EXPECT_EQ(layout.validate().code(), Code::kUnsupported) << head_dim;
+    layout = good;
+    layout.head_dim_v = head_dim;
+    EXPECT_EQ(layout.validate().code(), Code::kUnsupported) << head_dim;
+  }
+  FrameLayout quantised = good;
+  quantised.row_type = RowType::kQ8_0;
+  EXPECT_TRUE(quantised.validate().ok());
+  quantised.head_dim_v = 80;
+  EXPECT_EQ(quantised.validate().code(), Code::kUnsupported);
+}
+
+TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
+  for (const RowType type : kRowTypes) {
+    for (const std::int32_t block_size : {8, 31, 64, 128}) {
+      for (const std::int32_t head_dim : {32, 96}) {
+        const FrameLayout layout{
+            .row_type = type, .block_size = block_size, .head_dim_k = head_dim, .head_dim_v = 2 * head_dim};
+        const auto stride = static_cast<std::size_t>(layout.key_stride());
+        const auto dim = static_cast<std::size_t>(head_dim);
+        const auto slots = static_cast<std::size_t>(block_size);
+        const std::size_t scales = type == RowType::kQ8_0 ? 2 : 0;
+        EXPECT_GE(layout.k_scales_offset(), stride * dim * layout.element_bytes());
+        EXPECT_GE(layout.v_offset(), layout.k_scales_offset() + stride * dim / 32 * scales);
+        EXPECT_GE(layout.v_scales_offset(), layout.v_offset() + slots * 2 * dim * layout.element_bytes());
+        EXPECT_GE(layout.frame_bytes(), layout.v_scales_offset() + slots * 2 * dim / 32 * scales);
+        for (const std::size_t offset :
+             {layout.k_scales_offset(), layout.v_offset(), layout.v_scales_offset(), layout.frame_bytes()}) {
+          EXPECT_EQ(offset % 64, 0U);
+        }
+        EXPECT_LT(static_cast<double>(layout.frame_bytes()),
+                  layout.token_bytes() * static_cast<double>(stride) + 4 * 64);
+      }
+    }
+  }
+}
+
+TEST(FrameLayout, RowsInGgmlOrderTakeGgmlsBytes) {
+  const FrameLayout layout{.row_type = RowType::kQ8_0, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 32};
+  EXPECT_EQ(layout.v_offset(), 64U * 68U);
+  EXPECT_EQ(layout.frame_bytes(), 64U * (68U + 34U));
+  EXPECT_EQ(layout.token_bytes(), 102.0);
+}
+
+TEST(FrameLayout, EveryDifferenceChangesTheFingerprint) {
+  const FrameLayout base{.head_dim_k = 64, .head_dim_v = 64};
+  std::vector<FrameLayout> layouts(6, base);
+  layouts[1].row_type = RowType::kBF16;
+  layouts[2].key_order = KeyOrder::kByRow;
+  layouts[3].block_size = 32;
+  layouts[4].head_dim_k = 32;
+  layouts[5].head_dim_v = 32;
+  for (std::size_t a = 0; a < layouts.size(); ++a) {
+    for (std::size_t b = 0; b < layouts.size(); ++b) {
+      EXPECT_EQ(layouts[a].fingerprint() == layouts[b].fingerprint(), a == b) << a << " " << b;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ebb

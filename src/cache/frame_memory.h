@@ -1,0 +1,64 @@
+// FrameMemory: the bytes of all frames of one layout, on the host or on a device.
+//
+// It does not know which frames are in use (cache/frame_pool.h) nor what they hold. Memory is reserved at once and, on
+// the host, touched only when a frame is first written, so that a large budget costs what is used of it.
+//
+//   KeyOrder::kByDim   one host range; frame f at host_bytes() + f * layout.frame_bytes()
+//   KeyOrder::kByRow   two tensors [head_dim][n_frames * block_size]; frame f is rows f*block_size .. of both
+//
+// Thread rule: different frames may be read and written at once; one frame by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "cache/frame_layout.h"
+#include "device/backend.h"
+
+struct ggml_tensor;
+
+namespace ebb {
+
+class FrameMemory {
+ public:
+  // kByDim needs the CPU backend. kOutOfBudget says how many bytes were refused.
+  static Result<std::unique_ptr<FrameMemory>> open(Backend& backend, const FrameLayout& layout, std::int32_t n_frames);
+
+  ~FrameMemory();
+  FrameMemory(const FrameMemory&) = delete;
+  FrameMemory& operator=(const FrameMemory&) = delete;
+
+  [[nodiscard]] const FrameLayout& layout() const { return layout_; }
+  [[nodiscard]] std::int32_t n_frames() const { return n_frames_; }
+  // Size of one frame as read() and write() move it.
+  [[nodiscard]] std::size_t frame_bytes() const { return layout_.frame_bytes(); }
+  [[nodiscard]] std::size_t reserved_bytes() const { return frame_bytes() * static_cast<std::size_t>(n_frames_); }
+
+  // Null unless kByDim.
+  [[nodiscard]] std::byte* host_bytes() const { return host_bytes_; }
+  // Null unless kByRow.
+  [[nodiscard]] ggml_tensor* k_rows() const;
+  [[nodiscard]] ggml_tensor* v_rows() const;
+
+  // Copies a whole frame out or in; the spans hold frame_bytes() bytes.
+  void read(FrameIndex frame, std::span<std::byte> out) const;
+  void write(FrameIndex frame, std::span<const std::byte> bytes);
+
+ private:
+  struct DeviceRows;
+
+  FrameMemory(const FrameLayout& layout, std::int32_t n_frames);
+  Status reserve_host();
+  Status reserve_device(Backend& backend);
+
+  FrameLayout layout_;
+  std::int32_t n_frames_;
+  std::byte* host_bytes_ = nullptr;
+  std::unique_ptr<DeviceRows> device_rows_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,158 @@
+#include "cache/frame_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <ggml-backend.h>
+#include <ggml.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+std::unique_ptr<Backend> open_cpu() { return std::move(Backend::open("cpu", 1)).value(); }
+
+Bytes random_bytes(std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bytes bytes(n);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  return bytes;
+}
+
+// Both key orders of every row type, with sizes that leave gaps before V and at the end.
+std::vector<FrameLayout> layouts() {
+  std::vector<FrameLayout> all;
+  for (const KeyOrder order : {KeyOrder::kByDim, KeyOrder::kByRow}) {
+    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
+      const bool grouped = type == RowType::kQ8_0;
+      all.push_back({.row_type = type,
+                     .key_order = order,
+                     .block_size = 9,
+                     .head_dim_k = grouped ? 64 : 10,
+                     .head_dim_v = grouped ? 32 : 5});
+    }
+  }
+  return all;
+}
+
+// Zeroes what lies between and behind the rows of a kByRow frame.
+Bytes without_gaps(Bytes bytes, const FrameLayout& layout, const FrameMemory& memory) {
+  if (layout.key_order == KeyOrder::kByDim) return bytes;
+  const auto n_slots = static_cast<std::size_t>(layout.block_size);
+  const std::size_t k_end = memory.k_rows()->nb[1] * n_slots;
+  const std::size_t v_end = layout.v_offset() + memory.v_rows()->nb[1] * n_slots;
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(k_end),
+            bytes.begin() + static_cast<std::ptrdiff_t>(layout.v_offset()), std::byte{});
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(v_end), bytes.end(), std::byte{});
+  return bytes;
+}
+
+TEST(FrameMemory, StartsAsZeros) {
+  const auto backend = open_cpu();
+  for (const FrameLayout& layout : layouts()) {
+    const auto memory = std::move(FrameMemory::open(*backend, layout, 3)).value();
+    Bytes bytes(memory->frame_bytes(), std::byte{1});
+    memory->read(FrameIndex(2), bytes);
+    EXPECT_THAT(bytes, testing::Each(std::byte{})) << row_type_name(layout.row_type);
+  }
+}
+
+TEST(FrameMemory, GivesBackTheBytesOfEveryFrame) {
+  constexpr std::int32_t kFrames = 7;
+  const auto backend = open_cpu();
+  for (const FrameLayout& layout : layouts()) {
+    SCOPED_TRACE(row_type_name(layout.row_type));
+    const auto memory = std::move(FrameMemory::open(*backend, layout, kFrames)).value();
+    EXPECT_EQ(memory->frame_bytes(), layout.frame_bytes());
+    EXPECT_EQ(memory->reserved_bytes(), layout.frame_bytes() * kFrames);
+    for (std::int32_t f = kFrames - 1; f >= 0; --f) {
+      memory->write(FrameIndex(f), random_bytes(memory->frame_bytes(), static_cast<std::uint64_t>(f)));
+    }
+    for (std::int32_t f = 0; f < kFrames; ++f) {
+      Bytes bytes(memory->frame_bytes(), std::byte{1});
+      memory->read(FrameIndex(f), bytes);
+      const Bytes written = random_bytes(memory->frame_bytes(), static_cast<std::uint64_t>(f));
+      EXPECT_EQ(bytes, without_gaps(written, layout, *memory)) << "frame " << f;
+    }
+  }
+}
+
+TEST(FrameMemory, LaysFramesByDimensionOneBehindTheOtherOnTheHost) {
+  const auto backend = open_cpu();
+  const FrameLayout layout = layouts().front();
+  const auto memory = std::move(FrameMemory::open(*backend, layout, 3)).value();
+  EXPECT_EQ(memory->k_rows(), nullptr);
+  EXPECT_EQ(memory->v_rows(), nullptr);
+  const Bytes bytes = random_bytes(layout.frame_bytes(), 1);
+  memory->write(FrameIndex(2), bytes);
+  EXPECT_EQ(std::memcmp(memory->host_bytes() + 2 * layout.frame_bytes(), bytes.data(), bytes.size()), 0);
+}
+
+TEST(FrameMemory, LaysFramesByRowAsRowsOfTwoTensors) {
+  const auto backend = open_cpu();
+  for (const FrameLayout& layout : layouts()) {
+    if (layout.key_order == KeyOrder::kByDim) continue;
+    const auto memory = std::move(FrameMemory::open(*backend, layout, 4)).value();
+    EXPECT_EQ(memory->host_bytes(), nullptr);
+    EXPECT_EQ(memory->k_rows()->ne[0], layout.head_dim_k);
+    EXPECT_EQ(memory->v_rows()->ne[0], layout.head_dim_v);
+    EXPECT_EQ(memory->k_rows()->ne[1], 4 * layout.block_size);
+    const Bytes bytes = random_bytes(layout.frame_bytes(), 2);
+    memory->write(FrameIndex(3), bytes);
+    const auto first_row = static_cast<std::size_t>(3 * layout.block_size);
+    for (const auto& [tensor, offset] :
+         {std::pair{memory->k_rows(), std::size_t{0}}, std::pair{memory->v_rows(), layout.v_offset()}}) {
+      Bytes rows(tensor->nb[1] * static_cast<std::size_t>(layout.block_size));
+      ggml_backend_tensor_get(tensor, rows.data(), first_row * tensor->nb[1], rows.size());
+      EXPECT_EQ(std::memcmp(rows.data(), bytes.data() + offset, rows.size()), 0) << row_type_name(layout.row_type);
+    }
+  }
+}
+
+TEST(FrameMemory, RefusesCountsAndLayoutsThatMakeNoSense) {
+  const auto backend = open_cpu();
+  for (const FrameLayout& layout : layouts()) {
+    for (const std::int32_t n_frames : {0, -1, INT32_MIN}) {
+      EXPECT_EQ(FrameMemory::open(*backend, layout, n_frames).status().code(), Code::kInvalidArgument);
+    }
+    FrameLayout broken = layout;
+    broken.head_dim_k = 0;
+    EXPECT_FALSE(FrameMemory::open(*backend, broken, 1).ok());
+    broken = layout;
+    broken.block_size = 1 << 30;
+    EXPECT_FALSE(FrameMemory::open(*backend, broken, 1).ok());
+  }
+}
+
+TEST(FrameMemory, RefusesMoreThanTheMachineHas) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer stops on allocations of this size instead of refusing them";
+#endif
+  const auto backend = open_cpu();
+  for (const KeyOrder order : {KeyOrder::kByDim, KeyOrder::kByRow}) {
+    const FrameLayout layout = {
+        .row_type = RowType::kF32, .key_order = order, .block_size = 128, .head_dim_k = 1024, .head_dim_v = 1024};
+    const auto memory = FrameMemory::open(*backend, layout, INT32_MAX);
+    ASSERT_FALSE(memory.ok());
+    EXPECT_EQ(memory.status().code(), Code::kOutOfBudget);
+    EXPECT_THAT(memory.status().message(), testing::HasSubstr("2147483647 MB"));
+  }
+}
+
+TEST(FrameMemoryDeathTest, StopsOnForeignFramesAndWrongSizes) {
+  const auto backend = open_cpu();
+  const auto memory = std::move(FrameMemory::open(*backend, layouts().front(), 2)).value();
+  Bytes bytes(memory->frame_bytes());
+  EXPECT_DEATH(memory->write(FrameIndex(2), bytes), "frame 2 of 2");
+  EXPECT_DEATH(memory->read(FrameIndex(-1), bytes), "frame -1 of 2");
+  EXPECT_DEATH(memory->write(FrameIndex(0), std::span(bytes).first(1)), "1 bytes for a frame");
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,115 @@
+#include "cache/frame_pool.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+std::vector<FrameIndex> acquire(FramePool& pool, std::size_t n_frames) {
+  std::vector<FrameIndex> frames(n_frames, FrameIndex(-1));
+  EXPECT_TRUE(pool.acquire(frames).ok());
+  return frames;
+}
+
+TEST(FramePool, HandsOutEachFrameOnce) {
+  FramePool pool(50);
+  const auto frames = acquire(pool, 50);
+  const std::set<FrameIndex> distinct(frames.begin(), frames.end());
+  EXPECT_EQ(distinct.size(), 50U);
+  EXPECT_EQ(*distinct.begin(), FrameIndex(0));
+  EXPECT_EQ(*distinct.rbegin(), FrameIndex(49));
+  EXPECT_EQ(pool.n_free(), 0);
+  EXPECT_EQ(pool.n_hot(), 50);
+  pool.check_invariants();
+}
+
+TEST(FramePool, TakesNothingWhenItHasTooFewAndSaysHowMany) {
+  FramePool pool(5);
+  const auto held = acquire(pool, 3);
+  std::vector<FrameIndex> wanted(3, FrameIndex(-1));
+  const Status status = pool.acquire(wanted);
+  EXPECT_EQ(status.code(), Code::kOutOfBudget);
+  EXPECT_THAT(status.message(), testing::HasSubstr("3 frames needed, 2 of 5 free"));
+  EXPECT_THAT(wanted, testing::Each(FrameIndex(-1)));
+  EXPECT_EQ(pool.n_free(), 2);
+  pool.check_invariants();
+}
+
+TEST(FramePool, AcquiresNoFramesWhenAskedForNone) {
+  FramePool pool(1);
+  EXPECT_TRUE(pool.acquire({}).ok());
+  EXPECT_EQ(pool.n_hot(), 0);
+}
+
+TEST(FramePool, RemembersTheMostThatWereEverInUse) {
+  FramePool pool(10);
+  pool.release(acquire(pool, 7));
+  EXPECT_EQ(pool.n_hot(), 0);
+  EXPECT_EQ(pool.peak_hot(), 7);
+  const auto held = acquire(pool, 3);
+  EXPECT_EQ(pool.peak_hot(), 7);
+}
+
+TEST(FramePool, ShufflesOnlyTheOrderOfFreeFrames) {
+  FramePool pool(100);
+  FramePool shuffled(100);
+  shuffled.shuffle_free(5);
+  shuffled.check_invariants();
+  const auto in_order = acquire(pool, 100);
+  const auto frames = acquire(shuffled, 100);
+  EXPECT_NE(frames, in_order);
+  EXPECT_THAT(frames, testing::UnorderedElementsAreArray(in_order));
+
+  FramePool again(100);
+  again.shuffle_free(5);
+  EXPECT_EQ(acquire(again, 100), frames);
+}
+
+TEST(FramePool, AgreesWithANaiveTwinOverRandomOperations) {
+  constexpr std::int32_t kFrames = 40;
+  std::mt19937_64 random(7);
+  FramePool pool(kFrames);
+  std::vector<FrameIndex> twin_in_use;
+  std::size_t twin_peak = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const std::size_t n = random() % 13;
+    if (random() % 2 == 0) {
+      std::vector<FrameIndex> frames(n);
+      const bool fits = twin_in_use.size() + n <= kFrames;
+      ASSERT_EQ(pool.acquire(frames).ok(), fits);
+      if (fits) twin_in_use.insert(twin_in_use.end(), frames.begin(), frames.end());
+      ASSERT_EQ(std::set<FrameIndex>(twin_in_use.begin(), twin_in_use.end()).size(), twin_in_use.size());
+    } else {
+      std::shuffle(twin_in_use.begin(), twin_in_use.end(), random);
+      const std::size_t n_released = std::min(n, twin_in_use.size());
+      pool.release(std::span(twin_in_use).last(n_released));
+      twin_in_use.resize(twin_in_use.size() - n_released);
+    }
+    if (i % 50 == 0) pool.shuffle_free(random());
+    twin_peak = std::max(twin_peak, twin_in_use.size());
+    ASSERT_EQ(static_cast<std::size_t>(pool.n_hot()), twin_in_use.size());
+    ASSERT_EQ(static_cast<std::size_t>(pool.peak_hot()), twin_peak);
+    pool.check_invariants();
+  }
+}
+
+TEST(FramePoolDeathTest, StopsOnFramesThatAreNotInUse) {
+  FramePool pool(3);
+  const auto frames = acquire(pool, 1);
+  const FrameIndex free((frames[0].value() + 1) % 3);
+  const std::vector<FrameIndex> twice = {frames[0], frames[0]};
+  EXPECT_DEATH(pool.release({&free, 1}), "released, and it is not in use");
+  EXPECT_DEATH(pool.release(twice), "released, and it is not in use");
+  const FrameIndex foreign(3);
+  EXPECT_DEATH(pool.release({&foreign, 1}), "frame 3 released");
+  EXPECT_DEATH(FramePool(0), "0 frames");
+}
+
+}  // namespace
+}  // namespace ebb

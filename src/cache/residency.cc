@@ -1,0 +1,169 @@
+#include "cache/residency.h"
+
+#include <algorithm>
+
+namespace ebb {
+namespace {
+
+constexpr FrameIndex kNoFrame{-1};
+
+bool begins_before(const TableEntry& entry, Position begin) { return entry.begin < begin; }
+
+}  // namespace
+
+Residency::Residency(FramePool& pool, const Shape& shape)
+    : pool_(pool), shape_(shape), tables_(static_cast<std::size_t>(shape.frames_per_block())) {
+  EBB_CHECK(shape.n_layers > 0 && shape.n_kv_heads > 0 && shape.block_size > 0, "{} layers, {} heads, blocks of {}",
+            shape.n_layers, shape.n_kv_heads, shape.block_size);
+}
+
+Residency::~Residency() {
+  for (std::int32_t block = 0; block < n_blocks(); ++block) evict(BlockIndex(block));
+}
+
+std::size_t Residency::slot(LayerIndex layer, HeadIndex head) const {
+  return layer.index() * static_cast<std::size_t>(shape_.n_kv_heads) + head.index();
+}
+
+Residency::Block& Residency::get(BlockIndex block) {
+  EBB_CHECK(block.value() >= 0 && block.value() < n_blocks(), "block {} of {}", block.value(), n_blocks());
+  return blocks_[block.index()];
+}
+
+const Residency::Block& Residency::get(BlockIndex block) const {
+  EBB_CHECK(block.value() >= 0 && block.value() < n_blocks(), "block {} of {}", block.value(), n_blocks());
+  return blocks_[block.index()];
+}
+
+Span Residency::span(BlockIndex block) const {
+  const Block& b = get(block);
+  return {b.begin, b.begin + b.n_tokens};
+}
+
+bool Residency::is_hot(BlockIndex block) const {
+  const auto& frames = get(block).frames;
+  return std::find(frames.begin(), frames.end(), kNoFrame) == frames.end();
+}
+
+bool Residency::is_hot(BlockIndex block, LayerIndex layer, HeadIndex head) const {
+  return get(block).frames[slot(layer, head)] != kNoFrame;
+}
+
+FrameIndex Residency::frame(BlockIndex block, LayerIndex layer, HeadIndex head) const {
+  const FrameIndex frame = get(block).frames[slot(layer, head)];
+  EBB_CHECK(frame != kNoFrame, "block {} is not hot in layer {} head {}", block.value(), layer.value(), head.value());
+  return frame;
+}
+
+Position Residency::end() const {
+  return blocks_.empty() ? Position(0) : blocks_.back().begin + blocks_.back().n_tokens;
+}
+
+BlockTable Residency::table(LayerIndex layer, HeadIndex head) const { return tables_[slot(layer, head)]; }
+
+Result<BlockIndex> Residency::open_block(Position begin) {
+  EBB_CHECK(begin >= end(), "a block at {} behind {}", begin.value(), end().value());
+  // Two blocks of one begin could not be told apart in the tables.
+  EBB_CHECK(blocks_.empty() || blocks_.back().n_tokens > 0, "the last block is still empty; fill or drop it first");
+  Block block{.begin = begin, .frames = std::vector<FrameIndex>(tables_.size())};
+  EBB_RETURN_IF_ERROR(pool_.acquire(block.frames));
+  n_hot_frames_ += shape_.frames_per_block();
+  blocks_.push_back(std::move(block));
+  for (std::size_t s = 0; s < tables_.size(); ++s) insert_entry(s, blocks_.back());
+  return BlockIndex(n_blocks() - 1);
+}
+
+void Residency::append(std::int32_t n_tokens) {
+  EBB_CHECK(!blocks_.empty() && is_hot(BlockIndex(n_blocks() - 1)), "no open block");
+  Block& block = blocks_.back();
+  EBB_CHECK(n_tokens > 0 && block.n_tokens + n_tokens <= shape_.block_size, "{} + {} tokens in a block of {}",
+            block.n_tokens, n_tokens, shape_.block_size);
+  block.n_tokens += n_tokens;
+  for (auto& table : tables_) table.back().n_tokens = block.n_tokens;
+}
+
+void Residency::evict(BlockIndex block) {
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < shape_.n_kv_heads; ++head) evict(block, LayerIndex(layer), HeadIndex(head));
+  }
+}
+
+void Residency::evict(BlockIndex block, LayerIndex layer, HeadIndex head) {
+  const std::size_t s = slot(layer, head);
+  Block& b = get(block);
+  if (b.frames[s] == kNoFrame) return;
+  remove_entry(s, b.begin);
+  pool_.release({&b.frames[s], 1});
+  b.frames[s] = kNoFrame;
+  --n_hot_frames_;
+}
+
+Status Residency::admit(BlockIndex block) {
+  Block& b = get(block);
+  std::vector<std::size_t> missing;
+  for (std::size_t s = 0; s < b.frames.size(); ++s) {
+    if (b.frames[s] == kNoFrame) missing.push_back(s);
+  }
+  std::vector<FrameIndex> frames(missing.size());
+  EBB_RETURN_IF_ERROR(pool_.acquire(frames));
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    b.frames[missing[i]] = frames[i];
+    insert_entry(missing[i], b);
+  }
+  n_hot_frames_ += static_cast<std::int32_t>(missing.size());
+  return {};
+}
+
+void Residency::truncate_last(std::int32_t n_tokens) {
+  EBB_CHECK(!blocks_.empty() && n_tokens >= 0 && n_tokens <= blocks_.back().n_tokens, "cut to {} tokens", n_tokens);
+  if (n_tokens == 0) {
+    evict(BlockIndex(n_blocks() - 1));
+    blocks_.pop_back();
+    return;
+  }
+  Block& block = blocks_.back();
+  block.n_tokens = n_tokens;
+  for (std::size_t s = 0; s < tables_.size(); ++s) {
+    if (block.frames[s] != kNoFrame) tables_[s].back().n_tokens = n_tokens;
+  }
+}
+
+void Residency::insert_entry(std::size_t slot, const Block& block) {
+  auto& table = tables_[slot];
+  const auto at = std::lower_bound(table.begin(), table.end(), block.begin, begins_before);
+  table.insert(at, TableEntry{.frame = block.frames[slot], .begin = block.begin, .n_tokens = block.n_tokens});
+}
+
+void Residency::remove_entry(std::size_t slot, Position begin) {
+  auto& table = tables_[slot];
+  const auto at = std::lower_bound(table.begin(), table.end(), begin, begins_before);
+  EBB_CHECK(at != table.end() && at->begin == begin, "no entry at {}", begin.value());
+  table.erase(at);
+}
+
+void Residency::check_invariants() const {
+  std::size_t n_entries = 0;
+  for (std::size_t s = 0; s < tables_.size(); ++s) {
+    Position last_end(0);
+    for (const TableEntry& entry : tables_[s]) {
+      EBB_CHECK(entry.begin >= last_end, "entry at {} overlaps what ends at {}", entry.begin.value(), last_end.value());
+      last_end = entry.begin + entry.n_tokens;
+      const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), entry.begin,
+                                          [](const Block& b, Position p) { return b.begin < p; });
+      EBB_CHECK(block != blocks_.end() && block->begin == entry.begin && block->n_tokens == entry.n_tokens &&
+                    block->frames[s] == entry.frame,
+                "entry at {} does not match its block", entry.begin.value());
+    }
+    n_entries += tables_[s].size();
+  }
+  EBB_CHECK(n_entries == static_cast<std::size_t>(n_hot_frames_), "{} entries, {} hot frames", n_entries, n_hot_frames_);
+  std::size_t n_frames = 0;
+  for (const Block& block : blocks_) {
+    EBB_CHECK(block.n_tokens <= shape_.block_size, "{} tokens in a block", block.n_tokens);
+    n_frames += static_cast<std::size_t>(std::count_if(block.frames.begin(), block.frames.end(),
+                                                       [](FrameIndex f) { return f != kNoFrame; }));
+  }
+  EBB_CHECK(n_frames == n_entries, "{} frames, {} entries", n_frames, n_entries);
+}
+
+}  // namespace ebb

@@ -1,0 +1,90 @@
+// Residency: for each (layer, KV head) of one session, which blocks are hot and in which frame.
+//
+// It keeps the block tables that attention walks, takes frames from the pool and gives them back. It does not know what
+// a block means, where evicted bytes go, or why. Blocks are opened at rising positions, never overlap, and keep their
+// positions for good.
+//
+//   open_block   -> hot, empty, frames of all heads           append -> n_tokens grows up to block_size
+//   evict        hot -> not hot, frames go back to the pool    admit  -> not hot -> hot in new frames (bytes to be filled)
+//   truncate     the last block loses its last tokens, or goes as if never opened (an abandoned prefill)
+//
+// Thread rule: one thread at a time (the engine's).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "cache/block_table.h"
+#include "cache/frame_pool.h"
+
+namespace ebb {
+
+class Residency {
+ public:
+  struct Shape {
+    std::int32_t n_layers = 0;
+    std::int32_t n_kv_heads = 0;
+    std::int32_t block_size = 0;
+
+    [[nodiscard]] std::int32_t frames_per_block() const { return n_layers * n_kv_heads; }
+  };
+
+  // `pool` must outlive the residency, which gives all its frames back when it dies.
+  Residency(FramePool& pool, const Shape& shape);
+  ~Residency();
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int32_t n_blocks() const { return static_cast<std::int32_t>(blocks_.size()); }
+  // Hot frames of this session.
+  [[nodiscard]] std::int32_t n_hot_frames() const { return n_hot_frames_; }
+  [[nodiscard]] Span span(BlockIndex block) const;
+  // Hot in every layer and head; a block may be hot in some heads only.
+  [[nodiscard]] bool is_hot(BlockIndex block) const;
+  [[nodiscard]] bool is_hot(BlockIndex block, LayerIndex layer, HeadIndex head) const;
+  // Only where hot.
+  [[nodiscard]] FrameIndex frame(BlockIndex block, LayerIndex layer, HeadIndex head) const;
+  // Position after the last block's last token.
+  [[nodiscard]] Position end() const;
+  // Stays valid until the next change of this residency.
+  [[nodiscard]] BlockTable table(LayerIndex layer, HeadIndex head) const;
+
+  // `begin` must not lie before end(). kOutOfBudget when the pool has not enough free frames; nothing changes then.
+  Result<BlockIndex> open_block(Position begin);
+  // Tokens go to the last block, which must be hot and have room.
+  void append(std::int32_t n_tokens);
+  void evict(BlockIndex block);
+  void evict(BlockIndex block, LayerIndex layer, HeadIndex head);
+  // Frames for every head in which the block is not hot. The caller fills them before anything is computed.
+  Status admit(BlockIndex block);
+  // Cuts the last block to n_tokens, or drops it whole when none are left.
+  void truncate_last(std::int32_t n_tokens);
+
+  void check_invariants() const;
+
+ private:
+  struct Block {
+    Position begin;
+    std::int32_t n_tokens = 0;
+    std::vector<FrameIndex> frames;  // [layer][head]; kNoFrame where not hot
+  };
+
+  [[nodiscard]] std::size_t slot(LayerIndex layer, HeadIndex head) const;
+  [[nodiscard]] Block& get(BlockIndex block);
+  [[nodiscard]] const Block& get(BlockIndex block) const;
+  void insert_entry(std::size_t slot, const Block& block);
+  void remove_entry(std::size_t slot, Position begin);
+
+  FramePool& pool_;
+  Shape shape_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<TableEntry>> tables_;  // [layer][head], each in position order
+  std::int32_t n_hot_frames_ = 0;
+};
+
+}  // namespace ebb

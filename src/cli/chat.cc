@@ -1,0 +1,164 @@
+// `ebb chat`: a conversation at the terminal.
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/conversation.h"
+#include "cli/engine_flags.h"
+#include "cli/generation_flags.h"
+#include "cli/interrupt.h"
+#include "cli/line_reader.h"
+#include "cli/reply.h"
+#include "cli/terminal.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kFooter = R"(While it runs:
+  /help     what can be typed
+  /reset    start a new conversation
+  /stats    tokens, speeds, hot and evicted blocks, memory
+  /quit     leave; so does Ctrl-D, and Ctrl-C twice
+  Ctrl-C    stop the reply
+A line that ends with \ goes on with the next one.
+
+Examples:
+  ebb chat
+  ebb chat -m model.gguf --system "Be brief." --temp 0.7
+  ebb chat -m model.gguf --kv-budget 1024     older blocks are evicted, and recalled when they are asked about)";
+
+constexpr const char* kHelp =
+    "/reset starts a new conversation, /stats shows tokens, speeds, blocks and memory, /quit leaves.\n"
+    "Ctrl-C stops a reply; at the prompt, twice leaves. A line that ends with \\ goes on with the next one.\n";
+
+struct ChatFlags {
+  EngineFlags engine;
+  GenerationFlags generation;
+  std::string system;
+  std::int32_t recall_blocks = 2;
+};
+
+class Chat {
+ public:
+  Chat(const ChatFlags& flags, Engine& engine, InterruptListener& interrupt, GenerationOptions options)
+      : flags_(flags),
+        engine_(engine),
+        interrupt_(interrupt),
+        options_(std::move(options)),
+        conversation_(engine.vocabulary(), flags.system) {
+    options_.max_recalled_blocks = flags.recall_blocks;
+  }
+
+  Status run() {
+    EBB_RETURN_IF_ERROR(reset());
+    if (isatty(STDIN_FILENO) == 1) {
+      fmt::print(stderr, "{}: /help tells what can be typed\n", engine_.model().file().name());
+    }
+    LineReader lines(interrupt_);
+    bool was_interrupted = false;
+    for (std::string line;;) {
+      const LineReader::Outcome outcome = lines.read("> ", line);
+      if (outcome == LineReader::Outcome::kInterrupted) {
+        interrupt_.take();
+        std::fputc('\n', stderr);
+        if (was_interrupted) return {};
+        fmt::print(stderr, "Ctrl-C once more, or Ctrl-D, leaves\n");
+        was_interrupted = true;
+        continue;
+      }
+      was_interrupted = false;
+      if (outcome == LineReader::Outcome::kEnd || line == "/quit") return {};
+      EBB_RETURN_IF_ERROR(take(line));
+    }
+  }
+
+ private:
+  Status take(const std::string& line) {
+    if (line.empty()) return {};
+    if (line == "/help") {
+      std::cerr << kHelp;
+    } else if (line == "/stats") {
+      std::cerr << last_reply_stats_ << session_stats_text(engine_, *session_);
+    } else if (line == "/reset") {
+      return reset();
+    } else if (line.starts_with('/')) {
+      fmt::print(stderr, "no command {}; /help lists them\n", line);
+    } else {
+      const Status status = ask(line);
+      // A message that failed is no reason to lose the conversation.
+      if (!status.ok()) print_error(status.message() + "; /reset starts over");
+    }
+    return {};
+  }
+
+  Status reset() {
+    session_.reset();
+    conversation_ = Conversation(engine_.vocabulary(), flags_.system);
+    last_reply_stats_.clear();
+    EBB_ASSIGN_OR_RETURN(session_, engine_.new_session());
+    return {};
+  }
+
+  Status ask(const std::string& line) {
+    EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, conversation_.ask(line));
+    if (flags_.recall_blocks > 0) options_.recall_question = line;
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                         Generation::start(*session_, engine_.vocabulary(), tokens, options_));
+    const Status status = stream_reply(engine_, *generation, interrupt_);
+    if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
+    std::fflush(stdout);
+    last_reply_stats_ = reply_stats_text(*generation);
+    EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
+    return status;
+  }
+
+  const ChatFlags& flags_;
+  Engine& engine_;
+  InterruptListener& interrupt_;
+  GenerationOptions options_;
+  std::unique_ptr<Session> session_;
+  Conversation conversation_;
+  std::string last_reply_stats_;
+};
+
+Status run_chat(const ChatFlags& flags) {
+  EBB_ASSIGN_OR_RETURN(GenerationOptions options, generation_options(flags.generation));
+  InterruptListener interrupt;
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_engine(flags.engine, interrupt));
+  if (!engine->vocabulary().chat_template()) {
+    return error(Code::kUnsupported, "{}: has no chat template; continue texts with `ebb run --raw` instead",
+                 engine->model().file().name());
+  }
+  return Chat(flags, *engine, interrupt, std::move(options)).run();
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ChatFlags>();
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model");
+  command->footer(kFooter);
+  command->add_option("--system", flags->system, "What the model is told before the conversation")
+      ->type_name("TEXT")
+      ->group("Prompt");
+  add_generation_flags(*command, flags->generation);
+  add_engine_flags(*command, flags->engine);
+  command->add_option("--recall", flags->recall_blocks, "Evicted blocks to recall for each message; 0: none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("BLOCKS")
+      ->capture_default_str()
+      ->group("KV cache");
+  command->callback([flags, &action] {
+    action = [flags] {
+      const Status status = run_chat(*flags);
+      return status.ok() ? ExitCode::kOk : fail(status);
+    };
+  });
+}
+
+}  // namespace ebb

@@ -1,0 +1,91 @@
+#include "cli/command_line.h"
+
+#include <array>
+#include <exception>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/llama_peer.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "cli/version.h"
+
+namespace ebb {
+namespace {
+
+// In the order in which --help lists them.
+constexpr std::array kCommands{add_run, add_chat, add_inspect, add_bench};
+
+constexpr const char* kFooter = R"(Examples:
+  ebb run -p "The capital of France is" --raw -n 16
+  ebb run -m model.gguf -f question.txt --temp 0
+  ebb chat -m model.gguf --kv-budget 2048
+  ebb inspect model.gguf
+  ebb bench speed
+
+`ebb COMMAND --help` explains a command and its flags. Without -m, ebb takes the small model that comes with it.
+
+Exit codes: 0 done; 1 failed while running; 2 bad usage; 130 stopped by Ctrl-C.)";
+
+// Wide enough for the longest flag, narrow enough for 120 columns.
+constexpr std::size_t kFlagColumnWidth = 34;
+
+void set_up(CLI::App& app) {
+  app.get_formatter()->column_width(kFlagColumnWidth);
+  app.get_formatter()->label("REQUIRED", "(required)");
+  app.footer(kFooter);
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
+                       "Print the versions of ebb, libllama and ggml and leave");
+}
+
+// Help and version end here too: CLI11 reports them as errors that are none.
+ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    (void)app.exit(error, std::cout, std::cerr);
+    return ExitCode::kOk;
+  }
+  const CLI::App* command = &app;
+  std::string name = "ebb";
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    name += " " + command->get_name();
+  }
+  print_error(fmt::format("{}\n  `{} --help` lists what there is.", error.what(), name));
+  return ExitCode::kBadUsage;
+}
+
+ExitCode parse_and_run(int argc, const char* const* argv) {
+  CLI::App app("ebb runs language models whose KV cache forgets reversibly.", "ebb");
+  set_up(app);
+  Action action;
+  for (const auto& add : kCommands) add(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return end_of_parsing(app, error);
+  }
+  if (!action) {  // no command: the help is what helps
+    std::cerr << app.help();
+    return ExitCode::kBadUsage;
+  }
+  return action();
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  ExitCode code = ExitCode::kFailed;
+  try {
+    code = parse_and_run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory; a smaller --kv-budget or model needs less");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace ebb

@@ -1,0 +1,41 @@
+// Conversation: the messages of a chat, and the tokens that each new one puts behind what a session holds.
+//
+// The template is rendered anew each turn, and only what it says beyond the session's own tokens is tokenized: the
+// session's K/V stays as it is, whatever the model's tokens of its reply were. It knows no engine.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+
+class Conversation {
+ public:
+  // The vocabulary must outlive it. `system` may be empty.
+  Conversation(const Vocabulary& vocabulary, std::string_view system);
+
+  // The tokens that end with the assistant's turn to speak. kUnsupported when the model has no template that works;
+  // the conversation is then as before.
+  Result<std::vector<Token>> ask(std::string_view user_text);
+  // What the assistant said: its tokens (the one that ended the reply included), and the text that was shown of them.
+  Status answer(std::span<const Token> tokens, std::string_view text);
+
+  [[nodiscard]] std::span<const ChatMessage> messages() const { return messages_; }
+
+ private:
+  Result<std::string> text_to_add() const;
+
+  const Vocabulary* vocabulary_;
+  std::vector<ChatMessage> messages_;
+  // What the session holds, as the template writes it.
+  std::string session_text_;
+  bool reply_has_ended_ = true;
+};
+
+}  // namespace ebb

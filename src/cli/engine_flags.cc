@@ -1,0 +1,86 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/bundled_model.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::int32_t kMostThreads = 512;
+constexpr std::int32_t kMost = 1 << 30;
+
+}  // namespace
+
+void add_engine_flags(CLI::App& app, EngineFlags& flags) {
+  const char* model = "Model";
+  app.add_option("-m,--model", flags.model, "GGUF file; default: the small model that comes with ebb")
+      ->type_name("FILE")
+      ->group(model);
+  app.add_option("-t,--threads", flags.n_threads, "Threads; 0: one per physical core")
+      ->check(CLI::Range(0, kMostThreads))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(model);
+  app.add_option("--device", flags.device, "Where to compute: cpu, or a device as ggml names it (CUDA0)")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(model);
+  app.add_flag("--no-repack", flags.no_repack, "Use the weights as they lie in the file: less memory, slower")
+      ->group(model);
+
+  const char* cache = "KV cache";
+  app.add_option("--kv-budget", flags.kv_budget,
+                 "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
+                 "old blocks are evicted to RAM, and recalled when they are asked about")
+      ->check(CLI::Range(0, kMost))
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->group(cache);
+  app.add_option("--kv-type", flags.kv_type, "Type of K and V in frames")
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+      ->type_name("TYPE")
+      ->capture_default_str()
+      ->group(cache);
+  app.add_option("--block-size", flags.block_size, "Tokens of a block, which is evicted and recalled as a whole")
+      ->check(CLI::Range(8, 128))
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->group(cache);
+  app.add_option("--chunk", flags.chunk, "Prompt tokens computed in one step")
+      ->check(CLI::Range(1, kMost))
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->group(cache);
+  app.add_option("--ram-tier", flags.ram_tier_mib, "RAM for evicted blocks; 0: what is evicted is lost")
+      ->check(CLI::Range(0, kMost))
+      ->type_name("MiB")
+      ->capture_default_str()
+      ->group(cache);
+}
+
+Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptListener& interrupt) {
+  EngineOptions options;
+  EBB_ASSIGN_OR_RETURN(options.model, given_or_bundled_model(flags.model));
+  options.device = flags.device;
+  options.n_threads = flags.n_threads;
+  options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
+  options.block_size = flags.block_size;
+  options.kv_budget_tokens = flags.kv_budget;
+  options.chunk = flags.chunk;
+  options.ram_tier_bytes = static_cast<std::size_t>(flags.ram_tier_mib) << 20;
+  options.use_repacked = !flags.no_repack;
+  ProgressBar bar;
+  const std::string what = "loading " + options.model.filename().string();
+  options.progress = [&](float share) {
+    bar.update(what, share);
+    return !interrupt.interrupted();
+  };
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::open(options));
+  interrupt.stop_also(*engine);
+  return engine;
+}
+
+}  // namespace ebb

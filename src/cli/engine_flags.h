@@ -1,0 +1,37 @@
+// The flags that say what to run and on what, shared by all commands that generate text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ebb {
+
+class InterruptListener;
+
+struct EngineFlags {
+  std::string model;
+  std::string device = "cpu";
+  std::int32_t n_threads = 0;
+  bool no_repack = false;
+  std::int32_t kv_budget = 0;
+  std::string kv_type = "f16";
+  std::int32_t block_size = 64;
+  std::int32_t chunk = 512;
+  std::int32_t ram_tier_mib = 1024;
+};
+
+// `flags` must live as long as the app; what it holds now are the defaults.
+void add_engine_flags(CLI::App& app, EngineFlags& flags);
+
+// Opens it with a progress bar; Ctrl-C stops loading, and later the engine's computations.
+Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptListener& interrupt);
+
+}  // namespace ebb

@@ -1,0 +1,77 @@
+#include "cli/reply.h"
+
+#include <cstdio>
+
+#include "bench/report.h"
+#include "cli/interrupt.h"
+#include "cli/terminal.h"
+
+namespace ebb {
+namespace {
+
+void show(Generation& generation) {
+  const std::string text = generation.take_text();
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+std::string speed_text(std::int32_t n_tokens, double ms) {
+  if (n_tokens == 0 || ms <= 0.0) return "none";
+  return fmt::format("{} tokens in {:.2f} s, {:.1f} tok/s", n_tokens, ms / 1000.0, 1000.0 * n_tokens / ms);
+}
+
+std::string mb(std::size_t n_bytes) { return bytes_text(static_cast<double>(n_bytes)); }
+
+}  // namespace
+
+Status stream_reply(Engine& engine, Generation& generation, InterruptListener& interrupt) {
+  Generation* const generations[] = {&generation};
+  Status status;
+  while (!generation.finished() && status.ok()) {
+    status = engine.step(generations);
+    show(generation);
+  }
+  if (interrupt.take() || status.code() == Code::kCancelled) {
+    generation.finish(FinishReason::kCancelled);
+    status = {};
+  } else if (status.code() == Code::kOutOfBudget && generation.stats().n_generated > 0) {
+    generation.finish(FinishReason::kLength);
+    show(generation);
+    fmt::print(stderr, "\nebb: the reply ends here: {}\n", status.message());
+    status = {};
+  } else if (!status.ok()) {
+    generation.finish(FinishReason::kCancelled);
+  }
+  show(generation);
+  return status;
+}
+
+std::string reply_stats_text(const Generation& generation) {
+  const GenerationStats& stats = generation.stats();
+  TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
+  table.add_row({"prompt", speed_text(stats.n_prompt, stats.prefill_ms)});
+  // The first token comes with the prompt.
+  table.add_row({"reply", fmt::format("{} ({})", speed_text(stats.n_generated, stats.decode_ms),
+                                      generation.reason() ? finish_reason_name(*generation.reason()) : "unfinished")});
+  return table.render();
+}
+
+std::string session_stats_text(Engine& engine, const Session& session) {
+  const SessionStats& stats = session.stats();
+  const EngineMemory memory = engine.memory();
+  TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
+  table.add_row({"session", fmt::format("{} tokens in {} blocks of {}", session.end().value(), session.n_blocks(),
+                                        session.block_size())});
+  table.add_row({"KV", fmt::format("{} of {} blocks hot ({} tokens), at most {}", session.n_hot_blocks(),
+                                   session.budget_blocks(), session.n_hot_tokens(), stats.peak_hot_blocks)});
+  table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed", stats.n_evicted_blocks,
+                                       stats.n_saved_blocks, stats.n_recalled_blocks, stats.n_missed_recalls)});
+  const std::size_t hot_bytes = engine.layout().frame_bytes() * static_cast<std::size_t>(engine.pool().peak_hot());
+  table.add_row({"memory", fmt::format("weights {} mapped and {} copied, frames {} touched of {}, computing {}",
+                                       mb(memory.weights.mapped), mb(memory.weights.copied), mb(hot_bytes),
+                                       mb(memory.frames_reserved), mb(memory.compute))});
+  table.add_row({"computing", fmt::format("{} threads", engine.n_threads())});
+  return table.render();
+}
+
+}  // namespace ebb

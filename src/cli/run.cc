@@ -1,0 +1,106 @@
+// `ebb run`: one prompt, one reply.
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/conversation.h"
+#include "cli/engine_flags.h"
+#include "cli/generation_flags.h"
+#include "cli/interrupt.h"
+#include "cli/reply.h"
+#include "cli/terminal.h"
+#include "cli/text_file.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  ebb run -p "What is a KV cache?" -n 200
+  ebb run -p "Once upon a time" --raw --temp 0 -n 64      continue the text as it stands
+  cat notes.txt | ebb run -f - --system "Summarise."      the prompt from standard input
+  ebb run -f long.txt -p "Who is Ada?" --kv-budget 1024   the file first, then the question
+  ebb run -p "Is it raining? " --grammar 'root ::= "yes" | "no"'
+
+The reply goes to stdout, everything else to stderr. Ctrl-C stops the reply; a second one ends the program at once.)";
+
+struct RunFlags {
+  EngineFlags engine;
+  GenerationFlags generation;
+  std::string prompt;
+  std::string file;
+  std::string system;
+  bool raw = false;
+  bool verbose = false;
+};
+
+Result<std::string> prompt_text(const RunFlags& flags) {
+  if (flags.prompt.empty() && flags.file.empty()) {
+    return error(Code::kInvalidArgument, "no prompt; give one with -p TEXT or -f FILE (-f - reads standard input)");
+  }
+  std::string text;
+  if (!flags.file.empty()) {
+    EBB_ASSIGN_OR_RETURN(text, read_text(flags.file));
+  }
+  if (!text.empty() && !flags.prompt.empty() && text.back() != '\n') text += '\n';
+  return text + flags.prompt;
+}
+
+Result<std::vector<Token>> prompt_tokens(const RunFlags& flags, const Vocabulary& vocabulary, const std::string& text) {
+  if (!flags.raw) {
+    Conversation conversation(vocabulary, flags.system);
+    Result<std::vector<Token>> tokens = conversation.ask(text);
+    if (tokens.ok() || tokens.status().code() != Code::kUnsupported) return tokens;
+    fmt::print(stderr, "ebb: {}; the prompt is continued as it stands, as with --raw\n", tokens.status().message());
+  }
+  return vocabulary.tokenize(text, {.add_bos = true, .parse_special = true});
+}
+
+Status run_prompt(const RunFlags& flags, ExitCode& code) {
+  EBB_ASSIGN_OR_RETURN(const std::string text, prompt_text(flags));
+  EBB_ASSIGN_OR_RETURN(const GenerationOptions options, generation_options(flags.generation));
+  InterruptListener interrupt;
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_engine(flags.engine, interrupt));
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, prompt_tokens(flags, engine->vocabulary(), text));
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->new_session());
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                       Generation::start(*session, engine->vocabulary(), tokens, options));
+  EBB_RETURN_IF_ERROR(stream_reply(*engine, *generation, interrupt));
+  if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
+  std::fflush(stdout);
+  if (flags.verbose) std::cerr << reply_stats_text(*generation) << session_stats_text(*engine, *session);
+  if (generation->reason() == FinishReason::kCancelled) code = ExitCode::kInterrupted;
+  return {};
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "Answer one prompt, or continue a text");
+  command->footer(kFooter);
+  const char* group = "Prompt";
+  command->add_option("-p,--prompt", flags->prompt, "What to answer")->type_name("TEXT")->group(group);
+  command->add_option("-f,--file", flags->file, "The same from a file, or - for standard input; comes before -p")
+      ->type_name("FILE")
+      ->group(group);
+  command->add_option("--system", flags->system, "What the model is told before the conversation")
+      ->type_name("TEXT")
+      ->group(group);
+  command->add_flag("--raw", flags->raw, "Do not use the model's chat template: continue the text as it stands")
+      ->group(group);
+  add_generation_flags(*command, flags->generation);
+  add_engine_flags(*command, flags->engine);
+  command->add_flag("-v,--verbose", flags->verbose, "Tokens, speeds, frames and memory on stderr at the end");
+  command->callback([flags, &action] {
+    action = [flags] {
+      ExitCode code = ExitCode::kOk;
+      const Status status = run_prompt(*flags, code);
+      return status.ok() ? code : fail(status);
+    };
+  });
+}
+
+}  // namespace ebb

@@ -1,0 +1,183 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+
+#include "engine/generation.h"
+
+namespace ebb {
+namespace {
+
+// Fewer blocks than this leave no room for a chunk, what it should see and what is recalled.
+constexpr std::int32_t kMinBudgetBlocks = 4;
+
+struct StepPart {
+  Generation* generation = nullptr;
+  // Index of its logits in the step's output; -1 when it asked for none.
+  std::int32_t output = -1;
+};
+
+}  // namespace
+
+std::size_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::size_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %zu kB", &kilobytes) == 1) return kilobytes << 10;
+  }
+  return 0;
+}
+
+struct Engine::State {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Vocabulary> vocabulary;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<FrameMemory> memory;
+  std::unique_ptr<FramePool> pool;
+  std::unique_ptr<Runner> runner;
+  std::unique_ptr<Policy> policy;
+  std::unique_ptr<RamTier> tier;
+  Residency::Shape shape;
+
+  Status open_frames(const EngineOptions& options);
+  void gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
+              std::vector<SequenceInput>& inputs);
+};
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  auto state = std::make_unique<State>();
+  EBB_ASSIGN_OR_RETURN(state->backend, Backend::open(options.device, options.n_threads));
+  // The model first: it checks every byte of the header that libllama's vocabulary would trust.
+  EBB_ASSIGN_OR_RETURN(state->model, Model::load(options.model, *state->backend,
+                                                 {.use_repacked = options.use_repacked, .progress = options.progress}));
+  EBB_ASSIGN_OR_RETURN(state->vocabulary, Vocabulary::load(options.model));
+  if (state->vocabulary->n_tokens() > state->model->hparams().n_vocab) {
+    return error(Code::kDamaged, "{}: {} tokens in the vocabulary, and {} rows in the embedding", options.model.string(),
+                 state->vocabulary->n_tokens(), state->model->hparams().n_vocab);
+  }
+  EBB_RETURN_IF_ERROR(state->open_frames(options));
+  EBB_ASSIGN_OR_RETURN(state->runner, Runner::create(*state->model, *state->backend, *state->memory,
+                                                     {.max_rows = options.chunk}));
+  state->policy = make_recency_policy();
+  if (options.ram_tier_bytes > 0) state->tier = std::make_unique<RamTier>(options.ram_tier_bytes);
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Status Engine::State::open_frames(const EngineOptions& options) {
+  const Hparams& hparams = model->hparams();
+  const FrameLayout layout =
+      Runner::layout_for(*model, *backend, options.kv_type, options.block_size, options.composed_attention);
+  EBB_RETURN_IF_ERROR(layout.validate());
+  shape = {.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = options.block_size};
+  const std::size_t block_bytes = layout.frame_bytes() * static_cast<std::size_t>(shape.frames_per_block());
+
+  std::int64_t n_blocks = options.kv_budget_tokens / options.block_size;
+  if (options.kv_budget_tokens == 0) {
+    n_blocks = (hparams.n_ctx_train + options.block_size - 1) / options.block_size;
+    // Half of what is free stays for activations, the cold store and other programs.
+    const std::size_t available = available_memory_bytes() / 2;
+    if (available > 0) n_blocks = std::min(n_blocks, static_cast<std::int64_t>(available / block_bytes));
+  }
+  if (n_blocks < kMinBudgetBlocks) {
+    return error(Code::kInvalidArgument, "a KV budget of {} tokens is too small: give at least {} ({} blocks of {})",
+                 n_blocks * options.block_size, kMinBudgetBlocks * options.block_size, kMinBudgetBlocks,
+                 options.block_size);
+  }
+  const std::int64_t n_frames = n_blocks * shape.frames_per_block();
+  if (n_frames > std::numeric_limits<std::int32_t>::max()) {
+    return error(Code::kInvalidArgument, "a KV budget of {} tokens needs {} frames, more than can be counted; lower it",
+                 options.kv_budget_tokens, n_frames);
+  }
+  EBB_ASSIGN_OR_RETURN(memory, FrameMemory::open(*backend, layout, static_cast<std::int32_t>(n_frames)));
+  pool = std::make_unique<FramePool>(static_cast<std::int32_t>(n_frames));
+  return {};
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Session>> Engine::new_session(std::int32_t budget_tokens, bool saves) {
+  State& s = *state_;
+  if (budget_tokens == 0) budget_tokens = this->budget_tokens();
+  if (budget_tokens < kMinBudgetBlocks * s.shape.block_size || budget_tokens > this->budget_tokens()) {
+    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", budget_tokens,
+                 kMinBudgetBlocks * s.shape.block_size, this->budget_tokens());
+  }
+  const SessionParts parts = {.pool = *s.pool,
+                              .memory = *s.memory,
+                              .vocabulary = *s.vocabulary,
+                              .policy = *s.policy,
+                              .tier = saves ? s.tier.get() : nullptr,
+                              .shape = s.shape,
+                              .model = s.model->fingerprint(),
+                              .n_ctx_train = s.model->hparams().n_ctx_train};
+  return std::make_unique<Session>(parts, SessionOptions{.budget_tokens = budget_tokens});
+}
+
+// Decoding generations first, one row each: they are waited for by people. Then prompts, in order.
+void Engine::State::gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
+                           std::vector<SequenceInput>& inputs) {
+  std::int32_t n_rows_left = runner->max_rows();
+  std::int32_t n_outputs = 0;
+  for (const bool prefilling : {false, true}) {
+    for (Generation* generation : generations) {
+      if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
+      const Result<SequenceInput> input = generation->turn_.begin_step(n_rows_left);
+      if (!input.ok()) {
+        generation->run_out_of_room(input.status());
+        continue;
+      }
+      n_rows_left -= static_cast<std::int32_t>(input->tokens.size());
+      parts.push_back({.generation = generation, .output = input->n_outputs > 0 ? n_outputs++ : -1});
+      inputs.push_back(*input);
+    }
+  }
+}
+
+Status Engine::step(std::span<Generation* const> generations) {
+  std::vector<StepPart> parts;
+  std::vector<SequenceInput> inputs;
+  const Stopwatch watch;
+  state_->gather(generations, parts, inputs);
+  if (parts.empty()) return {};
+  const Status status = state_->runner->run(inputs);
+  for (const StepPart& part : parts) {
+    if (status.ok()) {
+      part.generation->turn_.end_step();
+    } else {
+      part.generation->turn_.abandon_step();
+    }
+  }
+  EBB_RETURN_IF_ERROR(status);
+  for (const StepPart& part : parts) {
+    part.generation->count_step(watch.elapsed_ms());
+    if (part.output < 0) continue;
+    EBB_RETURN_IF_ERROR(part.generation->take_logits(state_->runner->logits(part.output)
+                                                         .first(static_cast<std::size_t>(state_->vocabulary->n_tokens()))));
+  }
+  return {};
+}
+
+void Engine::request_cancel() { state_->backend->request_cancel(); }
+void Engine::clear_cancel() { state_->backend->clear_cancel(); }
+const Model& Engine::model() const { return *state_->model; }
+const Vocabulary& Engine::vocabulary() const { return *state_->vocabulary; }
+const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
+FramePool& Engine::pool() { return *state_->pool; }
+Runner& Engine::runner() { return *state_->runner; }
+RamTier* Engine::tier() { return state_->tier.get(); }
+std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
+
+std::int32_t Engine::budget_tokens() const {
+  return state_->pool->n_frames() / state_->shape.frames_per_block() * state_->shape.block_size;
+}
+
+EngineMemory Engine::memory() const {
+  return {.weights = state_->model->bytes(),
+          .frames_reserved = state_->memory->reserved_bytes(),
+          .compute = state_->runner->compute_bytes()};
+}
+
+}  // namespace ebb

@@ -1,0 +1,90 @@
+// Engine: a model, its frames and the sessions on it, and the steps that compute them together.
+//
+// It opens all that is below it (device, model, vocabulary, frame memory and pool, cold store), makes sessions, and runs
+// their generations in one graph per step: every generation that decodes gets its one row first, the rest of the rows go
+// to those that prefill, in the order in which they came. It does not know HTTP, files of prompts or terminals.
+//
+// Thread rule: one thread at a time; request_cancel() from any thread or signal handler.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "cache/frame_layout.h"
+#include "model/model.h"
+#include "model/runner.h"
+#include "session/session.h"
+
+namespace ebb {
+
+class Generation;
+
+struct EngineOptions {
+  std::filesystem::path model;
+  std::string device = "cpu";
+  // 0: one per physical core.
+  std::int32_t n_threads = 0;
+  RowType kv_type = RowType::kF16;
+  std::int32_t block_size = 64;
+  // Tokens that may be hot, of all sessions together; 0: the model's trained context, as far as memory allows.
+  std::int32_t kv_budget_tokens = 0;
+  // Rows of one step at most.
+  std::int32_t chunk = 512;
+  // 0: nothing is saved; what is evicted is lost.
+  std::size_t ram_tier_bytes = std::size_t{1} << 30;
+  bool use_repacked = true;
+  // Attention composed of ggml operations on the CPU too; slower, for tests.
+  bool composed_attention = false;
+  std::function<bool(float)> progress = nullptr;
+};
+
+struct EngineMemory {
+  WeightBytes weights;
+  std::size_t frames_reserved = 0;
+  std::size_t compute = 0;
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget. `saves` false: the session does
+  // without the cold store.
+  Result<std::unique_ptr<Session>> new_session(std::int32_t budget_tokens = 0, bool saves = true);
+
+  // Computes one step for those of the generations that are not finished; samples where a prompt's last token or a
+  // generated one was computed. A generation that finds no room ends by itself (Generation::status). An error concerns
+  // the whole step: no generation has advanced. kCancelled after request_cancel().
+  Status step(std::span<Generation* const> generations);
+
+  void request_cancel();
+  void clear_cancel();
+
+  [[nodiscard]] const Model& model() const;
+  [[nodiscard]] const Vocabulary& vocabulary() const;
+  [[nodiscard]] const FrameLayout& layout() const;
+  [[nodiscard]] FramePool& pool();
+  [[nodiscard]] Runner& runner();
+  [[nodiscard]] RamTier* tier();
+  [[nodiscard]] std::int32_t n_threads() const;
+  [[nodiscard]] std::int32_t budget_tokens() const;
+  [[nodiscard]] EngineMemory memory() const;
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Bytes that can still be allocated without swapping; 0 where the system does not say.
+[[nodiscard]] std::size_t available_memory_bytes();
+
+}  // namespace ebb

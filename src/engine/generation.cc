@@ -1,0 +1,78 @@
+#include "engine/generation.h"
+
+namespace ebb {
+
+Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
+                                                      std::span<const Token> prompt, const GenerationOptions& options) {
+  if (prompt.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
+  for (const Token token : prompt) {
+    if (!vocabulary.contains(token)) {
+      return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(), vocabulary.n_tokens());
+    }
+  }
+  EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
+  EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
+                                                                         .special = options.special}));
+  // Penalties look at the prompt too; a grammar speaks of the reply alone.
+  if (options.sampling.grammar.empty()) {
+    for (const Token token : prompt) EBB_RETURN_IF_ERROR(sampler.accept(token));
+  }
+  std::unique_ptr<Generation> generation(
+      new Generation(Turn(session, prompt), std::move(sampler), std::move(stream), options.max_tokens));
+  if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
+  if (options.max_tokens == 0) generation->finish(FinishReason::kLength);
+  return generation;
+}
+
+Generation::Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens)
+    : turn_(std::move(turn)),
+      sampler_(std::move(sampler)),
+      stream_(std::move(stream)),
+      max_tokens_(max_tokens) {
+  stats_.n_prompt = turn_.n_pending();
+}
+
+std::string Generation::take_text() {
+  std::string text = text_.substr(n_taken_bytes_);
+  n_taken_bytes_ = text_.size();
+  return text;
+}
+
+void Generation::finish(FinishReason reason) {
+  if (finished()) return;
+  TextDelta delta = stream_.finish(reason);
+  text_ += delta.text;
+  reason_ = delta.finished.value_or(reason);
+  turn_.settle();
+}
+
+Status Generation::take_logits(std::span<const float> logits) {
+  EBB_ASSIGN_OR_RETURN(const std::optional<Token> token, sampler_.sample(logits));
+  if (!token) {
+    finish(FinishReason::kEndOfGeneration);
+    return {};
+  }
+  EBB_RETURN_IF_ERROR(sampler_.accept(*token));
+  EBB_ASSIGN_OR_RETURN(const TextDelta delta, stream_.push(*token));
+  tokens_.push_back(*token);
+  ++stats_.n_generated;
+  text_ += delta.text;
+  // Pushed even when it ends the reply: the next turn's history holds it.
+  turn_.push(*token);
+  if (delta.finished) {
+    reason_ = delta.finished;
+    turn_.settle();
+  } else if (max_tokens_ >= 0 && stats_.n_generated >= max_tokens_) {
+    finish(FinishReason::kLength);
+  }
+  return {};
+}
+
+void Generation::run_out_of_room(const Status& status) {
+  status_ = status;
+  finish(FinishReason::kLength);
+}
+
+void Generation::count_step(double ms) { (is_prefilling() ? stats_.prefill_ms : stats_.decode_ms) += ms; }
+
+}  // namespace ebb

@@ -1,0 +1,85 @@
+// Generation: one turn of a session from its prompt's tokens to its last word.
+//
+// It holds the turn, the sampler and the text that has come out; Engine::step moves it on. It does not compute.
+// Thread rule: as its session's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/sampler.h"
+#include "engine/text_stream.h"
+#include "session/turn.h"
+
+namespace ebb {
+
+struct GenerationOptions {
+  SamplingOptions sampling;
+  // Tokens to generate at most; negative: until the model ends or the context is full.
+  std::int32_t max_tokens = -1;
+  std::vector<std::string> stop_strings;
+  SpecialTokens special = SpecialTokens::kHide;
+  // When not empty: cold blocks that share its rarest words are recalled before the prompt is computed.
+  std::string recall_question;
+  std::int32_t max_recalled_blocks = 2;
+};
+
+struct GenerationStats {
+  std::int32_t n_prompt = 0;
+  std::int32_t n_generated = 0;
+  double prefill_ms = 0.0;
+  double decode_ms = 0.0;
+};
+
+class Generation {
+ public:
+  // The session must outlive it. kInvalidArgument for an empty prompt or sick options.
+  static Result<std::unique_ptr<Generation>> start(Session& session, const Vocabulary& vocabulary,
+                                                   std::span<const Token> prompt, const GenerationOptions& options);
+
+  [[nodiscard]] bool finished() const { return reason_.has_value(); }
+  [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
+  // Why it could not go on, when it ended for want of room.
+  [[nodiscard]] const Status& status() const { return status_; }
+  // Text that came since the last call.
+  [[nodiscard]] std::string take_text();
+  // All text so far.
+  [[nodiscard]] const std::string& text() const { return text_; }
+  // The generated tokens, the one that ended the text included.
+  [[nodiscard]] const std::vector<Token>& tokens() const { return tokens_; }
+  [[nodiscard]] const GenerationStats& stats() const { return stats_; }
+  [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
+
+  // Ends it now. What was computed stays in the session, what was not waits there for the next turn.
+  void finish(FinishReason reason);
+
+ private:
+  friend class Engine;
+
+  Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens);
+  [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
+  // The logits of the last computed token.
+  Status take_logits(std::span<const float> logits);
+  void count_step(double ms);
+  // No room for another token: the end of this generation, and of no other.
+  void run_out_of_room(const Status& status);
+
+  Turn turn_;
+  Sampler sampler_;
+  TextStream stream_;
+  std::int32_t max_tokens_;
+  std::vector<Token> tokens_;
+  std::string text_;
+  std::size_t n_taken_bytes_ = 0;
+  std::optional<FinishReason> reason_;
+  Status status_;
+  GenerationStats stats_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,360 @@
+#include "engine/sampler.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "text/toy_vocabulary.h"
+
+namespace ebb {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::int32_t kEnd = 259;  // <|im_end|> of the toy vocabulary
+
+class SamplerTest : public testing::Test {
+ protected:
+  [[nodiscard]] Sampler make(const SamplingOptions& options) const {
+    return Sampler::create(*vocabulary_, options).value();
+  }
+  [[nodiscard]] std::vector<float> random_logits() {
+    std::normal_distribution<float> normal(0.0F, 3.0F);
+    std::vector<float> logits(static_cast<std::size_t>(vocabulary_->n_tokens()));
+    for (float& logit : logits) logit = normal(random_);
+    return logits;
+  }
+  [[nodiscard]] std::vector<float> flat_logits() const {
+    return std::vector<float>(static_cast<std::size_t>(vocabulary_->n_tokens()), 0.0F);
+  }
+  // The text of up to n_tokens drawn from random logits; stops at the end of generation.
+  std::string generate(Sampler& sampler, int n_tokens) {
+    std::string text;
+    for (int i = 0; i < n_tokens; ++i) {
+      const auto token = sampler.sample(random_logits()).value();
+      if (!token) return text + "|none";
+      EXPECT_TRUE(sampler.accept(*token).ok());
+      if (vocabulary_->is_end_of_generation(*token)) return text + "|end";
+      text += vocabulary_->piece(*token).value();
+    }
+    return text;
+  }
+
+  ToyFile file_{toy_bpe({.words = {"12", "3a", "word"}}).bytes()};
+  std::unique_ptr<Vocabulary> vocabulary_ = Vocabulary::load(file_.path()).value();
+  std::mt19937 random_{5};
+};
+
+TEST_F(SamplerTest, IsGreedyAtTemperatureZeroWithTiesToTheLowestId) {
+  Sampler sampler = make({.temperature = 0.0F});
+  for (int round = 0; round < 100; ++round) {
+    std::vector<float> logits = random_logits();
+    const auto best = std::max_element(logits.begin(), logits.end());
+    EXPECT_EQ(sampler.sample(logits).value(), Token(static_cast<std::int32_t>(best - logits.begin())));
+  }
+  std::vector<float> tied = flat_logits();
+  tied[200] = tied[77] = tied[90] = 1.0F;
+  EXPECT_EQ(sampler.sample(tied).value(), Token(77));
+}
+
+TEST_F(SamplerTest, DrawsTheSameTokensForTheSameSeed) {
+  const SamplingOptions options{.temperature = 1.5F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .seed = 42};
+  std::vector<std::vector<float>> steps;
+  for (int i = 0; i < 50; ++i) steps.push_back(random_logits());
+  const auto run = [&](Sampler& sampler) {
+    std::vector<std::int32_t> tokens;
+    for (const auto& logits : steps) {
+      const Token token = *sampler.sample(logits).value();
+      EXPECT_TRUE(sampler.accept(token).ok());
+      tokens.push_back(token.value());
+    }
+    return tokens;
+  };
+  Sampler first = make(options);
+  Sampler second = make(options);
+  const auto tokens = run(first);
+  EXPECT_EQ(run(second), tokens);
+  EXPECT_NE(run(second), tokens);  // goes on where it was
+  second.reset();
+  EXPECT_EQ(run(second), tokens);
+
+  SamplingOptions other = options;
+  other.seed = 43;
+  Sampler third = make(other);
+  EXPECT_NE(run(third), tokens);
+}
+
+TEST_F(SamplerTest, TellsTheSeedThatItDrew) {
+  Sampler drawn = make({.temperature = 1.0F});
+  Sampler again = make({.temperature = 1.0F, .seed = drawn.seed()});
+  for (int i = 0; i < 20; ++i) {
+    const auto logits = random_logits();
+    EXPECT_EQ(drawn.sample(logits).value(), again.sample(logits).value());
+  }
+  // libllama's word for "random" must not make a run unrepeatable.
+  const std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
+  Sampler a = make({.temperature = 5.0F, .top_k = 0, .seed = last});
+  Sampler b = make({.temperature = 5.0F, .top_k = 0, .seed = last});
+  for (int i = 0; i < 20; ++i) {
+    const auto logits = random_logits();
+    EXPECT_EQ(a.sample(logits).value(), b.sample(logits).value());
+  }
+}
+
+TEST_F(SamplerTest, ClonesItsWholeState) {
+  const SamplingOptions options{
+      .temperature = 2.0F, .penalty_repeat = 1.5F, .seed = 9, .grammar = "root ::= [0-9a]* \"end\""};
+  Sampler original = make(options);
+  (void)generate(original, 10);
+  Sampler copy = original.clone();
+  const std::mt19937 random = random_;
+  const std::string text = generate(original, 30);
+  random_ = random;
+  EXPECT_EQ(generate(copy, 30), text);
+  EXPECT_EQ(copy.seed(), original.seed());
+}
+
+TEST_F(SamplerTest, DrawsInProportionToTheProbabilities) {
+  Sampler sampler = make({.temperature = 1.0F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .seed = 1});
+  std::vector<float> logits(flat_logits().size(), -kInfinity);
+  logits[10] = std::log(0.7F);
+  logits[20] = std::log(0.3F);
+  int n_first = 0;
+  for (int i = 0; i < 10000; ++i) n_first += *sampler.sample(logits).value() == Token(10);
+  EXPECT_NEAR(n_first, 7000, 200);
+}
+
+TEST_F(SamplerTest, CutsOffUnlikelyTokens) {
+  std::vector<float> logits = flat_logits();
+  logits[1] = 9.0F;
+  logits[2] = 8.9F;
+  logits[3] = 7.0F;
+  const auto drawn = [&](const SamplingOptions& options) {
+    Sampler sampler = make(options);
+    std::map<std::int32_t, int> counts;
+    for (int i = 0; i < 2000; ++i) ++counts[sampler.sample(logits).value()->value()];
+    return counts;
+  };
+  const SamplingOptions all{
+      .temperature = 3.0F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .typical_p = 1.0F, .seed = 3};
+  EXPECT_GT(drawn(all).size(), 10U);
+  SamplingOptions cut = all;
+  cut.top_k = 2;
+  EXPECT_EQ(drawn(cut).size(), 2U);
+  cut = all;
+  cut.top_p = 0.6F;
+  EXPECT_EQ(drawn(cut).size(), 2U);
+  cut = all;
+  cut.min_p = 0.1F;
+  EXPECT_EQ(drawn(cut).size(), 3U);
+  cut = all;
+  cut.typical_p = 0.3F;
+  EXPECT_LE(drawn(cut).size(), 3U);
+}
+
+TEST_F(SamplerTest, AddsBiasAndForbidsTokens) {
+  std::vector<float> logits = flat_logits();
+  logits[5] = 2.0F;
+  Sampler sampler = make({.temperature = 0.0F, .logit_bias = {{Token(9), 3.0F}, {Token(5), 0.5F}}});
+  EXPECT_EQ(sampler.sample(logits).value(), Token(9));
+  Sampler forbidden = make({.temperature = 0.0F, .logit_bias = {{Token(5), -kInfinity}}});
+  EXPECT_EQ(forbidden.sample(logits).value(), Token(0));
+}
+
+TEST_F(SamplerTest, PenalisesWhatWasAcceptedLately) {
+  std::vector<float> logits = flat_logits();
+  logits[5] = 2.0F;
+  logits[6] = 1.9F;
+  Sampler sampler = make({.temperature = 0.0F, .penalty_last_n = 2, .penalty_repeat = 1.2F});
+  EXPECT_EQ(sampler.sample(logits).value(), Token(5));
+  ASSERT_TRUE(sampler.accept(Token(5)).ok());
+  EXPECT_EQ(sampler.sample(logits).value(), Token(6));
+  ASSERT_TRUE(sampler.accept(Token(100)).ok());
+  ASSERT_TRUE(sampler.accept(Token(101)).ok());  // 5 is out of sight
+  EXPECT_EQ(sampler.sample(logits).value(), Token(5));
+
+  Sampler presence = make({.temperature = 0.0F, .penalty_presence = 0.5F});
+  ASSERT_TRUE(presence.accept_prompt(std::vector<Token>{Token(5)}).ok());
+  EXPECT_EQ(presence.sample(logits).value(), Token(6));
+  presence.reset();
+  EXPECT_EQ(presence.sample(logits).value(), Token(5));
+}
+
+TEST_F(SamplerTest, KeepsToAGrammarOfDigits) {
+  for (const SamplingOptions& base :
+       {SamplingOptions{.temperature = 0.0F}, SamplingOptions{.temperature = 3.0F, .seed = 1},
+        SamplingOptions{.temperature = 3.0F, .top_k = 0, .top_p = 1.0F, .seed = 2},
+        SamplingOptions{.temperature = 3.0F, .top_k = 2, .typical_p = 0.5F, .seed = 3}}) {
+    SamplingOptions options = base;
+    options.grammar = "root ::= [0-9]+";
+    options.logit_bias = {{Token(kEnd), -kInfinity}};
+    Sampler sampler = make(options);
+    const std::string text = generate(sampler, 40);
+    EXPECT_GE(text.size(), 40U);
+    EXPECT_EQ(text.find_first_not_of("0123456789"), std::string::npos) << text;
+  }
+}
+
+TEST_F(SamplerTest, DrawsTheTokenThatMaskingTheWholeVocabularyWouldDraw) {
+  // With top_k, only the likeliest tokens are shown to the grammar; that must not change the choice.
+  SamplingOptions options{.temperature = 2.0F, .top_k = 3, .top_p = 1.0F, .min_p = 0.0F, .seed = 8};
+  Sampler masked = make(options);
+  options.grammar = "root ::= [0-9]*";
+  Sampler sampler = make(options);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<float> logits = random_logits();
+    logits[kEnd] = -kInfinity;
+    const auto token = sampler.sample(logits).value();
+    for (std::int32_t id = 0; id < vocabulary_->n_tokens(); ++id) {
+      const std::string piece = vocabulary_->piece(Token(id)).value();
+      const bool digits = !piece.empty() && piece.find_first_not_of("0123456789") == std::string::npos;
+      if (!digits) logits[static_cast<std::size_t>(id)] = -kInfinity;
+    }
+    EXPECT_EQ(masked.sample(logits).value(), token);
+  }
+}
+
+TEST_F(SamplerTest, EndsWhenTheGrammarIsComplete) {
+  Sampler sampler = make({.temperature = 1.0F, .seed = 1, .grammar = "root ::= \"hello\""});
+  EXPECT_EQ(generate(sampler, 40), "hello|end");
+  // Where no token may follow and none may end the text, there is none.
+  Sampler endless = make(
+      {.temperature = 1.0F, .seed = 1, .logit_bias = {{Token(kEnd), -kInfinity}}, .grammar = "root ::= \"hello\""});
+  EXPECT_EQ(generate(endless, 40), "hello|none");
+  sampler.reset();
+  EXPECT_EQ(generate(sampler, 40), "hello|end");
+}
+
+TEST_F(SamplerTest, RefusesTokensThatTheGrammarDoesNotAllowAndGoesOn) {
+  Sampler sampler = make({.temperature = 0.0F, .grammar = "root ::= \"ab\" [0-9]"});
+  EXPECT_EQ(sampler.accept(Token('x')).code(), Code::kInvalidArgument);
+  EXPECT_EQ(sampler.accept(Token(kEnd)).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(sampler.accept(Token('a')).ok());
+  EXPECT_EQ(sampler.accept(Token('a')).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(sampler.accept(Token('b')).ok());
+  EXPECT_TRUE(sampler.accept(Token('7')).ok());
+  EXPECT_EQ(sampler.accept(Token('7')).code(), Code::kInvalidArgument);
+  EXPECT_EQ(sampler.sample(flat_logits()).value(), Token(kEnd));
+  EXPECT_TRUE(sampler.accept(Token(kEnd)).ok());
+}
+
+TEST_F(SamplerTest, SurvivesAnyOrderOfTokensUnderAGrammar) {
+  // All bytes, also those that are no UTF-8, in any order; and repetitions of what may be empty.
+  for (const std::string grammar :
+       {"root ::= ([^a-m] | \"\xE2\x82\xAC\" | <|im_start|>)*", "root ::= (x)*\nx ::= [^a-m] |"}) {
+    Sampler sampler = make({.temperature = 0.0F, .grammar = grammar});
+    int n_accepted = 0;
+    for (int i = 0; i < 20000; ++i) {
+      const Token token(static_cast<std::int32_t>(random_() % static_cast<unsigned>(vocabulary_->n_tokens())));
+      n_accepted += sampler.accept(token).ok();
+      if (i % 100 == 0) {
+        ASSERT_TRUE(sampler.sample(random_logits()).ok());
+      }
+      if (i % 1000 == 0) sampler.reset();
+    }
+    EXPECT_GT(n_accepted, 1000) << grammar;
+  }
+}
+
+TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {
+  // BPE writes the byte 0 as this letter; libllama's grammar stops reading there.
+  const ToyFile file(toy_bpe({.words = {"7\xC4\x80x"}}).bytes());
+  const auto vocabulary = Vocabulary::load(file.path()).value();
+  const Token hiding(261);
+  ASSERT_EQ(vocabulary->piece(hiding).value(), std::string("7\0x", 3));
+  Sampler sampler = Sampler::create(*vocabulary, {.temperature = 0.0F, .grammar = "root ::= [0-9]"}).value();
+  std::vector<float> logits(static_cast<std::size_t>(vocabulary->n_tokens()), 0.0F);
+  logits[hiding.index()] = 9.0F;
+  EXPECT_EQ(sampler.sample(logits).value(), Token('0'));
+  EXPECT_EQ(sampler.accept(hiding).code(), Code::kInvalidArgument);
+}
+
+TEST_F(SamplerTest, RefusesBrokenGrammarsWithoutPrinting) {
+  testing::internal::CaptureStderr();
+  for (const std::string grammar : {"root ::= [", "root ::= x", "nonsense", "root ::= root \"a\" | \"b\"",
+                                    "root ::= \"a\"{3,1}", "root ::= x*\nx ::= \"a\" | "}) {
+    EXPECT_EQ(Sampler::create(*vocabulary_, {.grammar = grammar}).status().code(), Code::kInvalidArgument) << grammar;
+  }
+  EXPECT_EQ(Sampler::create(*vocabulary_, {.grammar = "a ::= \"x\"", .grammar_root = "b"}).status().code(),
+            Code::kInvalidArgument);
+  EXPECT_TRUE(Sampler::create(*vocabulary_, {.grammar = "a ::= \"x\"", .grammar_root = "a"}).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(SamplerTest, RefusesLogitsThatAreNoLogits) {
+  Sampler sampler = make({.seed = 1});
+  const auto code_with = [&](float sick) {
+    std::vector<float> logits = flat_logits();
+    logits[123] = sick;
+    return sampler.sample(logits).status();
+  };
+  EXPECT_EQ(code_with(std::numeric_limits<float>::quiet_NaN()).code(), Code::kInvalidArgument);
+  EXPECT_NE(code_with(kInfinity).message().find("token 123"), std::string::npos);
+  EXPECT_TRUE(code_with(-kInfinity).ok());
+  EXPECT_EQ(sampler.sample(std::vector<float>(3)).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(sampler.sample({}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(sampler.sample(std::vector<float>(flat_logits().size(), -kInfinity)).status().code(),
+            Code::kInvalidArgument);
+}
+
+TEST_F(SamplerTest, SurvivesExtremeLogitsAndOptions) {
+  const float huge = std::numeric_limits<float>::max();
+  for (const float temperature : {0.0F, 1e-38F, 1.0F, 100.0F}) {
+    for (const float typical_p : {0.0F, 0.5F, 1.0F}) {
+      for (const float top_p : {0.0F, 1.0F}) {
+        Sampler sampler = make({.temperature = temperature,
+                                .top_k = 0,
+                                .top_p = top_p,
+                                .min_p = 1.0F - top_p,
+                                .typical_p = typical_p,
+                                .penalty_repeat = 0.01F,
+                                .penalty_frequency = -100.0F,
+                                .seed = 1,
+                                .logit_bias = {{Token(3), 1e6F}}});
+        ASSERT_TRUE(sampler.accept(Token(7)).ok());
+        std::vector<float> logits = flat_logits();
+        logits[7] = huge;
+        logits[8] = -huge;
+        logits[9] = -200.0F;
+        const auto token = sampler.sample(logits);
+        ASSERT_TRUE(token.ok() && token->has_value());
+        EXPECT_EQ(**token, Token(7));
+      }
+    }
+  }
+}
+
+TEST_F(SamplerTest, ChecksItsOptions) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const SamplingOptions& wrong : {
+           SamplingOptions{.temperature = -0.1F},
+           SamplingOptions{.temperature = nan},
+           SamplingOptions{.temperature = kInfinity},
+           SamplingOptions{.top_k = -1},
+           SamplingOptions{.top_p = 1.01F},
+           SamplingOptions{.top_p = nan},
+           SamplingOptions{.min_p = -0.01F},
+           SamplingOptions{.typical_p = 2.0F},
+           SamplingOptions{.penalty_last_n = -1},
+           SamplingOptions{.penalty_last_n = 1 << 30},
+           SamplingOptions{.penalty_repeat = 0.0F},
+           SamplingOptions{.penalty_frequency = nan},
+           SamplingOptions{.penalty_presence = kInfinity},
+           SamplingOptions{.logit_bias = {{Token(1), nan}}},
+           SamplingOptions{.logit_bias = {{Token(1), kInfinity}}},
+       }) {
+    EXPECT_EQ(wrong.validate().code(), Code::kInvalidArgument);
+    EXPECT_EQ(Sampler::create(*vocabulary_, wrong).status().code(), Code::kInvalidArgument);
+  }
+  EXPECT_TRUE(SamplingOptions{}.validate().ok());
+  EXPECT_NE((SamplingOptions{.top_p = 1.5F}).validate().message().find("top_p is 1.5"), std::string::npos);
+  EXPECT_EQ(Sampler::create(*vocabulary_, {.logit_bias = {{Token(100000), 1.0F}}}).status().code(),
+            Code::kInvalidArgument);
+  Sampler sampler = make({});
+  EXPECT_EQ(sampler.accept(Token(-1)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(sampler.accept_prompt(std::vector<Token>{Token(1), Token(100000)}).code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ebb

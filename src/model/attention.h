@@ -1,0 +1,122 @@
+// Attention over block tables: softmax(scale * Q K^T) V of a batch of several sessions, and the writing of K and V.
+//
+// It sees tensors, block tables and frames; it does not know policies, sessions or names. It reads hot tokens in
+// position order whatever frames they lie in (law 3), so that evict + recall at the original position gives bitwise the
+// same result.
+//
+// What is promised about bits, on the CPU: the output of one query depends only on its own vector, its position, the
+// window and the K/V it sees with their block boundaries. Thread count, frame indices, the cut of a prompt into chunks
+// and the company in a batch change nothing, and neither does the instruction set chosen at run time:
+//   score    s = (scale * log2 e) * (q . k)        fma over dimensions 0, 1, 2, ...
+//   block    m' = max(m, max s);  a = 2^(m - m');  p = 2^(s - m');  l = l * a + sum p;  O = O * a + sum p v
+//            sum p: 16 lane sums over slots j, j+16, ..., then a fixed tree; p v: fma onto O * a over slots 0, 1, 2, ...
+//   segment  blocks in position order, from m = -inf, l = 0, O = 0 (cache/block_table.h)
+//   result   segments merged in order: m' = max(m, m_s);  l = l * 2^(m - m') + l_s * 2^(m_s - m');  O likewise; O * (1 / l)
+// A block or segment of which the query sees nothing leaves m, l and O untouched; a query that sees nothing at all gets
+// zeros. 2^x is a polynomial of ours, exactly 1 at 0. K and V that a query does not see are not used for it, not even
+// times zero, so that what lies in unwritten slots does not matter.
+//
+// Thread rule: an AttentionStep is filled by one thread, then read by all threads of the op.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "cache/block_table.h"
+#include "cache/frame_layout.h"
+
+namespace ebb {
+
+// Consecutive rows of the batch that belong to one session and hold consecutive positions.
+struct SequenceRows {
+  std::int32_t row_begin = 0;
+  std::int32_t n_rows = 0;
+  Position first;
+};
+
+// One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed
+// address, because graphs are reused and point at it.
+struct AttentionStep {
+  std::int32_t n_layers = 0;
+  std::int32_t n_kv_heads = 0;
+  std::vector<SequenceRows> sequences;
+  // [sequence][layer][kv head]; each already holds the entries of the rows of this step.
+  std::vector<BlockTable> tables;
+  // First byte of frame 0; frame f lies at frames + f * layout.frame_bytes().
+  std::byte* frames = nullptr;
+  // For AttentionTensors::mass; >= the longest table. 0 when no policy asks for mass.
+  std::int32_t mass_stride = 0;
+
+  [[nodiscard]] BlockTable table(std::size_t sequence, LayerIndex layer, HeadIndex head) const {
+    return tables[(sequence * static_cast<std::size_t>(n_layers) + layer.index()) *
+                      static_cast<std::size_t>(n_kv_heads) +
+                  head.index()];
+  }
+};
+
+// What differs between layers and stays the same from step to step.
+struct AttentionShape {
+  FrameLayout layout;  // KeyOrder::kByDim
+  std::int32_t n_heads = 0;
+  std::int32_t n_kv_heads = 0;
+  float scale = 1.0F;
+  // A query at position p sees positions in (p - window, p]; 0 means no window.
+  std::int32_t window = 0;
+};
+
+// The tensors of one layer in one step, f32, contiguous within a head; strides in floats.
+struct AttentionTensors {
+  const float* q = nullptr;  // [row][head][head_dim_k]
+  std::size_t q_row_stride = 0, q_head_stride = 0;
+  const float* k = nullptr;  // [row][kv head][head_dim_k], already rotated
+  std::size_t k_row_stride = 0, k_head_stride = 0;
+  const float* v = nullptr;  // [row][kv head][head_dim_v]
+  std::size_t v_row_stride = 0, v_head_stride = 0;
+  float* out = nullptr;  // [row][head][head_dim_v]
+  std::size_t out_row_stride = 0, out_head_stride = 0;
+  // Null unless a policy asks: attention mass, [row][kv head][AttentionStep::mass_stride], at [e] that of entry e of the
+  // row's block table: the sum over the query heads of the group of their probabilities of its tokens, so that a row's
+  // entries add up to the number of heads in the group. 0 for what the row does not see; past the table nothing is
+  // written. In float: sum over heads of (sum p * 2^(m of the block - final m)) * (1 / final l).
+  float* mass = nullptr;
+};
+
+// Scratch memory and work counters of attention: allocated by their owner before the step, because an op inside a graph
+// gets none. One layer at a time uses it, which a graph guarantees.
+class AttentionScratch {
+ public:
+  // Makes room for every layer of the step with `n_threads` threads, and never shrinks. Call it when the step is filled,
+  // once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
+  // head and table entry of the tiles at work.
+  void reserve(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads);
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  friend struct AttentionWork;
+  // One item of work at a time is taken from here (attention_plan.h).
+  std::atomic<std::int32_t> next_item_{0};
+  // Finished segments of each tile; whoever completes a tile sets it back to 0.
+  std::vector<std::int32_t> arrivals_;
+  std::vector<std::byte> bytes_;
+};
+
+// Writes the K and V rows of the step into their frames (quantising as ggml does). Call from threads ith = 0..n_threads-1
+// of one op; all must have returned before attend() of the same layer starts. Also resets the scratch's work counter.
+void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
+              AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
+
+// Computes `out` (and `mass`) of the layer. Call from threads ith = 0..n_threads-1 of one op, after write_kv().
+void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
+            AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
+
+// Instruction set of the kernels: chosen once from the processor, or forced for tests (which refuses what is missing).
+enum class KernelSet : std::uint8_t { kPortable, kAvx2, kAvx512 };
+[[nodiscard]] const char* kernel_set_name(KernelSet set);
+[[nodiscard]] KernelSet best_kernel_set();
+[[nodiscard]] KernelSet current_kernel_set();
+[[nodiscard]] bool try_set_kernel_set(KernelSet set);
+
+}  // namespace ebb

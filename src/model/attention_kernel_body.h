@@ -1,0 +1,427 @@
+// The kernels' one body, over a Vector: 16 floats in whatever registers an instruction set has.
+//
+// Included by attention_<set>.cc, each with a Vector type V of its own in an anonymous namespace, so that every function
+// made from these templates stays inside its file. For the same reason nothing here calls functions of the standard
+// library. What V must offer is what attention_portable.cc spells out in plain loops. All sets round alike, operation by
+// operation, and so agree bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/attention_kernel.h"
+
+namespace ebb::kernel {
+
+// Elements of frames, told apart by type.
+enum class F16 : std::uint16_t {};
+enum class BF16 : std::uint16_t {};
+
+inline constexpr int kLanes = 16;
+inline constexpr int kGroup = 32;  // dimensions that share a q8_0 scale
+inline constexpr float kMinusInfinity = -__builtin_inff();
+
+// Scores of one step, [step_rows][kScoreStride]. The odd line between rows keeps them out of each other's cache sets.
+inline constexpr int kScoreStride = kMaxBlockKeys + kLanes;
+
+// 2^x for x <= 0. x = n + r with |r| <= 1/2; 2^r by a polynomial (relative error 1e-8 before rounding), exactly 1 at 0;
+// 2^n by adding n to the exponent. Below -126, where that would leave the normal numbers, 0.
+template <class V>
+V exp2(V x) {
+  constexpr float kRoundToInteger = 12582912.0F;  // 1.5 * 2^23: adding it leaves n in the low bits
+  const V shifted = V::add(x, V::broadcast(kRoundToInteger));
+  const V r = V::sub(x, V::sub(shifted, V::broadcast(kRoundToInteger)));
+  V p = V::broadcast(0x1.44138ap-13F);
+  p = V::fma(p, r, V::broadcast(0x1.5f0890p-10F));
+  p = V::fma(p, r, V::broadcast(0x1.3b2a54p-7F));
+  p = V::fma(p, r, V::broadcast(0x1.c6af6cp-5F));
+  p = V::fma(p, r, V::broadcast(0x1.ebfbe0p-3F));
+  p = V::fma(p, r, V::broadcast(0x1.62e430p-1F));
+  p = V::fma(p, r, V::broadcast(1.0F));
+  return V::zero_below(x, -126.0F, V::add_exponent(p, shifted));
+}
+
+// How K and V rows are read. Plain: the element is the value. `next` is the way to the same byte of the next frame.
+// kAhead: every load also asks for the same byte of the next frame; right when a block is read about once.
+template <class V, class E, bool ahead>
+struct PlainRows {
+  using Element = E;
+  static constexpr bool kScaled = false;
+  static constexpr bool kAhead = ahead;
+
+  const E* k;
+  const E* v;
+  int key_stride;
+  int value_stride;
+  std::ptrdiff_t next;
+
+  PlainRows<V, E, false> not_ahead() const { return {k, v, key_stride, value_stride, 0}; }
+  const E* key(int d, int slot) const { return k + static_cast<std::ptrdiff_t>(d) * key_stride + slot; }
+  const E* value(int slot, int dim) const { return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim; }
+  V load_key_scale(int, int) const { return V::broadcast(1.0F); }
+  V load_value(int slot, int dim) const { return V::load(value(slot, dim)); }
+  V load_value_part(int slot, int dim, int n) const {
+    E part[kLanes] = {};
+    for (int i = 0; i < n; ++i) part[i] = value(slot, dim)[i];
+    return V::load(part);
+  }
+};
+
+// q8_0: int8 times the f16 scale of its group of dimensions. The product is exact in f32.
+template <class V>
+struct ScaledRows {
+  using Element = std::int8_t;
+  static constexpr bool kScaled = true;
+  static constexpr bool kAhead = true;
+
+  const std::int8_t* k;
+  const F16* k_scales;
+  const std::int8_t* v;
+  const F16* v_scales;
+  int key_stride;
+  int value_stride;
+  std::ptrdiff_t next;
+
+  const std::int8_t* key(int d, int slot) const { return k + static_cast<std::ptrdiff_t>(d) * key_stride + slot; }
+  const std::int8_t* value(int slot, int dim) const {
+    return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim;
+  }
+  V load_key_scale(int d, int slot) const {
+    return V::load(k_scales + static_cast<std::ptrdiff_t>(d / kGroup) * key_stride + slot);
+  }
+  V load_value(int slot, int dim) const {
+    const F16* scales = v_scales + static_cast<std::ptrdiff_t>(slot) * (value_stride / kGroup);
+    return V::mul(V::load(value(slot, dim)), V::broadcast(scales + dim / kGroup));
+  }
+  V load_value_part(int slot, int dim, int) const { return load_value(slot, dim); }  // whole groups only
+};
+
+// Asks for the cache lines of `n_bytes` at `address`, in the next frame.
+template <int n_bytes>
+void prefetch(const void* address, std::ptrdiff_t next) {
+  for (int i = 0; i < n_bytes; i += 64) __builtin_prefetch(static_cast<const char*>(address) + next + i);
+}
+
+// scores[r][slot .. slot + 16 N) = scale * (q[r] . k[slot ...]), by fma over dimensions 0, 1, 2, ...
+template <class V, int R, int N, class Rows>
+void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot, float* scores) {
+  V sum[R][N];
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) sum[r][n] = V::broadcast(0.0F);
+  }
+  const int span = Rows::kScaled ? kGroup : tile.head_dim_k;
+  for (int group = 0; group < tile.head_dim_k; group += span) {
+    V key_scale[N];
+    for (int n = 0; n < N; ++n) key_scale[n] = rows.load_key_scale(group, slot + kLanes * n);
+    for (int d = group; d < group + span; ++d) {
+      if constexpr (Rows::kAhead) {
+        prefetch<N * kLanes * int{sizeof(typename Rows::Element)}>(rows.key(d, slot), rows.next);
+      }
+      V key[N];
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+        key[n] = V::load(rows.key(d, slot + kLanes * n));
+        if constexpr (Rows::kScaled) key[n] = V::mul(key[n], key_scale[n]);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const V query = V::broadcast(q[d * R + r]);
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) sum[r][n] = V::fma(query, key[n], sum[r][n]);
+      }
+    }
+  }
+  const V scale = V::broadcast(tile.scale);
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) V::mul(sum[r][n], scale).store(scores + r * kScoreStride + slot + kLanes * n);
+  }
+}
+
+// The slots [begin, end) of a block that a row sees.
+struct SlotRange {
+  int begin;
+  int end;
+};
+
+template <class V, int R, class Rows>
+void score_block(const Rows& rows, const float* q, const TileRows& tile, SlotRange seen, float* scores) {
+  constexpr int kWide = V::template tile_width<R>();
+  int slot = seen.begin / kLanes * kLanes;
+  for (; slot + (kWide - 1) * kLanes < seen.end; slot += kWide * kLanes) {
+    score_keys<V, R, kWide>(rows, q, tile, slot, scores);
+  }
+  if constexpr (kWide > 2) {
+    for (; slot + kLanes < seen.end; slot += 2 * kLanes) score_keys<V, R, 2>(rows, q, tile, slot, scores);
+  }
+  for (; slot < seen.end; slot += kLanes) score_keys<V, R, 1>(rows, q, tile, slot, scores);
+}
+
+// o[r][dim .. dim + 16 N) = o * alpha[r] + sum over the slots of p[r][slot] * v[slot], by fma over slots in order.
+template <class V, int R, int N, class Rows>
+void add_values(const Rows& rows, const float* p, SlotRange seen, const float* alpha, int dim, float* o, int stride) {
+  V sum[R][N];
+  for (int r = 0; r < R; ++r) {
+    const V a = V::broadcast(alpha[r]);
+    for (int n = 0; n < N; ++n) sum[r][n] = V::mul(V::load(o + r * stride + dim + kLanes * n), a);
+  }
+  for (int slot = seen.begin; slot < seen.end; ++slot) {
+    if constexpr (Rows::kAhead) {
+      prefetch<N * kLanes * int{sizeof(typename Rows::Element)}>(rows.value(slot, dim), rows.next);
+    }
+    V value[N];
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) value[n] = rows.load_value(slot, dim + kLanes * n);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const V weight = V::broadcast(p[r * kScoreStride + slot]);
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) sum[r][n] = V::fma(weight, value[n], sum[r][n]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) sum[r][n].store(o + r * stride + dim + kLanes * n);
+  }
+}
+
+template <class V, int R, class Rows>
+void add_block(const Rows& rows, const float* p, SlotRange seen, const float* alpha, float* o, int stride) {
+  constexpr int kWide = V::template tile_width<R>();
+  int dim = 0;
+  for (; dim + kWide * kLanes <= stride; dim += kWide * kLanes) {
+    add_values<V, R, kWide>(rows, p, seen, alpha, dim, o, stride);
+  }
+  if constexpr (kWide > 2) {
+    for (; dim + 2 * kLanes <= stride; dim += 2 * kLanes) add_values<V, R, 2>(rows, p, seen, alpha, dim, o, stride);
+  }
+  for (; dim < stride; dim += kLanes) add_values<V, R, 1>(rows, p, seen, alpha, dim, o, stride);
+}
+
+// Hides the scores of what a row does not see; returns the greatest of the rest.
+template <class V>
+float hide_unseen(float* s, SlotRange seen, SlotRange step) {
+  V greatest = V::broadcast(kMinusInfinity);
+  for (int slot = step.begin / kLanes * kLanes; slot < step.end; slot += kLanes) {
+    V x = V::load(s + slot);
+    if (slot < seen.begin || slot + kLanes > seen.end) {
+      x = V::keep(x, seen.begin - slot, seen.end - slot, kMinusInfinity);
+      x.store(s + slot);
+    }
+    greatest = V::max(greatest, x);
+  }
+  return V::reduce_max(greatest);
+}
+
+// Turns a row's scores into p = 2^(s - m); returns their sum.
+template <class V>
+float exponentiate(float* s, SlotRange step, float m) {
+  V sum = V::broadcast(0.0F);
+  for (int slot = step.begin / kLanes * kLanes; slot < step.end; slot += kLanes) {
+    const V p = exp2(V::sub(V::load(s + slot), V::broadcast(m)));
+    p.store(s + slot);
+    sum = V::add(sum, p);
+  }
+  return V::reduce_add(sum);
+}
+
+// Softmax of one step's scores in place; updates m and l and says by which alpha O shrinks.
+template <class V, int R>
+void weigh_step(const TileRows& tile, const BlockView& block, int row, const SlotRange* seen, SlotRange step, float* s,
+                float* alpha) {
+  float* m = tile.m + row;
+  float* l = tile.l + row;
+  float sum[R] = {};
+  float falls[kLanes] = {};
+  // Two short loops rather than one long: the processor then works on more rows at a time.
+  for (int r = 0; r < R; ++r) {
+    if (seen[r].begin >= seen[r].end) continue;
+    const float greatest = hide_unseen<V>(s + r * kScoreStride, seen[r], step);
+    const float m_new = greatest > m[r] ? greatest : m[r];
+    falls[r] = m[r] - m_new;
+    m[r] = m_new;
+  }
+  for (int r = 0; r < R; ++r) {
+    if (seen[r].begin < seen[r].end) sum[r] = exponentiate<V>(s + r * kScoreStride, step, m[r]);
+  }
+  exp2(V::load(falls)).store(alpha);
+  for (int r = 0; r < R; ++r) l[r] = l[r] * alpha[r] + sum[r];
+  if (block.block_l == nullptr) return;
+  for (int r = 0; r < R; ++r) {
+    block.block_l[row + r] = sum[r];
+    block.block_m[row + r] = seen[r].begin < seen[r].end ? m[r] : kMinusInfinity;
+  }
+}
+
+// Rows that see different slots: those that see the same go together, so that no row reads a value it does not see.
+template <class V, int R, class Rows>
+void add_uneven_block(const Rows& rows, const float* p, const SlotRange* seen, const float* alpha, float* o, int stride) {
+  int n = 0;
+  for (int r = 0; r < R; r += n) {
+    n = 1;
+    while (r + n < R && seen[r + n].begin == seen[r].begin && seen[r + n].end == seen[r].end) ++n;
+    if (seen[r].begin >= seen[r].end) continue;
+    const float* p_run = p + r * kScoreStride;
+    float* o_run = o + r * stride;
+    if (n >= 4) {
+      add_block<V, 4>(rows, p_run, seen[r], alpha + r, o_run, stride);
+      n = 4;
+    } else if (n >= 2) {
+      add_block<V, 2>(rows, p_run, seen[r], alpha + r, o_run, stride);
+      n = 2;
+    } else {
+      add_block<V, 1>(rows, p_run, seen[r], alpha + r, o_run, stride);
+    }
+  }
+}
+
+// What each row of a step sees of the block; returns what any of them sees.
+template <class V, int R>
+SlotRange find_seen(const TileRows& tile, const BlockView& block, int row, SlotRange* seen) {
+  SlotRange any = {kMaxBlockKeys, 0};
+  for (int r = 0; r < R; ++r) {
+    const int slot = tile.positions[row + r] - block.begin;  // of the query itself
+    int begin = tile.window > 0 ? slot - tile.window + 1 : 0;
+    if (begin < 0) begin = 0;
+    const int end = slot + 1 < block.n_tokens ? slot + 1 : block.n_tokens;
+    seen[r] = {begin, end};
+    if (begin >= end) continue;
+    if (begin < any.begin) any.begin = begin;
+    if (end > any.end) any.end = end;
+  }
+  return any;
+}
+
+// Asks for one part in n_parts of the next frame; all at once would choke the memory pipeline.
+template <class V>
+void prefetch_part(const BlockView& block, int part, int n_parts) {
+  if (block.next_frame == 0) return;
+  const int n_bytes = (block.frame_bytes / n_parts + 63) / 64 * 64;
+  const int end = n_bytes * (part + 1) < block.frame_bytes ? n_bytes * (part + 1) : block.frame_bytes;
+  for (int i = n_bytes * part; i < end; i += 64) __builtin_prefetch(block.k + block.next_frame + i);
+}
+
+template <class V, int R, class Rows>
+void attend_steps(const TileRows& tile, const BlockView& block, const Rows& rows) {
+  alignas(64) float s[R * kScoreStride];
+  alignas(64) float alpha[kLanes];
+  SlotRange seen[R];
+  for (int row = 0; row < tile.n_rows; row += R) {
+    if constexpr (!Rows::kAhead) prefetch_part<V>(block, row / R, tile.n_rows / R);
+    const SlotRange any = find_seen<V, R>(tile, block, row, seen);
+    if (any.begin < any.end) {
+      score_block<V, R>(rows, tile.q + static_cast<std::ptrdiff_t>(row) * tile.head_dim_k, tile, any, s);
+    }
+    weigh_step<V, R>(tile, block, row, seen, any, s, alpha);
+    bool even = true;
+    for (int r = 0; r < R; ++r) even = even && seen[r].begin == any.begin && seen[r].end == any.end;
+    float* o = tile.o + static_cast<std::ptrdiff_t>(row) * tile.value_stride;
+    if (even) {
+      add_block<V, R>(rows, s, any, alpha, o, tile.value_stride);
+    } else {
+      add_uneven_block<V, R>(rows, s, seen, alpha, o, tile.value_stride);
+    }
+  }
+}
+
+template <class V, class Rows>
+void attend_rows(const TileRows& tile, const BlockView& block, const Rows& rows) {
+  switch (tile.step_rows) {
+    case 1: return attend_steps<V, 1>(tile, block, rows);
+    case 2: return attend_steps<V, 2>(tile, block, rows);
+    case 4: return attend_steps<V, 4>(tile, block, rows);
+    case 6: return attend_steps<V, 6>(tile, block, rows);
+    default: break;
+  }
+  if constexpr (V::kMaxRows >= 8) attend_steps<V, 8>(tile, block, rows);
+}
+
+template <class V, class E, bool ahead>
+void unpack_keys(const TileRows& tile, const PlainRows<V, E, ahead>& rows) {
+  const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(tile.head_dim_k) * tile.key_stride;
+  for (std::ptrdiff_t i = 0; i < n; i += kLanes) V::load(rows.k + i).store(tile.unpacked_k + i);
+}
+
+template <class V>
+void unpack_keys(const TileRows& tile, const ScaledRows<V>& rows) {
+  for (int d = 0; d < tile.head_dim_k; ++d) {
+    float* const out = tile.unpacked_k + static_cast<std::ptrdiff_t>(d) * tile.key_stride;
+    for (int slot = 0; slot < tile.key_stride; slot += kLanes) {
+      V::mul(V::load(rows.key(d, slot)), rows.load_key_scale(d, slot)).store(out + slot);
+    }
+  }
+}
+
+template <class V, class Rows>
+void unpack_values(const TileRows& tile, const Rows& rows, SlotRange seen) {
+  const int n_whole = tile.head_dim_v / kLanes * kLanes;
+  for (int slot = seen.begin; slot < seen.end; ++slot) {
+    float* const out = tile.unpacked_v + static_cast<std::ptrdiff_t>(slot) * tile.value_stride;
+    for (int dim = 0; dim < n_whole; dim += kLanes) rows.load_value(slot, dim).store(out + dim);
+    if (n_whole < tile.head_dim_v) rows.load_value_part(slot, n_whole, tile.head_dim_v - n_whole).store(out + n_whole);
+  }
+}
+
+// Copies the keys of a block and the values that the tile sees to f32. Exact, so that bits do not depend on who unpacks.
+template <class V, class Rows>
+PlainRows<V, float, false> unpack(const TileRows& tile, const Rows& rows, SlotRange seen) {
+  unpack_keys<V>(tile, rows);
+  unpack_values<V>(tile, rows, seen);
+  return {tile.unpacked_k, tile.unpacked_v, tile.key_stride, tile.value_stride, 0};
+}
+
+// The slots that some row of the tile sees. Positions ascend over its rows.
+template <class V>
+SlotRange find_tile_seen(const TileRows& tile, const BlockView& block) {
+  SlotRange first[1];
+  SlotRange last[1];
+  find_seen<V, 1>(tile, block, 0, first);
+  find_seen<V, 1>(tile, block, tile.n_rows - 1, last);
+  return {first[0].begin, last[0].end};
+}
+
+template <class V, class Rows>
+void attend_packed(const TileRows& tile, const BlockView& block, const Rows& rows) {
+  constexpr bool kIsFloat = sizeof(typename Rows::Element) == 4;
+  const bool whole = tile.head_dim_v % kLanes == 0;
+  // One step reads a block once: unpacking would only add stores. From the third on it saves conversions.
+  if (whole && tile.n_rows <= 2 * tile.step_rows) return attend_rows<V>(tile, block, rows);
+  if constexpr (kIsFloat) {
+    if (whole) return attend_rows<V>(tile, block, rows.not_ahead());
+  }
+  attend_rows<V>(tile, block, unpack<V>(tile, rows, find_tile_seen<V>(tile, block)));
+}
+
+template <class V, class E>
+void attend_plain(const TileRows& tile, const BlockView& block) {
+  attend_packed<V>(tile, block,
+                   PlainRows<V, E, true>{reinterpret_cast<const E*>(block.k), reinterpret_cast<const E*>(block.v),
+                                   tile.key_stride, tile.head_dim_v, block.next_frame});
+}
+
+template <class V>
+void attend_scaled(const TileRows& tile, const BlockView& block) {
+  attend_packed<V>(tile, block,
+                   ScaledRows<V>{reinterpret_cast<const std::int8_t*>(block.k),
+                                 reinterpret_cast<const F16*>(block.k_scales),
+                                 reinterpret_cast<const std::int8_t*>(block.v),
+                                 reinterpret_cast<const F16*>(block.v_scales), tile.key_stride, tile.head_dim_v,
+                                 block.next_frame});
+}
+
+template <class V>
+void exp2_in_place(float* x, std::int32_t n) {
+  for (int i = 0; i < n; i += kLanes) exp2(V::load(x + i)).store(x + i);
+}
+
+template <class V>
+void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) V::store_f16(V::load(x + i), out + i);
+  if (i == n) return;
+  float part[kLanes] = {};
+  std::uint16_t part_out[kLanes];
+  for (int j = 0; i + j < n; ++j) part[j] = x[i + j];
+  V::store_f16(V::load(part), part_out);
+  for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];
+}
+
+}  // namespace ebb::kernel

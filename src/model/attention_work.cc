@@ -1,0 +1,272 @@
+#include "model/attention_work.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <numbers>
+
+#include "base/check.h"
+
+namespace ebb {
+namespace {
+
+constexpr float kNothingSeen = -std::numeric_limits<float>::infinity();
+constexpr std::size_t kLineBytes = 64;
+
+constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+std::byte* first_line(std::vector<std::byte>& bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  return bytes.data() + (kLineBytes - address % kLineBytes) % kLineBytes;
+}
+
+// The step size that leaves the fewest rows of padding without reading blocks more often than need be.
+std::int32_t choose_step_rows(const AttentionKernels& kernels, std::int32_t n_rows) {
+  const std::int32_t* last = kernels.step_sizes;
+  while (last[1] != 0) ++last;
+  const std::int32_t n_steps = (n_rows + *last - 1) / *last;
+  const std::int32_t* size = kernels.step_sizes;
+  while (*size * n_steps < n_rows) ++size;
+  return *size;
+}
+
+}  // namespace
+
+void AttentionWork::reserve(AttentionScratch& scratch, std::size_t n_bytes, std::int32_t n_threads) {
+  const std::size_t n_arrivals = to_size(kTilesPerThread * n_threads);
+  if (scratch.arrivals_.size() < n_arrivals) scratch.arrivals_.resize(n_arrivals, 0);
+  if (scratch.bytes_.size() >= n_bytes + kLineBytes) return;
+  scratch.bytes_ = {};  // nothing in it outlives a layer: do not copy
+  scratch.bytes_.resize(n_bytes + kLineBytes);
+}
+
+AttentionWork::AttentionWork(const AttentionCall& call)
+    : call_(call),
+      kernels_(current_kernels()),
+      plan_(make_plan(call.shape, call.step, call.layer, call.n_threads)),
+      frame_bytes_(call.shape.layout.frame_bytes()) {
+  const FrameLayout& layout = call.shape.layout;
+  offsets_.frame_bytes = static_cast<std::int32_t>(frame_bytes_);
+  offsets_.k = call.step.frames + layout.k_offset();
+  offsets_.k_scales = call.step.frames + layout.k_scales_offset();
+  offsets_.v = call.step.frames + layout.v_offset();
+  offsets_.v_scales = call.step.frames + layout.v_scales_offset();
+  rows_.head_dim_k = layout.head_dim_k;
+  rows_.head_dim_v = layout.head_dim_v;
+  rows_.key_stride = layout.key_stride();
+  rows_.value_stride = plan_.value_stride;
+  rows_.window = call.shape.window;
+  rows_.scale = call.shape.scale * std::numbers::log2e_v<float>;
+  lay_out();
+}
+
+void AttentionWork::lay_out() {
+  std::vector<std::byte>& bytes = call_.scratch.bytes_;
+  const std::size_t n_bytes = plan_.bytes(call_.n_threads);
+  EBB_CHECK(n_bytes + kLineBytes <= bytes.size(), "{} bytes of scratch, {} needed: reserve() each step first",
+            bytes.size(), n_bytes);
+  EBB_CHECK(call_.scratch.arrivals_.size() >= to_size(kTilesPerThread * call_.n_threads), "{} threads, reserved for {}",
+            call_.n_threads, call_.scratch.arrivals_.size() / kTilesPerThread);
+
+  float* const base = reinterpret_cast<float*>(first_line(bytes));
+  slots_ = base + to_size(call_.n_threads) * plan_.thread_floats;
+  shared_block_sums_ = slots_ + plan_.n_slots * plan_.slot_floats;
+
+  const std::size_t capacity = to_size(plan_.row_capacity);
+  float* at = base + to_size(call_.ith) * plan_.thread_floats;
+  segment_ = sums_at(at);
+  at += plan_.slot_floats;
+  total_ = sums_at(at);
+  at += plan_.slot_floats;
+  rows_.unpacked_v = at;
+  at += call_.shape.layout.block_size * rows_.value_stride;
+  rows_.unpacked_k = at;
+  at += rows_.head_dim_k * rows_.key_stride;
+  packed_q_ = at;
+  at += plan_.row_capacity * rows_.head_dim_k;
+  positions_ = reinterpret_cast<std::int32_t*>(at);
+  thread_block_sums_ = at + capacity;
+  rows_.q = packed_q_;
+  rows_.positions = positions_;
+}
+
+AttentionSums AttentionWork::sums_at(float* at) const {
+  const std::size_t capacity = to_size(plan_.row_capacity);
+  return {.m = at, .l = at + capacity, .o = at + 2 * capacity};
+}
+
+AttentionSums AttentionWork::slot(std::int32_t item) const { return sums_at(slots_ + to_size(item) * plan_.slot_floats); }
+
+float* AttentionWork::block_sums(const AttentionTile& tile, std::int32_t entry) const {
+  float* const begin = plan_.split ? shared_block_sums_ + tile.block_sums_begin : thread_block_sums_;
+  return begin + to_size(entry - tile.entry_begin) * 2 * to_size(plan_.row_capacity);
+}
+
+void AttentionWork::run() {
+  TileCursor cursor(call_.shape, call_.step, call_.layer, plan_);
+  while (true) {
+    const std::int32_t item = call_.scratch.next_item_.fetch_add(1, std::memory_order_relaxed);
+    if (!cursor.seek(item)) return;
+    load(cursor.tile());
+    if (plan_.split) {
+      attend_part(cursor.tile(), item - cursor.tile().first_item);
+    } else {
+      attend_tile(cursor.tile());
+    }
+  }
+}
+
+void AttentionWork::load(const AttentionTile& tile) {
+  const AttentionTensors& tensors = call_.tensors;
+  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
+  const std::int32_t n_rows = tile.n_tokens * plan_.group;
+  rows_.step_rows = choose_step_rows(kernels_, n_rows);
+  rows_.n_rows = (n_rows + rows_.step_rows - 1) / rows_.step_rows * rows_.step_rows;
+  for (std::int32_t row = 0; row < rows_.n_rows; ++row) {
+    const std::int32_t source = std::min(row, n_rows - 1);
+    const std::int32_t token = tile.token_begin + source / plan_.group;
+    const std::int32_t head = tile.head.value() * plan_.group + source % plan_.group;
+    positions_[row] = (sequence.first + token).value();
+    load_query(row, tensors.q + to_size(sequence.row_begin + token) * tensors.q_row_stride +
+                        to_size(head) * tensors.q_head_stride);
+  }
+}
+
+void AttentionWork::load_query(std::int32_t row, const float* query) {
+  const std::ptrdiff_t step = rows_.step_rows;
+  float* const out = packed_q_ + row / step * step * rows_.head_dim_k + row % step;
+  for (std::ptrdiff_t d = 0; d < rows_.head_dim_k; ++d) out[d * step] = query[d];
+}
+
+void AttentionWork::clear(const AttentionSums& sums) const {
+  std::fill_n(sums.m, rows_.n_rows, kNothingSeen);
+  std::fill_n(sums.l, rows_.n_rows, 0.0F);
+  std::fill_n(sums.o, rows_.n_rows * rows_.value_stride, 0.0F);
+}
+
+// The entries must lie in one segment; rows_ says where its sums go.
+void AttentionWork::attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end) {
+  const AttendBlock attend_block = kernels_.attend_block[static_cast<std::size_t>(call_.shape.layout.row_type)];
+  clear({.m = rows_.m, .l = rows_.l, .o = rows_.o});
+  for (std::int32_t e = entry_begin; e < entry_end; ++e) {
+    const TableEntry& entry = tile.table[to_size(e)];
+    const std::size_t at = entry.frame.index() * frame_bytes_;
+    BlockView block = offsets_;
+    block.k += at;
+    block.k_scales += at;
+    block.v += at;
+    block.v_scales += at;
+    block.begin = entry.begin.value();
+    block.n_tokens = entry.n_tokens;
+    if (e + 1 < tile.entry_end) {
+      block.next_frame = (static_cast<std::ptrdiff_t>(tile.table[to_size(e + 1)].frame.index()) -
+                          static_cast<std::ptrdiff_t>(entry.frame.index())) *
+                         static_cast<std::ptrdiff_t>(frame_bytes_);
+    }
+    if (call_.tensors.mass != nullptr) {
+      block.block_l = block_sums(tile, e);
+      block.block_m = block.block_l + plan_.row_capacity;
+    }
+    attend_block(rows_, block);
+  }
+}
+
+void AttentionWork::attend_tile(const AttentionTile& tile) {
+  rows_.m = segment_.m;
+  rows_.l = segment_.l;
+  rows_.o = segment_.o;
+  clear(total_);
+  std::int32_t end = tile.entry_begin;
+  for (std::int32_t begin = end; begin < tile.entry_end; begin = end) {
+    end = find_segment_end(tile, begin);
+    attend_segment(tile, begin, end);
+    merge(segment_);
+  }
+  finish(tile);
+}
+
+void AttentionWork::attend_part(const AttentionTile& tile, std::int32_t part) {
+  const AttentionSums sums = slot(tile.first_item + part);
+  rows_.m = sums.m;
+  rows_.l = sums.l;
+  rows_.o = sums.o;
+  std::int32_t begin = tile.entry_begin;
+  for (std::int32_t i = 0; i < part; ++i) begin = find_segment_end(tile, begin);
+  attend_segment(tile, begin, begin < tile.entry_end ? find_segment_end(tile, begin) : begin);
+
+  std::atomic_ref<std::int32_t> arrivals(call_.scratch.arrivals_[to_size(tile.index)]);
+  if (arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 < tile.n_items) return;
+  arrivals.store(0, std::memory_order_relaxed);
+  clear(total_);
+  for (std::int32_t i = 0; i < tile.n_items; ++i) merge(slot(tile.first_item + i));
+  finish(tile);
+}
+
+void AttentionWork::merge(const AttentionSums& part) const {
+  for (std::size_t row = 0; row < to_size(rows_.n_rows); ++row) {
+    if (part.m[row] != kNothingSeen) merge_row(part, row);
+  }
+}
+
+void AttentionWork::merge_row(const AttentionSums& part, std::size_t row) const {
+  const float m = std::max(total_.m[row], part.m[row]);
+  alignas(kLineBytes) float factors[kKeyLanes] = {total_.m[row] - m, part.m[row] - m};
+  kernels_.exp2_in_place(factors, kKeyLanes);
+  total_.m[row] = m;
+  total_.l[row] = total_.l[row] * factors[0] + part.l[row] * factors[1];
+  float* const o = total_.o + row * to_size(rows_.value_stride);
+  const float* const added = part.o + row * to_size(rows_.value_stride);
+  for (std::size_t d = 0; d < to_size(rows_.value_stride); ++d) o[d] = o[d] * factors[0] + added[d] * factors[1];
+}
+
+// Turns l into 1 / l, and writes O * (1 / l).
+void AttentionWork::finish(const AttentionTile& tile) const {
+  const AttentionTensors& tensors = call_.tensors;
+  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
+  for (std::int32_t row = 0; row < tile.n_tokens * plan_.group; ++row) {
+    float& l = total_.l[row];
+    l = l == 0.0F ? 0.0F : 1.0F / l;
+    const std::int32_t token = tile.token_begin + row / plan_.group;
+    const std::int32_t head = tile.head.value() * plan_.group + row % plan_.group;
+    const float* const o = total_.o + static_cast<std::ptrdiff_t>(row) * rows_.value_stride;
+    float* const out = tensors.out + to_size(sequence.row_begin + token) * tensors.out_row_stride +
+                       to_size(head) * tensors.out_head_stride;
+    for (std::int32_t d = 0; d < rows_.head_dim_v; ++d) out[d] = o[d] * l;
+  }
+  if (tensors.mass != nullptr) finish_mass(tile);
+}
+
+void AttentionWork::finish_mass(const AttentionTile& tile) const {
+  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
+  const std::size_t row_stride = to_size(call_.shape.n_kv_heads) * to_size(call_.step.mass_stride);
+  float* const mass = call_.tensors.mass + to_size(sequence.row_begin + tile.token_begin) * row_stride +
+                      tile.head.index() * to_size(call_.step.mass_stride);
+  const auto n_entries = static_cast<std::int32_t>(tile.table.size());
+  for (std::int32_t token = 0; token < tile.n_tokens; ++token) {
+    float* const out = mass + to_size(token) * row_stride;
+    std::fill(out, out + tile.entry_begin, 0.0F);
+    std::fill(out + tile.entry_end, out + n_entries, 0.0F);
+  }
+  for (std::int32_t e = tile.entry_begin; e < tile.entry_end; ++e) {
+    float* const sums = block_sums(tile, e);
+    weigh_block_sums(sums);
+    for (std::int32_t token = 0; token < tile.n_tokens; ++token) {
+      float sum = 0.0F;
+      for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[token * plan_.group + h];
+      mass[to_size(token) * row_stride + to_size(e)] = sum;
+    }
+  }
+}
+
+// block_l becomes the block's share of each row's attention. total_.l holds 1 / l.
+void AttentionWork::weigh_block_sums(float* sums) const {
+  float* const factors = sums + plan_.row_capacity;
+  const std::int32_t n_rows = (rows_.n_rows + kKeyLanes - 1) / kKeyLanes * kKeyLanes;
+  for (std::int32_t row = 0; row < rows_.n_rows; ++row) {
+    factors[row] = total_.m[row] == kNothingSeen ? kNothingSeen : factors[row] - total_.m[row];
+  }
+  kernels_.exp2_in_place(factors, n_rows);
+  for (std::int32_t row = 0; row < rows_.n_rows; ++row) sums[row] = sums[row] * factors[row] * total_.l[row];
+}
+
+}  // namespace ebb

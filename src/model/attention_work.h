@@ -1,0 +1,78 @@
+// One thread's part of attend(): takes items of work (attention_plan.h), runs the kernels over their blocks, merges
+// segments, writes results.
+//
+// Thread rule: one per thread and layer; threads meet only in AttentionScratch, by its atomic counters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/attention.h"
+#include "model/attention_kernel.h"
+#include "model/attention_plan.h"
+
+namespace ebb {
+
+// The kernels of current_kernel_set().
+[[nodiscard]] const AttentionKernels& current_kernels();
+
+// Running softmax of a tile's rows, padding included: of one segment, or of the segments merged so far.
+struct AttentionSums {
+  float* m = nullptr;  // [row_capacity]
+  float* l = nullptr;  // [row_capacity]
+  float* o = nullptr;  // [row_capacity][value_stride]
+};
+
+// What a layer's attend() was called with.
+struct AttentionCall {
+  const AttentionShape& shape;
+  const AttentionStep& step;
+  LayerIndex layer;
+  const AttentionTensors& tensors;
+  AttentionScratch& scratch;
+  std::int32_t ith;
+  std::int32_t n_threads;
+};
+
+struct AttentionWork {
+ public:
+  explicit AttentionWork(const AttentionCall& call);
+  void run();
+
+  static void reserve(AttentionScratch& scratch, std::size_t n_bytes, std::int32_t n_threads);
+  static void reset(AttentionScratch& scratch) { scratch.next_item_.store(0, std::memory_order_relaxed); }
+
+ private:
+  void lay_out();
+  void load(const AttentionTile& tile);
+  void load_query(std::int32_t row, const float* query);
+  void clear(const AttentionSums& sums) const;
+  void attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end);
+  void merge(const AttentionSums& part) const;
+  void merge_row(const AttentionSums& part, std::size_t row) const;
+  void attend_tile(const AttentionTile& tile);
+  void attend_part(const AttentionTile& tile, std::int32_t part);
+  void finish(const AttentionTile& tile) const;
+  void finish_mass(const AttentionTile& tile) const;
+  void weigh_block_sums(float* sums) const;
+
+  [[nodiscard]] AttentionSums slot(std::int32_t item) const;
+  [[nodiscard]] AttentionSums sums_at(float* at) const;
+  [[nodiscard]] float* block_sums(const AttentionTile& tile, std::int32_t entry) const;
+
+  const AttentionCall& call_;
+  const AttentionKernels& kernels_;
+  const AttentionPlan plan_;
+  const std::size_t frame_bytes_;
+  BlockView offsets_;  // of the planes of frame 0
+  TileRows rows_;
+  AttentionSums segment_;
+  AttentionSums total_;
+  float* packed_q_ = nullptr;
+  std::int32_t* positions_ = nullptr;
+  float* slots_ = nullptr;
+  float* thread_block_sums_ = nullptr;
+  float* shared_block_sums_ = nullptr;
+};
+
+}  // namespace ebb

@@ -1,0 +1,81 @@
+// Graph: the decoder of a model as a ggml graph, for steps of one shape.
+//
+// It is built once and computed many times: what changes from step to step goes in through its input tensors and through
+// the AttentionStep that its operations point at. It does not know sessions or residency, allocates nothing but its own
+// metadata, and computes nothing: the runner does. Thread rule: as the runner's.
+//
+//   tokens -> embedding -> [ norm -> q, k, v -> rope -> write K/V, attend -> output matrix -> + ->
+//                            norm -> gated feed-forward -> + ] x layers -> norm -> output matrix -> logits
+//
+// Rows whose logits nobody asked for leave the graph after the last layer's attention; where none are asked for, the
+// graph ends once the last layer has written its K and V.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/attention.h"
+#include "model/model.h"
+
+struct ggml_cgraph;
+struct ggml_context;
+struct ggml_tensor;
+
+namespace ebb {
+
+struct GraphShape {
+  std::int32_t n_rows = 0;
+  std::int32_t n_outputs = 0;
+
+  friend bool operator==(const GraphShape&, const GraphShape&) = default;
+};
+
+// One layer's attention as our CPU operations read it; the address is the operations' user data.
+struct AttentionOp {
+  AttentionShape shape;
+  LayerIndex layer;
+  const AttentionStep* step = nullptr;
+  AttentionScratch* scratch = nullptr;
+};
+
+class Graph {
+ public:
+  // `ops` holds one per layer, at fixed addresses; model and ops must outlive the graph.
+  Graph(const Model& model, std::span<AttentionOp> ops, const GraphShape& shape);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  [[nodiscard]] const GraphShape& shape() const { return shape_; }
+  [[nodiscard]] ggml_cgraph* handle() const { return graph_; }
+  // Inputs: i32 [n_rows], i32 [n_rows], i32 [n_outputs] (null when there are none).
+  [[nodiscard]] ggml_tensor* tokens() const { return tokens_; }
+  [[nodiscard]] ggml_tensor* positions() const { return positions_; }
+  [[nodiscard]] ggml_tensor* output_rows() const { return output_rows_; }
+  // f32 [n_vocab, n_outputs]; null when there are none.
+  [[nodiscard]] ggml_tensor* logits() const { return logits_; }
+
+ private:
+  void build();
+  ggml_tensor* build_layer(LayerIndex layer, ggml_tensor* x);
+  ggml_tensor* build_attention(LayerIndex layer, ggml_tensor* x);
+  ggml_tensor* build_feed_forward(const LayerWeights& weights, ggml_tensor* x);
+  ggml_tensor* build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor* bias, std::int32_t head_dim);
+  ggml_tensor* build_norm(ggml_tensor* x, ggml_tensor* weight);
+  ggml_tensor* build_rope(LayerIndex layer, ggml_tensor* x);
+  ggml_tensor* build_logits(ggml_tensor* x);
+
+  const Model& model_;
+  std::span<AttentionOp> ops_;
+  GraphShape shape_;
+  ggml_context* context_ = nullptr;
+  ggml_cgraph* graph_ = nullptr;
+  ggml_tensor* tokens_ = nullptr;
+  ggml_tensor* positions_ = nullptr;
+  ggml_tensor* output_rows_ = nullptr;
+  ggml_tensor* logits_ = nullptr;
+};
+
+}  // namespace ebb

@@ -1,0 +1,201 @@
+#include "model/runner.h"
+
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
+#include <ggml.h>
+
+#include <algorithm>
+
+#include "model/graph.h"
+
+namespace ebb {
+namespace {
+
+// Graphs kept for reuse: decode steps of a few batch sizes and the prefill chunks beside them.
+constexpr std::size_t kMaxGraphs = 8;
+
+struct GallocrDeleter {
+  void operator()(ggml_gallocr* allocator) const { ggml_gallocr_free(allocator); }
+};
+
+AttentionShape shape_of_layer(const Hparams& hparams, const FrameLayout& layout, LayerIndex layer) {
+  return {.layout = layout,
+          .n_heads = hparams.n_heads,
+          .n_kv_heads = hparams.n_kv_heads,
+          .scale = hparams.attention_scale,
+          .window = hparams.window(layer)};
+}
+
+}  // namespace
+
+struct Runner::State {
+  const Model& model;
+  Backend& backend;
+  FrameMemory& memory;
+  RunnerOptions options;
+
+  std::unique_ptr<ggml_gallocr, GallocrDeleter> allocator;
+  AttentionStep step;
+  AttentionScratch scratch;
+  std::vector<AttentionOp> ops;
+  // The most recently used last. All share the allocator's buffer.
+  std::vector<std::unique_ptr<Graph>> graphs;
+
+  // Inputs of the step being put together.
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> output_rows;
+  // Logits of the last step: in the graph's own memory on the CPU, copied here from elsewhere.
+  const float* logits = nullptr;
+  std::vector<float> copied_logits;
+  std::int32_t n_outputs = 0;
+
+  Status check(std::span<const SequenceInput> inputs) const;
+  void gather(std::span<const SequenceInput> inputs);
+  Result<Graph*> get_graph(const GraphShape& shape);
+  void read_logits(const Graph& graph);
+};
+
+FrameLayout Runner::layout_for(const Model& model, const Backend& backend, RowType type, std::int32_t block_size,
+                               bool composed) {
+  return {.row_type = type,
+          .key_order = backend.is_cpu() && !composed ? KeyOrder::kByDim : KeyOrder::kByRow,
+          .block_size = block_size,
+          .head_dim_k = model.hparams().head_dim_k,
+          .head_dim_v = model.hparams().head_dim_v};
+}
+
+Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& backend, FrameMemory& memory,
+                                               const RunnerOptions& options) {
+  if (options.max_rows < 1) return error(Code::kInvalidArgument, "{} rows a step; it needs at least 1", options.max_rows);
+  const Hparams& hparams = model.hparams();
+  std::unique_ptr<State> state(new State{.model = model, .backend = backend, .memory = memory, .options = options});
+  state->allocator.reset(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend.handle())));
+  state->step = {.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .frames = memory.host_bytes()};
+  for (std::int32_t layer = 0; layer < hparams.n_layers; ++layer) {
+    state->ops.push_back({.shape = shape_of_layer(hparams, memory.layout(), LayerIndex(layer)),
+                          .layer = LayerIndex(layer),
+                          .step = &state->step,
+                          .scratch = &state->scratch});
+  }
+  // The largest step first: its buffer then serves all others, and a lack of memory shows now, not in mid-turn.
+  Result<Graph*> largest = state->get_graph({.n_rows = options.max_rows, .n_outputs = 1});
+  if (!largest.ok()) return largest.status();
+  return std::unique_ptr<Runner>(new Runner(std::move(state)));
+}
+
+Runner::Runner(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Runner::~Runner() = default;
+
+std::int32_t Runner::max_rows() const { return state_->options.max_rows; }
+std::int32_t Runner::n_outputs() const { return state_->n_outputs; }
+
+std::span<const float> Runner::logits(std::int32_t output) const {
+  EBB_CHECK(output >= 0 && output < state_->n_outputs, "logits {} of {}", output, state_->n_outputs);
+  const auto n_vocab = static_cast<std::size_t>(state_->model.hparams().n_vocab);
+  return {state_->logits + static_cast<std::size_t>(output) * n_vocab, n_vocab};
+}
+
+std::size_t Runner::compute_bytes() const {
+  return ggml_gallocr_get_buffer_size(state_->allocator.get(), 0) + state_->scratch.bytes() +
+         state_->copied_logits.size() * sizeof(float);
+}
+
+Status Runner::run(std::span<const SequenceInput> inputs) {
+  State& s = *state_;
+  s.n_outputs = 0;
+  EBB_RETURN_IF_ERROR(s.check(inputs));
+  s.gather(inputs);
+  EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
+                                                   .n_outputs = static_cast<std::int32_t>(s.output_rows.size())}));
+  ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
+  ggml_backend_tensor_set(graph->positions(), s.positions.data(), 0, s.positions.size() * sizeof(std::int32_t));
+  // The graph has no use for them where every row is an output.
+  if (s.output_rows.size() < s.tokens.size() && !s.output_rows.empty()) {
+    ggml_backend_tensor_set(graph->output_rows(), s.output_rows.data(), 0, s.output_rows.size() * sizeof(std::int32_t));
+  }
+  for (const AttentionOp& op : s.ops) s.scratch.reserve(op.shape, s.step, s.backend.n_threads());
+  EBB_RETURN_IF_ERROR(s.backend.compute(graph->handle()));
+  s.read_logits(*graph);
+  return {};
+}
+
+Status Runner::State::check(std::span<const SequenceInput> inputs) const {
+  std::size_t n_rows = 0;
+  for (const SequenceInput& input : inputs) {
+    const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
+    EBB_CHECK(n_tokens >= 1 && input.n_outputs >= 0 && input.n_outputs <= n_tokens, "{} tokens, {} outputs", n_tokens,
+              input.n_outputs);
+    EBB_CHECK(input.residency->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
+              (input.first + n_tokens).value(), input.residency->end().value());
+    n_rows += input.tokens.size();
+    for (const Token token : input.tokens) {
+      if (token.value() < 0 || token.value() >= model.hparams().n_vocab) {
+        return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(),
+                     model.hparams().n_vocab);
+      }
+    }
+  }
+  if (n_rows == 0 || n_rows > static_cast<std::size_t>(options.max_rows)) {
+    return error(Code::kInvalidArgument, "a step of {} tokens; it takes 1 to {}", n_rows, options.max_rows);
+  }
+  return {};
+}
+
+void Runner::State::gather(std::span<const SequenceInput> inputs) {
+  tokens.clear();
+  positions.clear();
+  output_rows.clear();
+  step.sequences.clear();
+  step.tables.clear();
+  for (const SequenceInput& input : inputs) {
+    const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
+    const auto row_begin = static_cast<std::int32_t>(tokens.size());
+    step.sequences.push_back({.row_begin = row_begin, .n_rows = n_tokens, .first = input.first});
+    for (std::int32_t i = 0; i < n_tokens; ++i) {
+      tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
+      positions.push_back((input.first + i).value());
+      if (i >= n_tokens - input.n_outputs) output_rows.push_back(row_begin + i);
+    }
+    for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
+      for (std::int32_t head = 0; head < step.n_kv_heads; ++head) {
+        step.tables.push_back(input.residency->table(LayerIndex(layer), HeadIndex(head)));
+      }
+    }
+  }
+}
+
+// A graph of this shape, allocated: a kept one, or a new one.
+Result<Graph*> Runner::State::get_graph(const GraphShape& shape) {
+  const auto kept = std::find_if(graphs.begin(), graphs.end(), [&](const auto& g) { return g->shape() == shape; });
+  if (kept != graphs.end()) {
+    std::rotate(kept, kept + 1, graphs.end());
+    return graphs.back().get();
+  }
+  auto graph = std::make_unique<Graph>(model, ops, shape);
+  const std::size_t bytes_before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
+  if (!ggml_gallocr_alloc_graph(allocator.get(), graph->handle())) {
+    graphs.clear();
+    return error(Code::kOutOfBudget, "no memory for the activations of {} rows; use a smaller chunk", shape.n_rows);
+  }
+  // A larger buffer is another buffer: the graphs kept so far point into the old one.
+  if (ggml_gallocr_get_buffer_size(allocator.get(), 0) != bytes_before) graphs.clear();
+  if (graphs.size() == kMaxGraphs) graphs.erase(graphs.begin());
+  graphs.push_back(std::move(graph));
+  return graphs.back().get();
+}
+
+void Runner::State::read_logits(const Graph& graph) {
+  n_outputs = graph.shape().n_outputs;
+  if (n_outputs == 0) return;
+  const ggml_tensor* tensor = graph.logits();
+  if (backend.is_cpu()) {
+    logits = static_cast<const float*>(tensor->data);
+    return;
+  }
+  copied_logits.resize(static_cast<std::size_t>(ggml_nelements(tensor)));
+  ggml_backend_tensor_get(tensor, copied_logits.data(), 0, ggml_nbytes(tensor));
+  logits = copied_logits.data();
+}
+
+}  // namespace ebb

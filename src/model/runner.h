@@ -1,0 +1,70 @@
+// Runner: computes steps of a model over frames.
+//
+// A step takes new tokens of one or several sessions, writes their K and V into the frames that their residency already
+// holds for them, attends to everything hot there, and gives logits. It does not know sessions, policies or names, and
+// it never changes residency. Graphs are kept and reused while the shape of a step stays the same.
+//
+// Thread rule: one thread at a time; the backend's own threads do the work.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "cache/frame_memory.h"
+#include "cache/residency.h"
+#include "device/backend.h"
+#include "model/model.h"
+
+namespace ebb {
+
+struct SequenceInput {
+  // Consecutive tokens, at `first`, first + 1, ...; their residency holds their entries already. At least one.
+  std::span<const Token> tokens;
+  Position first;
+  const Residency* residency = nullptr;
+  // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
+  std::int32_t n_outputs = 1;
+};
+
+struct RunnerOptions {
+  // The most rows of one step. More rows: better matrix products, more memory for activations.
+  std::int32_t max_rows = 512;
+};
+
+class Runner {
+ public:
+  // The frame layout of a model: as our kernels read it on the CPU, as rows elsewhere. `composed` asks for rows and
+  // ggml's operations on the CPU too, for tests.
+  static FrameLayout layout_for(const Model& model, const Backend& backend, RowType type, std::int32_t block_size,
+                                bool composed = false);
+
+  // All three must outlive the runner; memory.layout() must be one of layout_for()'s.
+  static Result<std::unique_ptr<Runner>> create(const Model& model, Backend& backend, FrameMemory& memory,
+                                                const RunnerOptions& options);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  // Computes one step. kInvalidArgument for token ids outside the vocabulary or too many rows; kCancelled after
+  // Backend::request_cancel(): the frames of the step's tokens are then undefined and must be forgotten.
+  Status run(std::span<const SequenceInput> inputs);
+
+  [[nodiscard]] std::int32_t max_rows() const;
+  // Rows of logits of the last run, in the order of inputs and tokens; valid until the next run.
+  [[nodiscard]] std::int32_t n_outputs() const;
+  // [n_vocab]
+  [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
+  // Bytes of activations and scratch memory, weights and frames aside.
+  [[nodiscard]] std::size_t compute_bytes() const;
+
+ private:
+  struct State;
+  explicit Runner(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ebb

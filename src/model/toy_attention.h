@@ -1,0 +1,316 @@
+// For tests of attention: toy sessions of random K and V, run through write_kv() and attend() in any cut, company and
+// thread count, beside a plain float64 reference.
+//
+// Each KV head of a session cuts its positions into blocks of its own, some partially filled, and drops some of them
+// (holes). Frames are dealt out in shuffled order and filled with bytes that read as NaN before anything is written.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ggml.h"
+#include "model/attention.h"
+
+namespace ebb::toy {
+
+inline std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+inline ggml_type ggml_type_of(RowType type) {
+  switch (type) {
+    case RowType::kF32: return GGML_TYPE_F32;
+    case RowType::kF16: return GGML_TYPE_F16;
+    case RowType::kBF16: return GGML_TYPE_BF16;
+    case RowType::kQ8_0: return GGML_TYPE_Q8_0;
+  }
+  return GGML_TYPE_COUNT;
+}
+
+// What a row of this type holds after writing x, by ggml's own scalar code.
+inline std::vector<float> stored_values(RowType type, const float* x, std::int32_t n) {
+  std::vector<float> out(x, x + n);
+  if (type == RowType::kF32) return out;
+  const ggml_type_traits* const traits = ggml_get_type_traits(ggml_type_of(type));
+  std::vector<std::uint8_t> row(ggml_row_size(ggml_type_of(type), n));
+  traits->from_float_ref(x, row.data(), n);
+  traits->to_float(row.data(), out.data(), n);
+  return out;
+}
+
+inline void run_threads(std::int32_t n_threads, const std::function<void(std::int32_t)>& work) {
+  std::vector<std::thread> threads;
+  for (std::int32_t i = 1; i < n_threads; ++i) threads.emplace_back(work, i);
+  work(0);
+  for (std::thread& thread : threads) thread.join();
+}
+
+struct Session {
+  std::int32_t n_tokens = 0;
+  Position first;
+  std::vector<float> q, k, v;                    // [token][head][dim]
+  std::vector<float> stored_k, stored_v;         // what the row type keeps of k and v
+  std::vector<std::vector<TableEntry>> written;  // [kv head]; frames are dealt out by Layer
+  std::vector<std::vector<bool>> dropped;        // [kv head][entry]
+};
+
+struct Output {
+  std::vector<float> out;   // [token][head][head_dim_v]
+  std::vector<float> mass;  // [token][kv head][mass_stride]
+};
+
+struct RunOptions {
+  std::int32_t n_threads = 1;
+  std::uint32_t frame_seed = 1;
+  bool mass = true;
+  // Only tokens from here on are queries; those before are written and no more.
+  std::int32_t attend_from = 0;
+};
+
+// Sessions in lock step: step i holds chunk i of every session that has one. A cut is the chunk lengths of a session.
+using Cut = std::vector<std::int32_t>;
+
+class Layer {
+ public:
+  Layer(const AttentionShape& shape, std::uint32_t seed) : shape_(shape), random_(seed) {}
+
+  // Blocks hold 1 to block_size tokens (all of them when even); each is dropped with the given chance.
+  Session make_session(std::int32_t n_tokens, Position first, double drop_chance, bool even) {
+    Session session;
+    session.n_tokens = n_tokens;
+    session.first = first;
+    const FrameLayout& layout = shape_.layout;
+    fill(session.q, n_tokens * shape_.n_heads * layout.head_dim_k, 2.0F);
+    fill(session.k, n_tokens * shape_.n_kv_heads * layout.head_dim_k, 2.0F);
+    fill(session.v, n_tokens * shape_.n_kv_heads * layout.head_dim_v, 1.0F);
+    for (std::int32_t i = 0; i < n_tokens * shape_.n_kv_heads; ++i) {
+      append(session.stored_k, &session.k[to_size(i * layout.head_dim_k)], layout.head_dim_k);
+      append(session.stored_v, &session.v[to_size(i * layout.head_dim_v)], layout.head_dim_v);
+    }
+    std::bernoulli_distribution drop(drop_chance);
+    std::uniform_int_distribution<std::int32_t> length(even ? layout.block_size : 1, layout.block_size);
+    for (std::int32_t h = 0; h < shape_.n_kv_heads; ++h) {
+      std::vector<TableEntry> entries;
+      std::vector<bool> dropped;
+      for (std::int32_t begin = 0; begin < n_tokens;) {
+        const std::int32_t n = std::min(length(random_), n_tokens - begin);
+        entries.push_back({FrameIndex(0), first + begin, n});
+        dropped.push_back(drop(random_));
+        begin += n;
+      }
+      session.written.push_back(std::move(entries));
+      session.dropped.push_back(std::move(dropped));
+    }
+    return session;
+  }
+
+  [[nodiscard]] std::vector<Output> run(std::vector<Session> sessions, const std::vector<Cut>& cuts,
+                                        const RunOptions& options) const {
+    std::vector<std::byte> frames;
+    AttentionStep step;
+    step.frames = deal_frames(sessions, frames, options.frame_seed);
+    step.n_layers = 2;
+    step.n_kv_heads = shape_.n_kv_heads;
+    step.mass_stride = options.mass ? mass_stride(sessions) : 0;
+    std::vector<Output> outputs;
+    for (const Session& session : sessions) {
+      outputs.push_back({.out = std::vector<float>(to_size(session.n_tokens * shape_.n_heads * shape_.layout.head_dim_v)),
+                         .mass = std::vector<float>(to_size(session.n_tokens * shape_.n_kv_heads * step.mass_stride))});
+    }
+    AttentionScratch scratch;
+    std::vector<std::int32_t> done(sessions.size(), 0);
+    for (std::size_t i = 0;; ++i) {
+      std::vector<Chunk> chunks;
+      for (std::size_t s = 0; s < sessions.size(); ++s) {
+        if (i < cuts[s].size()) chunks.push_back({s, done[s], cuts[s][i]});
+      }
+      if (chunks.empty()) return outputs;
+      run_step(step, sessions, chunks, options, scratch, outputs);
+      for (const Chunk& chunk : chunks) done[chunk.session] += chunk.n_tokens;
+    }
+  }
+
+  // One query, in float64: its heads' outputs, and the mass of every entry of the KV heads' tables.
+  [[nodiscard]] std::vector<double> reference(const Session& session, std::int32_t token, std::int32_t head,
+                                              std::vector<double>* mass) const {
+    const FrameLayout& layout = shape_.layout;
+    const std::int32_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
+    const float* const q = &session.q[to_size((token * shape_.n_heads + head) * layout.head_dim_k)];
+    std::vector<double> out(to_size(layout.head_dim_v), 0.0);
+    std::vector<std::pair<std::int32_t, double>> seen;  // token, score
+    const std::vector<TableEntry> table = kept_entries(session, kv_head, session.n_tokens);
+    double greatest = -std::numeric_limits<double>::infinity();
+    for_each_seen(session, table, token, [&](std::int32_t other, std::size_t) {
+      const float* const k = &session.stored_k[to_size((other * shape_.n_kv_heads + kv_head) * layout.head_dim_k)];
+      double score = 0.0;
+      for (std::int32_t d = 0; d < layout.head_dim_k; ++d) score += static_cast<double>(q[d]) * k[d];
+      seen.emplace_back(other, score * shape_.scale);
+      greatest = std::max(greatest, seen.back().second);
+    });
+    double total = 0.0;
+    for (auto& [other, p] : seen) total += (p = std::exp(p - greatest));
+    std::size_t i = 0;
+    for_each_seen(session, table, token, [&](std::int32_t other, std::size_t entry) {
+      const double p = seen[i++].second / total;
+      const float* const v = &session.stored_v[to_size((other * shape_.n_kv_heads + kv_head) * layout.head_dim_v)];
+      for (std::size_t d = 0; d < out.size(); ++d) out[d] += p * v[d];
+      if (mass != nullptr) (*mass)[entry] += p;
+    });
+    return out;
+  }
+
+  // The longest table any session has, whatever was dropped.
+  [[nodiscard]] static std::int32_t mass_stride(const std::vector<Session>& sessions) {
+    std::size_t longest = 0;
+    for (const Session& session : sessions) {
+      for (const auto& entries : session.written) longest = std::max(longest, entries.size());
+    }
+    return static_cast<std::int32_t>(longest);
+  }
+
+  // The hot entries of a head's table once `n_written` tokens are written.
+  [[nodiscard]] static std::vector<TableEntry> kept_entries(const Session& session, std::int32_t head,
+                                                            std::int32_t n_written) {
+    std::vector<TableEntry> kept = written_entries(session, head, n_written);
+    std::vector<TableEntry> out;
+    for (std::size_t e = 0; e < kept.size(); ++e) {
+      if (!session.dropped[to_size(head)][e]) out.push_back(kept[e]);
+    }
+    return out;
+  }
+
+ private:
+  struct Chunk {
+    std::size_t session;
+    std::int32_t begin;
+    std::int32_t n_tokens;
+  };
+
+  void fill(std::vector<float>& out, std::int32_t n, float spread) {
+    std::uniform_real_distribution<float> uniform(-spread, spread);
+    out.resize(to_size(n));
+    for (float& x : out) x = uniform(random_);
+  }
+
+  void append(std::vector<float>& out, const float* x, std::int32_t n) const {
+    const std::vector<float> stored = stored_values(shape_.layout.row_type, x, n);
+    out.insert(out.end(), stored.begin(), stored.end());
+  }
+
+  static std::vector<TableEntry> written_entries(const Session& session, std::int32_t head, std::int32_t n_written) {
+    std::vector<TableEntry> out;
+    for (TableEntry entry : session.written[to_size(head)]) {
+      const std::int32_t begin = entry.begin - session.first;
+      if (begin >= n_written) break;
+      entry.n_tokens = std::min(entry.n_tokens, n_written - begin);
+      out.push_back(entry);
+    }
+    return out;
+  }
+
+  // Gives every entry a frame of its own and poisons all of them; returns the first byte of frame 0.
+  std::byte* deal_frames(std::vector<Session>& sessions, std::vector<std::byte>& frames, std::uint32_t seed) const {
+    std::vector<TableEntry*> entries;
+    for (Session& session : sessions) {
+      for (auto& table : session.written) {
+        for (TableEntry& entry : table) entries.push_back(&entry);
+      }
+    }
+    std::vector<std::int32_t> order(entries.size() + 3);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i]->frame = FrameIndex(order[i]);
+    frames.assign(order.size() * shape_.layout.frame_bytes() + 64, std::byte{0xFF});
+    return frames.data() + (64 - reinterpret_cast<std::uintptr_t>(frames.data()) % 64);
+  }
+
+  void run_step(AttentionStep& step, const std::vector<Session>& sessions, const std::vector<Chunk>& chunks,
+                const RunOptions& options, AttentionScratch& scratch, std::vector<Output>& outputs) const {
+    const std::int32_t dk = shape_.layout.head_dim_k;
+    const std::int32_t dv = shape_.layout.head_dim_v;
+    std::vector<float> q, k, v;
+    std::vector<std::vector<TableEntry>> written, kept;
+    step.sequences.clear();
+    std::int32_t n_rows = 0;
+    bool attends = false;
+    for (const Chunk& chunk : chunks) {
+      const Session& session = sessions[chunk.session];
+      step.sequences.push_back({n_rows, chunk.n_tokens, session.first + chunk.begin});
+      n_rows += chunk.n_tokens;
+      attends = attends || chunk.begin + chunk.n_tokens > options.attend_from;
+      copy_rows(q, session.q, chunk, shape_.n_heads * dk);
+      copy_rows(k, session.k, chunk, shape_.n_kv_heads * dk);
+      copy_rows(v, session.v, chunk, shape_.n_kv_heads * dv);
+      written.resize(written.size() + to_size(shape_.n_kv_heads));  // layer 0 has nothing
+      kept.resize(kept.size() + to_size(shape_.n_kv_heads));
+      for (std::int32_t h = 0; h < shape_.n_kv_heads; ++h) {
+        written.push_back(written_entries(session, h, chunk.begin + chunk.n_tokens));
+        kept.push_back(kept_entries(session, h, chunk.begin + chunk.n_tokens));
+      }
+    }
+    std::vector<float> out(to_size(n_rows * shape_.n_heads * dv), std::nanf(""));
+    std::vector<float> mass(to_size(n_rows * shape_.n_kv_heads * step.mass_stride), 0.0F);
+    AttentionTensors tensors;
+    tensors.q = q.data();
+    tensors.k = k.data();
+    tensors.v = v.data();
+    tensors.out = out.data();
+    tensors.mass = options.mass ? mass.data() : nullptr;
+    tensors.q_head_stride = tensors.k_head_stride = to_size(dk);
+    tensors.v_head_stride = tensors.out_head_stride = to_size(dv);
+    tensors.q_row_stride = to_size(shape_.n_heads * dk);
+    tensors.k_row_stride = to_size(shape_.n_kv_heads * dk);
+    tensors.v_row_stride = to_size(shape_.n_kv_heads * dv);
+    tensors.out_row_stride = to_size(shape_.n_heads * dv);
+
+    step.tables.assign(written.begin(), written.end());
+    run_threads(options.n_threads, [&](std::int32_t ith) {
+      write_kv(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
+    });
+    if (!attends) return;
+    step.tables.assign(kept.begin(), kept.end());
+    scratch.reserve(shape_, step, options.n_threads);
+    run_threads(options.n_threads, [&](std::int32_t ith) {
+      attend(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
+    });
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const auto row = to_size(step.sequences[c].row_begin);
+      Output& output = outputs[chunks[c].session];
+      paste_rows(output.out, out, chunks[c], row, to_size(shape_.n_heads * dv));
+      paste_rows(output.mass, mass, chunks[c], row, to_size(shape_.n_kv_heads * step.mass_stride));
+    }
+  }
+
+  static void copy_rows(std::vector<float>& out, const std::vector<float>& from, const Chunk& chunk, std::int32_t width) {
+    const float* const begin = from.data() + to_size(chunk.begin * width);
+    out.insert(out.end(), begin, begin + to_size(chunk.n_tokens * width));
+  }
+  static void paste_rows(std::vector<float>& out, const std::vector<float>& from, const Chunk& chunk, std::size_t row,
+                         std::size_t width) {
+    std::copy_n(from.data() + row * width, to_size(chunk.n_tokens) * width, out.data() + to_size(chunk.begin) * width);
+  }
+
+  // f(token, entry of `table`) for what the query at `token` sees, in position order.
+  template <class F>
+  void for_each_seen(const Session& session, const std::vector<TableEntry>& table, std::int32_t token, F f) const {
+    const Position query = session.first + token;
+    for (std::size_t e = 0; e < table.size(); ++e) {
+      for (std::int32_t i = 0; i < table[e].n_tokens; ++i) {
+        const Position at = table[e].begin + i;
+        if (at > query || (shape_.window > 0 && query - at >= shape_.window)) continue;
+        f(at - session.first, e);
+      }
+    }
+  }
+
+  AttentionShape shape_;
+  std::mt19937 random_;
+};
+
+}  // namespace ebb::toy

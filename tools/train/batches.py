@@ -1,0 +1,66 @@
+"""Batches of dialogues as token ids and loss weights, made by a process of their own."""
+import multiprocessing
+import random
+
+import torch
+from tokenizers import Tokenizer
+
+from dialogues import READ, Dialogues, load_passages
+
+BATCH_TOKENS = 5120
+CHARS_PER_TOKEN = (2.6, 3.2, 3.8)  # a dialogue that turns out short is followed by another
+
+
+def encode(tokenizer, pieces):
+    """Token ids and their weights. Pieces are tokenised one by one: see FactSource.answer."""
+    ids, weights = [], []
+    encoded = tokenizer.encode_batch_fast([text for text, _ in pieces], add_special_tokens=False)
+    for (_, weight), piece in zip(pieces, encoded):
+        ids += piece.ids
+        weights += [weight] * len(piece.ids)
+    return ids, weights
+
+
+def sequence(source, tokenizer, n_tokens):
+    """Dialogues one after the other, cut to n_tokens + 1."""
+    end, ids, weights = tokenizer.token_to_id("<|endoftext|>"), [], []
+    while len(ids) <= n_tokens:
+        room = max(256, n_tokens - len(ids))
+        new_ids, new_weights = encode(tokenizer, source.dialogue(int(room * source.rng.choice(CHARS_PER_TOKEN))))
+        ids += new_ids + [end]
+        weights += new_weights + [READ]
+    return ids[:n_tokens + 1], weights[:n_tokens + 1]
+
+
+def positions(rng, n_tokens):
+    """Positions of a batch: 0, 1, 2, ..., often with jumps.
+
+    A jump makes the distance between a fact and its question long in rotary terms at the price of a short sequence, and
+    is what the model meets when a runtime has evicted the tokens between. Long sequences only need it less.
+    """
+    out = torch.arange(n_tokens)
+    if rng.random() < .15:
+        return out + rng.randrange(8192)
+    if rng.random() < (.6 if n_tokens <= 2048 else .35):
+        count, reach = rng.choice((1, 1, 2, 4)), rng.choice((3000, 6000, 15000))
+        for _ in range(count):
+            out[rng.randrange(n_tokens):] += rng.randrange(reach // count)
+    return out
+
+
+def _produce(queue, lengths, corpus, tokenizer_path, seed):
+    torch.set_num_threads(1)
+    tokenizer, source = Tokenizer.from_file(tokenizer_path), Dialogues(seed, load_passages(corpus))
+    rng = random.Random(seed + 1)
+    while True:
+        n = rng.choices([length for length, _ in lengths], [share for _, share in lengths])[0]
+        rows = [sequence(source, tokenizer, n) for _ in range(max(1, BATCH_TOKENS // n))]
+        queue.put((torch.tensor([ids for ids, _ in rows]), torch.tensor([w for _, w in rows]), positions(rng, n)))
+
+
+def start(lengths, corpus, tokenizer_path, seed):
+    """A queue of (ids [rows, n + 1], weights [rows, n + 1], positions [n]); `lengths`: [(n, share of steps)]."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue(4)
+    context.Process(target=_produce, args=(queue, lengths, corpus, tokenizer_path, seed), daemon=True).start()
+    return queue

@@ -1,0 +1,101 @@
+"""A Qwen3-shaped decoder (QK-norm, NEOX rotary positions, SwiGLU, grouped-query attention, tied embedding).
+
+With the shape below, 3.8 million parameters. Its tensors map one to one onto llama.cpp's qwen3 (see to_gguf.py).
+"""
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+@dataclass
+class Shape:
+    vocab: int = 4096
+    width: int = 256
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 2
+    head: int = 64
+    hidden: int = 640
+    theta: float = 1e6
+
+
+class Norm(nn.Module):
+    """RMS norm, computed in float32."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        y = x.float()
+        return (y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6) * self.weight).to(x.dtype)
+
+
+def rotate(x, cos, sin):
+    """x: [batch, heads, tokens, head]; cos, sin: [tokens, head / 2]. NEOX order: halves, not pairs."""
+    a, b = x.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+class Block(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.shape = s = shape
+        linear = lambda rows, columns: nn.Linear(rows, columns, bias=False)
+        self.attn_norm, self.ffn_norm = Norm(s.width), Norm(s.width)
+        self.q_norm, self.k_norm = Norm(s.head), Norm(s.head)
+        self.q, self.k = linear(s.width, s.heads * s.head), linear(s.width, s.kv_heads * s.head)
+        self.v, self.o = linear(s.width, s.kv_heads * s.head), linear(s.heads * s.head, s.width)
+        self.gate, self.up, self.down = linear(s.width, s.hidden), linear(s.width, s.hidden), linear(s.hidden, s.width)
+
+    def forward(self, x, cos, sin):
+        s = self.shape
+        batch, tokens, _ = x.shape
+        split = lambda y, heads: y.view(batch, tokens, heads, s.head).transpose(1, 2)
+        h = self.attn_norm(x)
+        q = rotate(self.q_norm(split(self.q(h), s.heads)), cos, sin)
+        k = rotate(self.k_norm(split(self.k(h), s.kv_heads)), cos, sin)
+        v = split(self.v(h), s.kv_heads)
+        group = s.heads // s.kv_heads
+        y = F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1),
+                                           is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(batch, tokens, -1))
+        h = self.ffn_norm(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+class Model(nn.Module):
+    def __init__(self, shape=Shape()):
+        super().__init__()
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocab, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = Norm(shape.width)
+        for name, p in self.named_parameters():
+            if p.dim() == 2:
+                writes_residual = name.endswith(("o.weight", "down.weight"))
+                nn.init.normal_(p, 0, .02 / (math.sqrt(2 * shape.layers) if writes_residual else 1))
+
+    def hidden(self, ids, positions):
+        """ids: [batch, tokens]; positions: [tokens], shared by the batch. Returns [batch, tokens, width]."""
+        s = self.shape
+        frequency = s.theta ** (-torch.arange(0, s.head, 2).float() / s.head)
+        angle = positions.float()[:, None] * frequency
+        cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
+        x = self.embed(ids).bfloat16()
+        for block in self.blocks:
+            x = block(x, cos, sin)
+        return self.norm(x)
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.embed.weight.bfloat16()).float()
+
+
+def load(path):
+    """A model from a state dict saved by train.py."""
+    model = Model()
+    model.load_state_dict(torch.load(path, weights_only=True))
+    return model

@@ -1,0 +1,82 @@
+"""Self-checks of the generator: python -m unittest test_generator (a few seconds, no torch training)."""
+import os
+import random
+import unittest
+
+from tokenizers import Tokenizer
+
+import batches
+import cases
+from dialogues import VALUE, Dialogues
+from facts import ASK_TEST, BARE_ASK_TEST, BARE_STATE_TEST, STATE_TEST, FactSource
+from vocabulary import Vocabulary, is_held_out
+
+PASSAGES = " ".join(f"Sentence number {i} of a text that says nothing." for i in range(4000))
+TOKENIZER = Tokenizer.from_file(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer.json"))
+
+
+def text_of(pieces):
+    return "".join(text for text, _ in pieces)
+
+
+class GeneratorTest(unittest.TestCase):
+    def test_same_seed_gives_the_same_dialogues(self):
+        a, b = Dialogues(4, PASSAGES), Dialogues(4, PASSAGES)
+        for _ in range(10):
+            self.assertEqual(a.dialogue(4000), b.dialogue(4000))
+
+    def test_pseudo_words_and_pairs_of_the_splits_are_disjoint(self):
+        drawn = {}
+        for split in ("train", "test"):
+            words = Vocabulary(random.Random(1), split)
+            drawn[split] = {draw() for draw in (words.word, words.thing, words.full_name) for _ in range(2000)}
+        self.assertFalse(drawn["train"] & drawn["test"])
+
+    def test_twins_stay_in_their_split(self):
+        words = Vocabulary(random.Random(2), "train")
+        for draw in (words.proper, words.thing, words.full_name, words.service):
+            for _ in range(300):
+                key = draw()
+                twin = words.twin(key)
+                self.assertNotEqual(key, twin)
+                if twin and draw == words.thing:
+                    self.assertFalse(is_held_out(twin.removeprefix("the ")))
+                if twin and draw == words.proper:
+                    self.assertFalse(is_held_out(twin.lower()))
+
+    def test_training_never_uses_the_phrasings_of_the_test(self):
+        starts = {template.split("{")[0] for template in STATE_TEST + ASK_TEST + BARE_STATE_TEST + BARE_ASK_TEST}
+        source = FactSource(random.Random(3), "train")
+        for _ in range(2000):
+            fact = source.bench_fact() if source.rng.random() < .5 else source.core_fact()
+            said = source.statement(fact) + source.question(fact)
+            self.assertFalse([start for start in starts if start in said])
+
+    def test_every_value_that_is_asked_was_stated_before(self):
+        source = Dialogues(5, PASSAGES)
+        for _ in range(40):
+            pieces, before = source.dialogue(6000), ""
+            for text, weight in pieces:
+                if weight == VALUE:
+                    self.assertIn(text.strip().lower(), before)
+                before += text.lower()
+
+    def test_a_case_has_its_distance_and_its_facts(self):
+        count = lambda pieces: len(batches.encode(TOKENIZER, pieces)[0])
+        source = cases.source(6, PASSAGES)
+        for family in ("core", "bench", "several"):
+            case = cases.make(source, count, 512, family)
+            self.assertGreaterEqual(count(case.dialogue), 512)
+            for fact in case.facts:
+                self.assertIn(fact.value, case.reply_text())
+                self.assertIn(fact.value.lower(), text_of(case.dialogue).lower())
+
+    def test_positions_grow(self):
+        rng = random.Random(7)
+        for _ in range(200):
+            positions = batches.positions(rng, 64)
+            self.assertTrue((positions[1:] > positions[:-1]).all())
+
+
+if __name__ == "__main__":
+    unittest.main()
