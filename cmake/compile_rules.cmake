@@ -53,5 +53,9 @@ if(EBB_SANITIZE)
   target_compile_options(ebb_compile_rules INTERFACE
     -fsanitize=${EBB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ebb_compile_rules INTERFACE -fsanitize=${EBB_SANITIZE})
+  # g++'s own header adds vectors of signed integers, which wrap in the instruction (_mm512_reduce_add_epi64).
+  foreach(kind avx2 avx512 avx512bf16)
+    list(APPEND EBB_FLAGS_${kind} -fno-sanitize=signed-integer-overflow)
+  endforeach()
   set(EBB_SANITIZER_SOURCES "${PROJECT_SOURCE_DIR}/cmake/sanitizer_defaults.cc")
 endif()

@@ -70,7 +70,8 @@ std::size_t FrameLayout::element_bytes() const {
 }
 
 std::size_t FrameLayout::k_scales_offset() const {
-  if (key_order == KeyOrder::kByRow) return align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_k));
+  if (key_order == KeyOrder::kByRow)
+    return align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_k));
   return align_up(to_size(head_dim_k) * to_size(key_stride()) * element_bytes());
 }
 

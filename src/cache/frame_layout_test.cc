@@ -63,7 +63,8 @@ TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
 }
 
 TEST(FrameLayout, RowsInGgmlOrderTakeGgmlsBytes) {
-  const FrameLayout layout{.row_type = RowType::kQ8_0, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 32};
+  const FrameLayout layout{
+      .row_type = RowType::kQ8_0, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 32};
   EXPECT_EQ(layout.v_offset(), 64U * 68U);
   EXPECT_EQ(layout.frame_bytes(), 64U * (68U + 34U));
   EXPECT_EQ(layout.token_bytes(), 102.0);

@@ -12,6 +12,10 @@
 namespace ebb {
 namespace {
 
+constexpr const char* kFooter = R"(Examples:
+  ebb bench speed
+  ebb bench speed --help)";
+
 constexpr const char* kSpeedFooter = R"(Examples:
   ebb bench speed                                 random models of 1B parameters, Q4_K and Q8_0; about half an hour on 2 cores
   ebb bench speed --quant q4_k --depths 0,2048
@@ -94,8 +98,10 @@ void add_speed(CLI::App& bench, Action& action) {
 
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure ebb on this machine");
+  command->footer(kFooter);
   command->require_subcommand(1);
   add_speed(*command, action);
+  for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 
 }  // namespace ebb

@@ -1,5 +1,6 @@
 #include "cli/bundled_model.h"
 
+#include <source_location>
 #include <system_error>
 #include <vector>
 
@@ -21,9 +22,9 @@ std::vector<std::filesystem::path> places() {
       places.push_back(folder / "models" / kName);
     }
   }
-#ifdef EBB_SOURCE_DIR  // not in installed programs, whose source tree may be gone
-  places.push_back(std::filesystem::path(EBB_SOURCE_DIR) / "models" / kName);
-#endif
+  // Built outside of its source tree: the compiler saw this file at src/cli. Gone where the program was installed alone.
+  const std::filesystem::path here = std::source_location::current().file_name();
+  places.push_back(here.parent_path().parent_path().parent_path() / "models" / kName);
   return places;
 }
 

@@ -21,5 +21,6 @@ void add_run(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_demo(CLI::App& app, Action& action);
 
 }  // namespace ebb

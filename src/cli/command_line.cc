@@ -5,10 +5,9 @@
 #include <iostream>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "bench/llama_peer.h"
 #include "cli/command.h"
+#include "cli/help_text.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
 
@@ -16,7 +15,7 @@ namespace ebb {
 namespace {
 
 // In the order in which --help lists them.
-constexpr std::array kCommands{add_run, add_chat, add_inspect, add_bench};
+constexpr std::array kCommands{add_run, add_chat, add_demo, add_inspect, add_bench};
 
 constexpr const char* kFooter = R"(Examples:
   ebb run -p "The capital of France is" --raw -n 16
@@ -29,12 +28,12 @@ constexpr const char* kFooter = R"(Examples:
 
 Exit codes: 0 done; 1 failed while running; 2 bad usage; 130 stopped by Ctrl-C.)";
 
-// Wide enough for the longest flag, narrow enough for 120 columns.
-constexpr std::size_t kFlagColumnWidth = 34;
-
 void set_up(CLI::App& app) {
-  app.get_formatter()->column_width(kFlagColumnWidth);
-  app.get_formatter()->label("REQUIRED", "(required)");
+  app.formatter(std::make_shared<HelpText>());  // commands inherit it
+  app.get_formatter()->label("OPTIONS", "FLAGS");
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Positionals", "Arguments");
+  app.set_help_flag("-h,--help", "Print this and leave");
   app.footer(kFooter);
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
@@ -62,6 +61,7 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   set_up(app);
   Action action;
   for (const auto& add : kCommands) add(app, action);
+  for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -148,7 +148,7 @@ void add_inspect(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a model file holds and what KV budget fits this machine");
   command->footer(kFooter);
-  command->add_option("model,-m,--model", *path, "GGUF file; default: the small model that comes with ebb")
+  command->add_option("model,-m,--model", *path, "GGUF file, also as -m FILE; default: the small model that comes with ebb")
       ->type_name("FILE");
   command->callback([path, &action] {
     action = [path] {

@@ -18,8 +18,8 @@ namespace {
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 // libllama reads this seed as "draw one"; the user who asks for it gets the seed below.
 constexpr std::uint32_t kSeedMeansRandom = LLAMA_DEFAULT_SEED;
-// Tokens that cannot reach a probability of e^-80 do not change what typical-p keeps, but their p rounds to zero and its
-// logarithm makes libllama sort NaN.
+// Tokens that cannot reach a probability of e^-80 do not change what typical-p keeps, but their p rounds to zero and
+// its logarithm makes libllama sort NaN.
 constexpr float kNegligibleLogit = -80.0F;
 // How many of the likeliest tokens are shown to the grammar first. Fewer: more rounds when it refuses many; more: work
 // for nothing when it refuses few.

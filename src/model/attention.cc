@@ -82,8 +82,13 @@ void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex l
   EBB_CHECK(step.n_kv_heads == shape.n_kv_heads, "tables of {} KV heads for a layer of {}", step.n_kv_heads,
             shape.n_kv_heads);
   EBB_CHECK(tensors.mass == nullptr || step.mass_stride > 0, "mass is asked for without a stride");
-  const AttentionCall call{.shape = shape, .step = step, .layer = layer, .tensors = tensors, .scratch = scratch,
-                           .ith = ith, .n_threads = n_threads};
+  const AttentionCall call{.shape = shape,
+                           .step = step,
+                           .layer = layer,
+                           .tensors = tensors,
+                           .scratch = scratch,
+                           .ith = ith,
+                           .n_threads = n_threads};
   AttentionWork(call).run();
 }
 

@@ -9,9 +9,10 @@
 // and the company in a batch change nothing, and neither does the instruction set chosen at run time:
 //   score    s = (scale * log2 e) * (q . k)        fma over dimensions 0, 1, 2, ...
 //   block    m' = max(m, max s);  a = 2^(m - m');  p = 2^(s - m');  l = l * a + sum p;  O = O * a + sum p v
-//            sum p: 16 lane sums over slots j, j+16, ..., then a fixed tree; p v: fma onto O * a over slots 0, 1, 2, ...
+//            sum p: 16 lane sums over slots j, j+16, ..., then a fixed tree; p v: fma onto O * a over slots 0, 1, ...
 //   segment  blocks in position order, from m = -inf, l = 0, O = 0 (cache/block_table.h)
-//   result   segments merged in order: m' = max(m, m_s);  l = l * 2^(m - m') + l_s * 2^(m_s - m');  O likewise; O * (1 / l)
+//   result   segments merged in order: m' = max(m, m_s);  l = l * 2^(m - m') + l_s * 2^(m_s - m');  O likewise;
+//            then O * (1 / l)
 // A block or segment of which the query sees nothing leaves m, l and O untouched; a query that sees nothing at all gets
 // zeros. 2^x is a polynomial of ours, exactly 1 at 0. K and V that a query does not see are not used for it, not even
 // times zero, so that what lies in unwritten slots does not matter.
@@ -77,19 +78,19 @@ struct AttentionTensors {
   std::size_t v_row_stride = 0, v_head_stride = 0;
   float* out = nullptr;  // [row][head][head_dim_v]
   std::size_t out_row_stride = 0, out_head_stride = 0;
-  // Null unless a policy asks: attention mass, [row][kv head][AttentionStep::mass_stride], at [e] that of entry e of the
-  // row's block table: the sum over the query heads of the group of their probabilities of its tokens, so that a row's
-  // entries add up to the number of heads in the group. 0 for what the row does not see; past the table nothing is
-  // written. In float: sum over heads of (sum p * 2^(m of the block - final m)) * (1 / final l).
+  // Null unless a policy asks: attention mass, [row][kv head][AttentionStep::mass_stride], at [e] that of entry e of
+  // the row's block table: the sum over the query heads of the group of their probabilities of its tokens, so that a
+  // row's entries add up to the number of heads in the group. 0 for what the row does not see; past the table nothing
+  // is written. In float: sum over heads of (sum p * 2^(m of the block - final m)) * (1 / final l).
   float* mass = nullptr;
 };
 
-// Scratch memory and work counters of attention: allocated by their owner before the step, because an op inside a graph
-// gets none. One layer at a time uses it, which a graph guarantees.
+// Scratch memory and work counters of attention: allocated by their owner before the step, because an op inside a
+// graph gets none. One layer at a time uses it, which a graph guarantees.
 class AttentionScratch {
  public:
-  // Makes room for every layer of the step with `n_threads` threads, and never shrinks. Call it when the step is filled,
-  // once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
+  // Makes room for every layer of the step with `n_threads` threads, and never shrinks. Call it when the step is
+  // filled, once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
   // head and table entry of the tiles at work.
   void reserve(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads);
   [[nodiscard]] std::size_t bytes() const;
@@ -103,8 +104,9 @@ class AttentionScratch {
   std::vector<std::byte> bytes_;
 };
 
-// Writes the K and V rows of the step into their frames (quantising as ggml does). Call from threads ith = 0..n_threads-1
-// of one op; all must have returned before attend() of the same layer starts. Also resets the scratch's work counter.
+// Writes the K and V rows of the step into their frames (quantising as ggml does). Call from threads
+// ith = 0..n_threads-1 of one op; all must have returned before attend() of the same layer starts. Also resets the
+// scratch's work counter.
 void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
               AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
 

@@ -26,7 +26,9 @@ struct Vector {
   __m512 x;
 
   static Vector load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static Vector load(const F16* p) { return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p)))}; }
+  static Vector load(const F16* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p)))};
+  }
   static Vector load(const BF16* p) {
     const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};

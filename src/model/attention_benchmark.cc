@@ -18,11 +18,11 @@
 #include <thread>
 #include <vector>
 
+#include "ggml-cpu.h"
+#include "ggml.h"
 #include <benchmark/benchmark.h>
 
 #include "base/clock.h"
-#include "ggml-cpu.h"
-#include "ggml.h"
 #include "model/attention.h"
 
 namespace ebb {
@@ -46,8 +46,7 @@ class Crew {
     n_done_ = 0;
     turn_.fetch_add(1);
     work(0);
-    while (n_done_.load() != n_threads_ - 1) {
-    }
+    while (n_done_.load() != n_threads_ - 1) {}
   }
 
  private:
@@ -103,8 +102,8 @@ class Ours {
     step_.n_layers = 1;
     step_.n_kv_heads = sizes.n_kv_heads;
     for (std::int32_t h = 0; h < sizes.n_kv_heads; ++h) {
-      step_.tables.push_back(BlockTable(entries_).subspan(static_cast<std::size_t>(h * n_blocks),
-                                                          static_cast<std::size_t>(n_blocks)));
+      step_.tables.push_back(
+          BlockTable(entries_).subspan(static_cast<std::size_t>(h * n_blocks), static_cast<std::size_t>(n_blocks)));
     }
     write();
     const std::int32_t first = sizes.n_keys - sizes.n_queries;
@@ -128,9 +127,8 @@ class Ours {
     kv.v += row * kv.v_row_stride;
     write_kv(shape_, last, LayerIndex(0), kv, scratch_, 0, 1);
     const Stopwatch watch;
-    crew.run([this](std::int32_t ith) {
-      attend(shape_, step_, LayerIndex(0), tensors_, scratch_, ith, sizes_.n_threads);
-    });
+    crew.run(
+        [this](std::int32_t ith) { attend(shape_, step_, LayerIndex(0), tensors_, scratch_, ith, sizes_.n_threads); });
     return watch.elapsed_ms() * 1000.0;
   }
 
@@ -186,8 +184,8 @@ class Theirs {
       std::fill_n(row, n_seen, ggml_fp16_t{0});
       std::fill_n(row + n_seen, sizes.n_keys - n_seen, hidden);
     }
-    ggml_tensor* attention =
-        ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), keep(ours.k()), keep(ours.v()), mask, 0.125F, 0, 0);
+    ggml_tensor* attention = ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), keep(ours.k()),
+                                                 keep(ours.v()), mask, 0.125F, 0, 0);
     graph_ = ggml_new_graph(context);
     ggml_build_forward_expand(graph_, attention);
     out_ = attention;
@@ -222,7 +220,8 @@ class Theirs {
 
   // As a cache that llama.cpp keeps: [token][kv head][dim], seen as [kv head][token][dim].
   ggml_tensor* keep(const std::vector<float>& rows) {
-    ggml_tensor* kept = ggml_new_tensor_3d(context_.get(), GGML_TYPE_F16, sizes_.head_dim, sizes_.n_kv_heads, sizes_.n_keys);
+    ggml_tensor* kept =
+        ggml_new_tensor_3d(context_.get(), GGML_TYPE_F16, sizes_.head_dim, sizes_.n_kv_heads, sizes_.n_keys);
     ggml_fp32_to_fp16_row(rows.data(), static_cast<ggml_fp16_t*>(kept->data), ggml_nelements(kept));
     return ggml_permute(context_.get(), kept, 0, 2, 1, 3);
   }
@@ -267,8 +266,7 @@ void attention(benchmark::State& state) {
   state.counters["best_ratio"] = best(theirs_us) / best(ours_us);
   state.counters["GFLOPs"] = flops / best(ours_us) * 1e-3;
   state.counters["GBs"] = ours.kv_bytes() / best(ours_us) * 1e-3;
-  state.SetLabel(std::string(kernel_set_name(current_kernel_set())) + " " +
-                 std::string(row_type_name(sizes.row_type)));
+  state.SetLabel(std::string(kernel_set_name(current_kernel_set())) + " " + std::string(row_type_name(sizes.row_type)));
 }
 
 constexpr auto kF32 = static_cast<std::int64_t>(RowType::kF32);

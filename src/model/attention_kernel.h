@@ -1,9 +1,9 @@
 // The kernels of attention: one tile of query rows against one block, for each instruction set.
 //
 // A tile's rows are query heads of one KV head, for one or several query tokens. They are computed in steps of
-// `step_rows` rows that share every load of K and V; the arithmetic of a row does not depend on its company. Kernels see
-// rows and bytes: no sequences, tables or threads. The files that implement them are built for their instruction set, so
-// nothing here is a function with a body: the linker could keep the copy that an older processor cannot run.
+// `step_rows` rows that share every load of K and V; the arithmetic of a row does not depend on its company. Kernels
+// see rows and bytes: no sequences, tables or threads. The files that implement them are built for their instruction
+// set, so nothing here is a function with a body: the linker could keep the copy that an older processor cannot run.
 //
 //   q        [n_rows / step_rows][head_dim_k][step_rows]     one broadcast after the other in memory
 //   o        [n_rows][value_stride]                          value_stride: head_dim_v rounded up to 16

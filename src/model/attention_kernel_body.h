@@ -1,24 +1,19 @@
 // The kernels' one body, over a Vector: 16 floats in whatever registers an instruction set has.
 //
-// Included by attention_<set>.cc, each with a Vector type V of its own in an anonymous namespace, so that every function
-// made from these templates stays inside its file. For the same reason nothing here calls functions of the standard
-// library. What V must offer is what attention_portable.cc spells out in plain loops. All sets round alike, operation by
-// operation, and so agree bit for bit.
+// Included by attention_<set>.cc, each with a Vector type V of its own in an anonymous namespace: every function here
+// is a template over V and so stays inside its file, and none calls the standard library. What V must offer is what
+// attention_portable.cc spells out in plain loops. All sets round alike, operation by operation, and so agree bit for
+// bit.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "model/attention_kernel.h"
+#include "model/attention_kernel_rows.h"
 
 namespace ebb::kernel {
 
-// Elements of frames, told apart by type.
-enum class F16 : std::uint16_t {};
-enum class BF16 : std::uint16_t {};
-
-inline constexpr int kLanes = 16;
-inline constexpr int kGroup = 32;  // dimensions that share a q8_0 scale
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 // Scores of one step, [step_rows][kScoreStride]. The odd line between rows keeps them out of each other's cache sets.
@@ -41,67 +36,6 @@ V exp2(V x) {
   return V::zero_below(x, -126.0F, V::add_exponent(p, shifted));
 }
 
-// How K and V rows are read. Plain: the element is the value. `next` is the way to the same byte of the next frame.
-// kAhead: every load also asks for the same byte of the next frame; right when a block is read about once.
-template <class V, class E, bool ahead>
-struct PlainRows {
-  using Element = E;
-  static constexpr bool kScaled = false;
-  static constexpr bool kAhead = ahead;
-
-  const E* k;
-  const E* v;
-  int key_stride;
-  int value_stride;
-  std::ptrdiff_t next;
-
-  PlainRows<V, E, false> not_ahead() const { return {k, v, key_stride, value_stride, 0}; }
-  const E* key(int d, int slot) const { return k + static_cast<std::ptrdiff_t>(d) * key_stride + slot; }
-  const E* value(int slot, int dim) const { return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim; }
-  V load_key_scale(int, int) const { return V::broadcast(1.0F); }
-  V load_value(int slot, int dim) const { return V::load(value(slot, dim)); }
-  V load_value_part(int slot, int dim, int n) const {
-    E part[kLanes] = {};
-    for (int i = 0; i < n; ++i) part[i] = value(slot, dim)[i];
-    return V::load(part);
-  }
-};
-
-// q8_0: int8 times the f16 scale of its group of dimensions. The product is exact in f32.
-template <class V>
-struct ScaledRows {
-  using Element = std::int8_t;
-  static constexpr bool kScaled = true;
-  static constexpr bool kAhead = true;
-
-  const std::int8_t* k;
-  const F16* k_scales;
-  const std::int8_t* v;
-  const F16* v_scales;
-  int key_stride;
-  int value_stride;
-  std::ptrdiff_t next;
-
-  const std::int8_t* key(int d, int slot) const { return k + static_cast<std::ptrdiff_t>(d) * key_stride + slot; }
-  const std::int8_t* value(int slot, int dim) const {
-    return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim;
-  }
-  V load_key_scale(int d, int slot) const {
-    return V::load(k_scales + static_cast<std::ptrdiff_t>(d / kGroup) * key_stride + slot);
-  }
-  V load_value(int slot, int dim) const {
-    const F16* scales = v_scales + static_cast<std::ptrdiff_t>(slot) * (value_stride / kGroup);
-    return V::mul(V::load(value(slot, dim)), V::broadcast(scales + dim / kGroup));
-  }
-  V load_value_part(int slot, int dim, int) const { return load_value(slot, dim); }  // whole groups only
-};
-
-// Asks for the cache lines of `n_bytes` at `address`, in the next frame.
-template <int n_bytes>
-void prefetch(const void* address, std::ptrdiff_t next) {
-  for (int i = 0; i < n_bytes; i += 64) __builtin_prefetch(static_cast<const char*>(address) + next + i);
-}
-
 // scores[r][slot .. slot + 16 N) = scale * (q[r] . k[slot ...]), by fma over dimensions 0, 1, 2, ...
 template <class V, int R, int N, class Rows>
 void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot, float* scores) {
@@ -115,7 +49,7 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
     for (int n = 0; n < N; ++n) key_scale[n] = rows.load_key_scale(group, slot + kLanes * n);
     for (int d = group; d < group + span; ++d) {
       if constexpr (Rows::kAhead) {
-        prefetch<N * kLanes * int{sizeof(typename Rows::Element)}>(rows.key(d, slot), rows.next);
+        prefetch<V, N * kLanes* int{sizeof(typename Rows::Element)}>(rows.key(d, slot), rows.next);
       }
       V key[N];
 #pragma GCC unroll 8
@@ -136,12 +70,6 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
     for (int n = 0; n < N; ++n) V::mul(sum[r][n], scale).store(scores + r * kScoreStride + slot + kLanes * n);
   }
 }
-
-// The slots [begin, end) of a block that a row sees.
-struct SlotRange {
-  int begin;
-  int end;
-};
 
 template <class V, int R, class Rows>
 void score_block(const Rows& rows, const float* q, const TileRows& tile, SlotRange seen, float* scores) {
@@ -166,7 +94,7 @@ void add_values(const Rows& rows, const float* p, SlotRange seen, const float* a
   }
   for (int slot = seen.begin; slot < seen.end; ++slot) {
     if constexpr (Rows::kAhead) {
-      prefetch<N * kLanes * int{sizeof(typename Rows::Element)}>(rows.value(slot, dim), rows.next);
+      prefetch<V, N * kLanes* int{sizeof(typename Rows::Element)}>(rows.value(slot, dim), rows.next);
     }
     V value[N];
 #pragma GCC unroll 8
@@ -253,7 +181,8 @@ void weigh_step(const TileRows& tile, const BlockView& block, int row, const Slo
 
 // Rows that see different slots: those that see the same go together, so that no row reads a value it does not see.
 template <class V, int R, class Rows>
-void add_uneven_block(const Rows& rows, const float* p, const SlotRange* seen, const float* alpha, float* o, int stride) {
+void add_uneven_block(const Rows& rows, const float* p, const SlotRange* seen, const float* alpha, float* o,
+                      int stride) {
   int n = 0;
   for (int r = 0; r < R; r += n) {
     n = 1;
@@ -334,40 +263,6 @@ void attend_rows(const TileRows& tile, const BlockView& block, const Rows& rows)
   if constexpr (V::kMaxRows >= 8) attend_steps<V, 8>(tile, block, rows);
 }
 
-template <class V, class E, bool ahead>
-void unpack_keys(const TileRows& tile, const PlainRows<V, E, ahead>& rows) {
-  const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(tile.head_dim_k) * tile.key_stride;
-  for (std::ptrdiff_t i = 0; i < n; i += kLanes) V::load(rows.k + i).store(tile.unpacked_k + i);
-}
-
-template <class V>
-void unpack_keys(const TileRows& tile, const ScaledRows<V>& rows) {
-  for (int d = 0; d < tile.head_dim_k; ++d) {
-    float* const out = tile.unpacked_k + static_cast<std::ptrdiff_t>(d) * tile.key_stride;
-    for (int slot = 0; slot < tile.key_stride; slot += kLanes) {
-      V::mul(V::load(rows.key(d, slot)), rows.load_key_scale(d, slot)).store(out + slot);
-    }
-  }
-}
-
-template <class V, class Rows>
-void unpack_values(const TileRows& tile, const Rows& rows, SlotRange seen) {
-  const int n_whole = tile.head_dim_v / kLanes * kLanes;
-  for (int slot = seen.begin; slot < seen.end; ++slot) {
-    float* const out = tile.unpacked_v + static_cast<std::ptrdiff_t>(slot) * tile.value_stride;
-    for (int dim = 0; dim < n_whole; dim += kLanes) rows.load_value(slot, dim).store(out + dim);
-    if (n_whole < tile.head_dim_v) rows.load_value_part(slot, n_whole, tile.head_dim_v - n_whole).store(out + n_whole);
-  }
-}
-
-// Copies the keys of a block and the values that the tile sees to f32. Exact, so that bits do not depend on who unpacks.
-template <class V, class Rows>
-PlainRows<V, float, false> unpack(const TileRows& tile, const Rows& rows, SlotRange seen) {
-  unpack_keys<V>(tile, rows);
-  unpack_values<V>(tile, rows, seen);
-  return {tile.unpacked_k, tile.unpacked_v, tile.key_stride, tile.value_stride, 0};
-}
-
 // The slots that some row of the tile sees. Positions ascend over its rows.
 template <class V>
 SlotRange find_tile_seen(const TileRows& tile, const BlockView& block) {
@@ -394,17 +289,16 @@ template <class V, class E>
 void attend_plain(const TileRows& tile, const BlockView& block) {
   attend_packed<V>(tile, block,
                    PlainRows<V, E, true>{reinterpret_cast<const E*>(block.k), reinterpret_cast<const E*>(block.v),
-                                   tile.key_stride, tile.head_dim_v, block.next_frame});
+                                         tile.key_stride, tile.head_dim_v, block.next_frame});
 }
 
 template <class V>
 void attend_scaled(const TileRows& tile, const BlockView& block) {
-  attend_packed<V>(tile, block,
-                   ScaledRows<V>{reinterpret_cast<const std::int8_t*>(block.k),
-                                 reinterpret_cast<const F16*>(block.k_scales),
-                                 reinterpret_cast<const std::int8_t*>(block.v),
-                                 reinterpret_cast<const F16*>(block.v_scales), tile.key_stride, tile.head_dim_v,
-                                 block.next_frame});
+  attend_packed<V>(
+      tile, block,
+      ScaledRows<V>{reinterpret_cast<const std::int8_t*>(block.k), reinterpret_cast<const F16*>(block.k_scales),
+                    reinterpret_cast<const std::int8_t*>(block.v), reinterpret_cast<const F16*>(block.v_scales),
+                    tile.key_stride, tile.head_dim_v, block.next_frame});
 }
 
 template <class V>

@@ -24,8 +24,8 @@ std::int32_t bound_segments(BlockTable table) {
 // Without block sums.
 std::size_t count_thread_floats(const AttentionShape& shape, const AttentionPlan& plan) {
   const FrameLayout& layout = shape.layout;
-  const std::size_t unpacked =
-      to_size(layout.head_dim_k) * to_size(layout.key_stride()) + to_size(layout.block_size) * to_size(plan.value_stride);
+  const std::size_t unpacked = to_size(layout.head_dim_k) * to_size(layout.key_stride()) +
+                               to_size(layout.block_size) * to_size(plan.value_stride);
   const std::size_t queries = to_size(plan.row_capacity) * to_size(layout.head_dim_k + 1);
   return 2 * plan.slot_floats + unpacked + queries;
 }
@@ -96,8 +96,7 @@ bool TileCursor::next() {
     }
   }
   --n_tiles_left_;
-  tile_.block_sums_begin +=
-      2 * to_size(plan_.row_capacity) * to_size(tile_.entry_end - tile_.entry_begin);
+  tile_.block_sums_begin += 2 * to_size(plan_.row_capacity) * to_size(tile_.entry_end - tile_.entry_begin);
   tile_.first_item += tile_.n_items;
   ++tile_.index;
   describe();

@@ -5,8 +5,8 @@
 // tile. Which way is chosen, and who takes which item, changes no bit of the result.
 //
 // Scratch, in floats:
-//   [n_threads][thread_floats]   packed queries, sums of a segment and of the tile, an unpacked block; when mass is asked
-//                                for and tiles are not split, the tile's block sums
+//   [n_threads][thread_floats]   packed queries, sums of a segment and of the tile, an unpacked block; when mass is
+//                                asked for and tiles are not split, the tile's block sums
 //   [n_slots][slot_floats]       when split: the sums of each segment, slot = item
 //   [shared_block_sums]          when split and mass is asked for: block sums of all tiles
 //

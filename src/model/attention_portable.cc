@@ -1,5 +1,5 @@
-// The attention kernels in plain C++: what every Vector means. Correct everywhere; fast only where the compiler turns the
-// loops into vector instructions (NEON has a fused multiply-add, plain x86-64 has not and calls the C library for it).
+// The attention kernels in plain C++: what every Vector means. Correct everywhere; fast only where the compiler turns
+// the loops into vector instructions (NEON has a fused multiply-add; plain x86-64 has not and calls the C library).
 #include <bit>
 #include <cmath>
 

@@ -17,8 +17,8 @@ using toy::RunOptions;
 using toy::Session;
 using toy::to_size;
 
-// Outputs are averages of values in [-1, 1], masses are sums over the group. Scores reach +-30 here, where half a unit in
-// the last place of a float is 1e-6 of p; the errors of many keys cancel (the greatest seen was 7e-7).
+// Outputs are averages of values in [-1, 1], masses are sums over the group. Scores reach +-30 here, where half a unit
+// in the last place of a float is 1e-6 of p; the errors of many keys cancel (the greatest seen was 7e-7).
 constexpr double kBound = 2e-6;
 
 AttentionShape make_shape(std::int32_t n_heads, std::int32_t n_kv_heads, std::int32_t head_dim, RowType type) {
@@ -133,7 +133,8 @@ TEST(Attention, AgreesWithFloat64OverRandomShapesHolesWindowsAndRowTypes) {
     for (std::int32_t s = 0; s < n_sessions; ++s) {
       const auto n_tokens = pick<std::int32_t>(random, {1, 9, 70, 150});
       const auto first = Position(pick<std::int32_t>(random, {0, 5, 990, 70000}));
-      sessions.push_back(layer.make_session(n_tokens, first, pick(random, {0.0, 0.3, 0.8}), pick(random, {true, false})));
+      sessions.push_back(
+          layer.make_session(n_tokens, first, pick(random, {0.0, 0.3, 0.8}), pick(random, {true, false})));
       cuts.push_back(random_cut(random, n_tokens, 100));
     }
     const std::vector<Output> outputs = layer.run(sessions, cuts, {.n_threads = pick<std::int32_t>(random, {1, 2, 3})});
@@ -150,8 +151,7 @@ TEST(Attention, AgreesWithFloat64OverManySegments) {
     const AttentionShape shape = make_shape(8, 2, 64, type);
     Layer layer(shape, 11);
     const std::vector<Session> sessions = {layer.make_session(4200, Position(0), 0.1, false)};
-    const std::vector<Output> outputs =
-        layer.run(sessions, {{4100, 99, 1}}, {.n_threads = 2, .attend_from = 4100});
+    const std::vector<Output> outputs = layer.run(sessions, {{4100, 99, 1}}, {.n_threads = 2, .attend_from = 4100});
     for (std::int32_t token = 4100; token < 4200; token += 33) {
       expect_query_near_reference(layer, shape, sessions[0], outputs[0], token);
     }

@@ -95,7 +95,9 @@ AttentionSums AttentionWork::sums_at(float* at) const {
   return {.m = at, .l = at + capacity, .o = at + 2 * capacity};
 }
 
-AttentionSums AttentionWork::slot(std::int32_t item) const { return sums_at(slots_ + to_size(item) * plan_.slot_floats); }
+AttentionSums AttentionWork::slot(std::int32_t item) const {
+  return sums_at(slots_ + to_size(item) * plan_.slot_floats);
+}
 
 float* AttentionWork::block_sums(const AttentionTile& tile, std::int32_t entry) const {
   float* const begin = plan_.split ? shared_block_sums_ + tile.block_sums_begin : thread_block_sums_;

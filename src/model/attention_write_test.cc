@@ -162,9 +162,9 @@ std::vector<float> hard_values() {
       out.push_back(-z);
     }
   }
-  for (const float x : {std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::min(),
-                        std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity(), 65504.0F, 65519.99F,
-                        1e-8F, 2.9802322e-8F, 2.9802326e-8F}) {
+  for (const float x :
+       {std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::min(), std::numeric_limits<float>::max(),
+        std::numeric_limits<float>::infinity(), 65504.0F, 65519.99F, 1e-8F, 2.9802322e-8F, 2.9802326e-8F}) {
     out.push_back(x);
     out.push_back(-x);
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ggml.h"
+
 #include "model/attention.h"
 
 namespace ebb::toy {
@@ -120,8 +121,9 @@ class Layer {
     step.mass_stride = options.mass ? mass_stride(sessions) : 0;
     std::vector<Output> outputs;
     for (const Session& session : sessions) {
-      outputs.push_back({.out = std::vector<float>(to_size(session.n_tokens * shape_.n_heads * shape_.layout.head_dim_v)),
-                         .mass = std::vector<float>(to_size(session.n_tokens * shape_.n_kv_heads * step.mass_stride))});
+      outputs.push_back(
+          {.out = std::vector<float>(to_size(session.n_tokens * shape_.n_heads * shape_.layout.head_dim_v)),
+           .mass = std::vector<float>(to_size(session.n_tokens * shape_.n_kv_heads * step.mass_stride))});
     }
     AttentionScratch scratch;
     std::vector<std::int32_t> done(sessions.size(), 0);
@@ -287,7 +289,8 @@ class Layer {
     }
   }
 
-  static void copy_rows(std::vector<float>& out, const std::vector<float>& from, const Chunk& chunk, std::int32_t width) {
+  static void copy_rows(std::vector<float>& out, const std::vector<float>& from, const Chunk& chunk,
+                        std::int32_t width) {
     const float* const begin = from.data() + to_size(chunk.begin * width);
     out.insert(out.end(), begin, begin + to_size(chunk.n_tokens * width));
   }

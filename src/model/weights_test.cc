@@ -107,6 +107,38 @@ RandomModelSpec spec_of(ggml_type type) {
   return {.n_layers = 1, .n_embd = 256, .n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_ff = 512, .weight_type = type};
 }
 
+// ggml prepares tables for seconds before it quantises to these. Any bytes are blocks of theirs, though.
+bool is_slow_to_make(ggml_type type) {
+  switch (type) {
+    case GGML_TYPE_IQ1_S:
+    case GGML_TYPE_IQ1_M:
+    case GGML_TYPE_IQ2_XXS:
+    case GGML_TYPE_IQ2_XS:
+    case GGML_TYPE_IQ2_S:
+    case GGML_TYPE_IQ3_XXS:
+    case GGML_TYPE_IQ3_S: return true;
+    default: return false;
+  }
+}
+
+// Makes matrices of `type` out of random bytes. No byte has the top bit of an f16's exponent, so scales stay below 2.
+void write_random_blocks(const ToyGguf& toy, ggml_type type) {
+  const std::filesystem::path path = toy.write_with_tensors([&](ggml_tensor& tensor) {
+    if (tensor.ne[1] > 1) tensor.type = type;
+    return true;
+  });
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  Result<GgufFile> file = GgufFile::open(path);
+  EBB_CHECK(file.ok(), "{}", file.status().message());
+  RandomStream random(11);
+  for (const TensorInfo& info : file->tensors()) {
+    if (info.type != type) continue;
+    for (std::size_t i = 0; i < info.n_bytes; ++i) bytes[info.file_offset + i] = static_cast<char>(random.next() & 0xBFU);
+  }
+  toy.write(bytes);
+}
+
 TEST(weights, of_every_type_are_multiplied_and_looked_up_mapped_and_repacked) {
   const std::unique_ptr<Backend> backend = cpu();
   EXPECT_GE(matrix_types().size(), 26U);
@@ -114,18 +146,17 @@ TEST(weights, of_every_type_are_multiplied_and_looked_up_mapped_and_repacked) {
   std::vector<float> rows(256 * 5);
   for (float& value : rows) value = random.next_normal();
   for (const ggml_type type : matrix_types()) {
-    RandomModelSpec spec = spec_of(type);
-    spec.n_ff = 256;
-    spec.tied = true;
-    spec.logit_scale = 1.0F;  // with it most matrices have the same spread, and ggml's slow types are made once
-    const ToyGguf toy(spec);
+    const ToyGguf toy(spec_of(is_slow_to_make(type) ? GGML_TYPE_F32 : type));
+    if (is_slow_to_make(type)) write_random_blocks(toy, type);
     for (const bool use_repacked : {false, true}) {
       const std::unique_ptr<Model> model = load(toy.path(), *backend, {.use_repacked = use_repacked});
       ASSERT_NE(model, nullptr) << ggml_type_name(type);
       const std::vector<float> product = multiply(*backend, model->weights().layers[0].ffn_up, rows);
       const std::vector<float> matrix = dequantised(model->file(), "blk.0.ffn_up.weight");
-      // ggml rounds the rows to 8 bits (1 % of their largest) or to bf16 before it multiplies.
-      EXPECT_LT(product_error(product, matrix, rows, 256), type == GGML_TYPE_F32 ? 1e-4 : 0.08) << ggml_type_name(type);
+      // ggml rounds the rows to 8 bits (1 % of their largest) or to bf16 before it multiplies; more is lost in random
+      // bytes, where few large blocks decide.
+      const double bound = type == GGML_TYPE_F32 ? 1e-4 : is_slow_to_make(type) ? 0.15 : 0.08;
+      EXPECT_LT(product_error(product, matrix, rows, 256), bound) << ggml_type_name(type);
 
       const std::vector<float> embedding = dequantised(model->file(), "token_embd.weight");
       const std::vector<float> found = look_up(*backend, model->weights().token_embd, {3, 0, 319});
@@ -253,8 +284,10 @@ TEST(weights, are_in_memory_once_also_when_they_are_repacked_and_tied) {
   ASSERT_NE(model, nullptr);
   const std::size_t after = resident_bytes() - before;
   if (before == 0 || model->bytes().copied == 0) return;
-  const double n_weights = static_cast<double>(model->file().n_tensor_bytes());
-  EXPECT_LT(static_cast<double>(after), 1.15 * n_weights + (40 << 20)) << "the vocabulary's names are in memory, too";
+  // The vocabulary's names are in memory, too.
+  const double bound = 1.15 * static_cast<double>(model->file().n_tensor_bytes()) + (64 << 20);
+  EXPECT_LT(static_cast<double>(after), bound);
+  EXPECT_LT(static_cast<double>(peak - before), bound);
 }
 
 TEST(weights, of_other_shapes_and_names_are_refused_in_one_line) {

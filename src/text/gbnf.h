@@ -1,9 +1,9 @@
 // Checks a GBNF grammar before libllama compiles it.
 //
-// libllama prints what it cannot parse, allocates without end for {3,1} or a long literal repeated, and loops for ever on
-// left recursion that hides behind rules which may be empty. This check follows its syntax and refuses all of that with
-// a line number, so that what passes is compiled quietly and in bounded time and memory. (How long matching takes is the
-// grammar's own affair: an ambiguous one keeps many parses alive.)
+// libllama prints what it cannot parse, allocates without end for {3,1} or a long literal repeated, and loops for ever
+// on left recursion that hides behind rules which may be empty. This check follows its syntax and refuses all of that
+// with a line number, so that what passes is compiled quietly and in bounded time and memory. (How long matching takes
+// is the grammar's own affair: an ambiguous one keeps many parses alive.)
 //
 // Thread rule: a function without state.
 #pragma once

@@ -1,9 +1,9 @@
 // StopStrings: finds the first stop string in a text that comes in pieces.
 //
-// Text that may be the beginning of a stop string is held back until it is clear, and no more than that; so no byte of a
-// stop string is ever given out, however the text was cut. The match is that of the whole text: the earliest beginning
-// wins, of several at the same place the longest. A shorter stop string is therefore not reported while a longer one, or
-// one that began earlier, may still come about.
+// Text that may be the beginning of a stop string is held back until it is clear, and no more than that; so no byte of
+// a stop string is ever given out, however the text was cut. The match is that of the whole text: the earliest
+// beginning wins, of several at the same place the longest. A shorter stop string is therefore not reported while a
+// longer one, or one that began earlier, may still come about.
 //
 // Thread rule: one thread at a time.
 #pragma once

@@ -46,7 +46,8 @@ constexpr std::uint64_t kMaxSquaredTokenBytes = std::uint64_t{1} << 28;
 // Of keys and of single strings that we keep.
 constexpr std::uint64_t kMaxNameBytes = 65536;
 
-// These pass "gpt2" and then break libllama: it stops at the first run of spaces, or its expression backtracks without end.
+// These pass "gpt2" and then break libllama: it stops at the first run of spaces, or its expression backtracks without
+// end.
 constexpr std::array<std::string_view, 2> kBrokenPreTokenizers = {"whitespace", "exaone-moe"};
 
 class Reader {

@@ -1,7 +1,7 @@
 // The tokenizer section of a GGUF file, read by our own means before libllama reads it.
 //
-// libllama trusts this section: a word that occurs twice stops the process, some pre-tokenizers recurse without bound or
-// stop the process on a space, and a long word that is not in the byte alphabet is written out with its square. This
+// libllama trusts this section: a word that occurs twice stops the process, some pre-tokenizers recurse without bound
+// or stop the process on a space, and a long word that is not in the byte alphabet is written out with its square. This
 // reader walks the keys with every length bounded by the file, and refuses what libllama would not survive. What
 // libllama itself refuses properly (missing merges, short score arrays, unknown pre-tokenizers) is left to it.
 //

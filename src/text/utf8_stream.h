@@ -1,9 +1,9 @@
 // Utf8Stream: bytes in as they come, whole UTF-8 characters out.
 //
-// Tokens end anywhere, also inside a character. What goes out is always valid UTF-8: an unfinished character is held back
-// until its last byte comes (at most 3 bytes), and bytes that cannot become a character are replaced by U+FFFD, one for
-// each maximal run that began like a character and broke off (Unicode 15, §3.9, as browsers do). The output depends on
-// the bytes only, not on how they were cut into pieces.
+// Tokens end anywhere, also inside a character. What goes out is always valid UTF-8: an unfinished character is held
+// back until its last byte comes (at most 3 bytes), and bytes that cannot become a character are replaced by U+FFFD,
+// one for each maximal run that began like a character and broke off (Unicode 15, §3.9, as browsers do). The output
+// depends on the bytes only, not on how they were cut into pieces.
 //
 // Thread rule: one thread at a time.
 #pragma once

@@ -1,10 +1,10 @@
 // Vocabulary: text to tokens and back, and the chat template that the model file carries.
 //
-// It stands on libllama's vocabulary (llama.h stays in the .cc), loads no weights, and does not know models, sessions or
-// sampling. It promises: no token id from outside reaches libllama unchecked; any bytes may be tokenized (NUL, invalid
-// UTF-8, nothing at all); a sick tokenizer section is a Status, never an abort (text/tokenizer_section.h checks, before
-// libllama reads it, what libllama would abort on). The library logs nothing: loading the first Vocabulary silences
-// libllama and ggml for the whole process.
+// It stands on libllama's vocabulary (llama.h stays in the .cc), loads no weights, and does not know models, sessions
+// or sampling. It promises: no token id from outside reaches libllama unchecked; any bytes may be tokenized (NUL,
+// invalid UTF-8, nothing at all); a sick tokenizer section is a Status, never an abort (text/tokenizer_section.h
+// checks, before libllama reads it, what libllama would abort on). The library logs nothing: loading the first
+// Vocabulary silences libllama and ggml for the whole process.
 //
 // Thread rule: immutable once loaded; every const method may be called from any thread.
 #pragma once
@@ -60,7 +60,8 @@ class Vocabulary {
   // The bytes that a token adds to a text: possibly part of a UTF-8 character, possibly none. kInvalidArgument when the
   // token is not of this vocabulary.
   [[nodiscard]] Result<std::string> piece(Token token, SpecialTokens special = SpecialTokens::kHide) const;
-  // The bytes of a whole text: its pieces in a row, without the space that SentencePiece vocabularies put before a text.
+  // The bytes of a whole text: its pieces in a row, without the space that SentencePiece vocabularies put before a
+  // text.
   [[nodiscard]] Result<std::string> detokenize(std::span<const Token> tokens,
                                                SpecialTokens special = SpecialTokens::kHide) const;
 

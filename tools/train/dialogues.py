@@ -206,8 +206,9 @@ class Dialogues:
             if not memory.known or z < .12 + .25 * dense:
                 new = self.plant_turn(memory)
             elif z < .8 and memory.fresh and r.random() < .85:
-                oldest = r.random() < .5
-                new = self.ask_turn(memory.fresh.pop(0 if oldest else r.randrange(len(memory.fresh))))
+                oldest, count = r.random() < .5, min(r.choice((1, 1, 1, 1, 2, 3)), len(memory.fresh))
+                new = self.ask_turn(*(memory.fresh.pop(0 if oldest else r.randrange(len(memory.fresh)))
+                                      for _ in range(count)))
             elif z < .8 and (memory.fresh or r.random() < .4):
                 new = self.ask_turn(r.choice(list(memory.known.values())))
             elif z < .9:

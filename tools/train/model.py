@@ -19,7 +19,7 @@ class Shape:
     kv_heads: int = 2
     head: int = 64
     hidden: int = 640
-    theta: float = 1e6
+    theta: float = 1.6e7  # far above what the distances need: at 1e6, recall at 4096 tokens was 75 %
 
 
 class Norm(nn.Module):

@@ -1,0 +1,206 @@
+// The built program, as people and scripts meet it.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "model/random_model.h"
+#include "tests/files.h"
+#include "tests/program.h"
+#include "text/utf8_stream.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class CliTest : public testing::Test {
+ protected:
+  std::string toy(const RandomModelSpec& spec = {}) {
+    const Status status = write_random_model(spec, file_.path());
+    EXPECT_TRUE(status.ok()) << status.message();
+    return file_.path().string();
+  }
+
+  // Flags that keep the toy from ending its reply.
+  static std::vector<std::string> forbid_end(const std::string& model) {
+    std::vector<std::string> flags;
+    const auto vocabulary = Vocabulary::load(model);
+    EXPECT_TRUE(vocabulary.ok()) << vocabulary.status().message();
+    for (std::int32_t id = 0; id < (*vocabulary)->n_tokens(); ++id) {
+      if (!(*vocabulary)->is_end_of_generation(Token(id))) continue;
+      flags.emplace_back("-l");
+      flags.push_back(std::to_string(id) + "-inf");
+    }
+    return flags;
+  }
+
+  const TemporaryFile file_{".gguf"};
+};
+
+TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
+  const ProgramResult result = run_ebb({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* word : {"run", "chat", "inspect", "bench", "demo", "Exit codes", "130"}) {
+    EXPECT_THAT(result.out, HasSubstr(word));
+  }
+  EXPECT_THAT(result.err, IsEmpty());
+}
+
+TEST_F(CliTest, EveryCommandExplainsItsFlags) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"run", "--help"}, {"chat", "--help"}, {"inspect", "--help"}, {"bench", "--help"}, {"bench", "speed", "--help"}}) {
+    const ProgramResult result = run_ebb(command);
+    EXPECT_EQ(result.exit_code, 0) << command[0];
+    EXPECT_THAT(result.out, AllOf(HasSubstr("Usage: ebb " + command[0]), HasSubstr("Examples:"))) << command[0];
+  }
+  EXPECT_THAT(run_ebb({"run", "--help"}).out, AllOf(HasSubstr("--temp"), HasSubstr("default 0.8"), HasSubstr("--kv-budget")));
+}
+
+TEST_F(CliTest, TheVersionIsTheProjectsAndNamesLlamaAndGgml) {
+  const ProgramResult result = run_ebb({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("libllama 0."), HasSubstr("ggml 0.")));
+  const auto project = find_test_file("CMakeLists.txt");
+  ASSERT_TRUE(project);
+  std::ifstream lines(*project);
+  std::string version;
+  for (std::string line; version.empty() && std::getline(lines, line);) {
+    if (const std::size_t at = line.find("VERSION "); at != std::string::npos && line.find("cmake_") != 0) {
+      version = line.substr(at + 8);
+    }
+  }
+  ASSERT_FALSE(version.empty());
+  EXPECT_THAT(result.out, StartsWith("ebb " + version + " "));
+}
+
+TEST_F(CliTest, AnUnknownFlagIsBadUsageAndNamesTheHelp) {
+  const ProgramResult result = run_ebb({"run", "--frobnicate"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--frobnicate"), HasSubstr("ebb run --help")));
+  EXPECT_THAT(result.out, IsEmpty());
+}
+
+TEST_F(CliTest, ValuesOutOfRangeAreBadUsage) {
+  EXPECT_EQ(run_ebb({"run", "-p", "x", "--kv-type", "f17"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({"run", "-p", "x", "--top-p", "7"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({"run", "-p", "x", "-l", "15"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({"run", "-p", "x", "-n", "many"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({"run"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({"bench"}).exit_code, 2);
+  EXPECT_EQ(run_ebb({}).exit_code, 2);
+}
+
+TEST_F(CliTest, AModelThatIsNotThereFailsWithALineThatNamesIt) {
+  const ProgramResult result = run_ebb({"run", "-m", "/nowhere/model.gguf", "-p", "x"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(StartsWith("ebb: "), HasSubstr("/nowhere/model.gguf")));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST_F(CliTest, InspectShowsWhatTheFileHolds) {
+  RandomModelSpec spec;
+  spec.architecture = "gemma3";
+  spec.sliding_window = 32;
+  const ProgramResult result = run_ebb({"inspect", toy(spec)});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("gemma3"), HasSubstr("32 positions in"), HasSubstr("f32 100.0%"),
+                                HasSubstr("2 layers") , HasSubstr("q8_0")));
+}
+
+TEST_F(CliTest, InspectOfAFileThatIsNoModelFails) {
+  std::ofstream(file_.path()) << "this is no GGUF file";
+  const ProgramResult result = run_ebb({"inspect", file_.path().string()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr(file_.path().string()));
+}
+
+TEST_F(CliTest, RunAnswersTheSameGreedilyEachTimeInValidUtf8) {
+  const std::vector<std::string> arguments = {"run", "-m", toy(), "-p", "Hello", "--temp", "0", "-n", "24", "-t", "1"};
+  const ProgramResult first = run_ebb(arguments);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_FALSE(first.out.empty());
+  EXPECT_TRUE(is_valid_utf8(first.out));
+  EXPECT_EQ(run_ebb(arguments).out, first.out);
+}
+
+TEST_F(CliTest, RunReadsItsPromptFromFilesAndStandardInput) {
+  const TemporaryFile prompt(".txt");
+  std::ofstream(prompt.path()) << "Hello there";
+  const std::vector<std::string> arguments = {"run", "-m", toy(), "--raw", "--temp", "0", "-n", "8", "-t", "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return more;
+  };
+  const ProgramResult given = run_ebb(with({"-p", "Hello there"}));
+  EXPECT_EQ(given.exit_code, 0) << given.err;
+  EXPECT_EQ(run_ebb(with({"-f", prompt.path().string()})).out, given.out);
+  EXPECT_EQ(run_ebb(with({"-f", "-"}), "Hello there").out, given.out);
+  EXPECT_NE(run_ebb(with({"-p", "Goodbye"})).out, given.out);
+  EXPECT_EQ(run_ebb(with({"-f", "/nowhere/prompt.txt"})).exit_code, 1);
+}
+
+TEST_F(CliTest, StatisticsGoToStderrAndOnlyWhenAskedFor) {
+  const std::vector<std::string> arguments = {"run", "-m", toy(), "-p", "Hello", "-n", "4", "-t", "1", "--temp", "0"};
+  EXPECT_THAT(run_ebb(arguments).err, IsEmpty());
+  std::vector<std::string> verbose = arguments;
+  verbose.emplace_back("-v");
+  const ProgramResult result = run_ebb(verbose);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("tok/s"), HasSubstr("blocks hot"), HasSubstr("weights")));
+  EXPECT_THAT(result.out, Not(HasSubstr("tok/s")));
+}
+
+TEST_F(CliTest, APromptLargerThanTheBudgetIsAnsweredInsideIt) {
+  const std::string model = toy();
+  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-f", "-", "-n", "4", "-t", "1", "-v", "--kv-budget", "256"};
+  const auto forbidden = forbid_end(model);
+  arguments.insert(arguments.end(), forbidden.begin(), forbidden.end());
+  const ProgramResult result = run_ebb(arguments, std::string(1000, 'x'));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("of 4 blocks hot"), HasSubstr("evicted"), Not(HasSubstr(" 0 evicted"))));
+}
+
+TEST_F(CliTest, CtrlCStopsTheReplyWithItsOwnExitCode) {
+  RandomModelSpec spec;
+  spec.n_ctx_train = 1 << 20;  // far more than is generated before the signal comes
+  const std::string model = toy(spec);
+  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-p", "Hello", "-t", "1", "--temp", "0", "-v",
+                                        "--kv-budget", "1024"};
+  const auto forbidden = forbid_end(model);
+  arguments.insert(arguments.end(), forbidden.begin(), forbidden.end());
+  const ProgramResult result = interrupt_ebb(arguments);
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_FALSE(result.out.empty());
+  EXPECT_THAT(result.err, HasSubstr("cancelled"));  // it ended in order, with its statistics
+}
+
+TEST_F(CliTest, ChatTakesCommandsAndEndsWithItsInput) {
+  const std::vector<std::string> arguments = {"chat", "-m", toy(), "-t", "1", "-n", "4", "--temp", "0"};
+  const ProgramResult result = run_ebb(arguments, "Hello\n/stats\n/nonsense\n/reset\nHello\n/help\n");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("tok/s"), HasSubstr("no command /nonsense"), HasSubstr("/quit leaves")));
+  // After /reset the same question has the same answer.
+  EXPECT_EQ(result.out.size() % 2, 0U);
+  EXPECT_EQ(result.out.substr(0, result.out.size() / 2), result.out.substr(result.out.size() / 2));
+}
+
+TEST_F(CliTest, BenchSpeedWritesTheSameFiguresAsTableAndJson) {
+  const TemporaryFile json(".json");
+  const ProgramResult result = run_ebb({"bench", "speed", "-m", toy(), "-t", "1", "--depths", "0,64", "--repeat", "1",
+                                        "--n-prompt", "16", "--n-gen", "2", "--json", json.path().string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("prompt 16"), HasSubstr("decode 2"), HasSubstr("ebb / libllama")));
+  std::ifstream file(json.path());
+  const auto figures = nlohmann::json::parse(file);
+  EXPECT_EQ(figures["models"][0]["lines"].size(), 4U);
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,23 @@
+// Program: the built `ebb`, run as people run it: arguments and standard input in, output and exit code out.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ebb {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+// Waits for its end.
+ProgramResult run_ebb(const std::vector<std::string>& arguments, const std::string& input = "");
+
+// Sends SIGINT once the program has written its first byte to stdout, and waits for its end.
+ProgramResult interrupt_ebb(const std::vector<std::string>& arguments);
+
+}  // namespace ebb
