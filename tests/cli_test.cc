@@ -55,13 +55,17 @@ TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
 }
 
 TEST_F(CliTest, EveryCommandExplainsItsFlags) {
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"run", "--help"}, {"chat", "--help"}, {"inspect", "--help"}, {"bench", "--help"}, {"bench", "speed", "--help"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"run", "--help"},
+                                                                                       {"chat", "--help"},
+                                                                                       {"inspect", "--help"},
+                                                                                       {"bench", "--help"},
+                                                                                       {"bench", "speed", "--help"}}) {
     const ProgramResult result = run_ebb(command);
     EXPECT_EQ(result.exit_code, 0) << command[0];
     EXPECT_THAT(result.out, AllOf(HasSubstr("Usage: ebb " + command[0]), HasSubstr("Examples:"))) << command[0];
   }
-  EXPECT_THAT(run_ebb({"run", "--help"}).out, AllOf(HasSubstr("--temp"), HasSubstr("default 0.8"), HasSubstr("--kv-budget")));
+  EXPECT_THAT(run_ebb({"run", "--help"}).out,
+              AllOf(HasSubstr("--temp"), HasSubstr("default 0.8"), HasSubstr("--kv-budget")));
 }
 
 TEST_F(CliTest, TheVersionIsTheProjectsAndNamesLlamaAndGgml) {
@@ -112,7 +116,7 @@ TEST_F(CliTest, InspectShowsWhatTheFileHolds) {
   const ProgramResult result = run_ebb({"inspect", toy(spec)});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("gemma3"), HasSubstr("32 positions in"), HasSubstr("f32 100.0%"),
-                                HasSubstr("2 layers") , HasSubstr("q8_0")));
+                                HasSubstr("2 layers"), HasSubstr("q8_0")));
 }
 
 TEST_F(CliTest, InspectOfAFileThatIsNoModelFails) {
@@ -159,7 +163,8 @@ TEST_F(CliTest, StatisticsGoToStderrAndOnlyWhenAskedFor) {
 
 TEST_F(CliTest, APromptLargerThanTheBudgetIsAnsweredInsideIt) {
   const std::string model = toy();
-  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-f", "-", "-n", "4", "-t", "1", "-v", "--kv-budget", "256"};
+  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-f",          "-",  "-n",
+                                        "4",   "-t", "1",   "-v",    "--kv-budget", "256"};
   const auto forbidden = forbid_end(model);
   arguments.insert(arguments.end(), forbidden.begin(), forbidden.end());
   const ProgramResult result = run_ebb(arguments, std::string(1000, 'x'));
@@ -171,8 +176,8 @@ TEST_F(CliTest, CtrlCStopsTheReplyWithItsOwnExitCode) {
   RandomModelSpec spec;
   spec.n_ctx_train = 1 << 20;  // far more than is generated before the signal comes
   const std::string model = toy(spec);
-  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-p", "Hello", "-t", "1", "--temp", "0", "-v",
-                                        "--kv-budget", "1024"};
+  std::vector<std::string> arguments = {"run", "-m",     model, "--raw", "-p",          "Hello", "-t",
+                                        "1",   "--temp", "0",   "-v",    "--kv-budget", "1024"};
   const auto forbidden = forbid_end(model);
   arguments.insert(arguments.end(), forbidden.begin(), forbidden.end());
   const ProgramResult result = interrupt_ebb(arguments);

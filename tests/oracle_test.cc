@@ -1,10 +1,10 @@
 // ebb's logits against libllama's on the same GGUF, for every architecture and weight type.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>
+
+#include <gtest/gtest.h>
 
 #include "model/random_model.h"
 #include "tests/files.h"
@@ -47,8 +47,7 @@ Pair open_pair(const std::filesystem::path& path, RowType kv_type, bool repacked
   // a thousand times what ebb differs by; so it serves only where libllama insists on it.
   const FlashAttention flash = kv_type == RowType::kQ8_0 ? FlashAttention::kAuto : FlashAttention::kOff;
   Result<std::unique_ptr<LlamaPeer>> theirs = LlamaPeer::load(
-      path,
-      {.n_threads = 2, .n_ctx = 1024, .kv_type = kv_type, .flash_attention = flash, .use_repacked = repacked});
+      path, {.n_threads = 2, .n_ctx = 1024, .kv_type = kv_type, .flash_attention = flash, .use_repacked = repacked});
   EXPECT_TRUE(theirs.ok()) << theirs.status().message();
   return {*std::move(ours), *std::move(theirs)};
 }
@@ -89,8 +88,7 @@ std::vector<Case> architectures() {
       {"llama_tied_mha", {.architecture = "llama", .n_kv_heads = 4, .tied = true}},
       {"llama_mqa_head80", {.architecture = "llama", .n_kv_heads = 1, .head_dim = 80}},
       {"llama31_factors", {.architecture = "llama", .rope_freq_base = 500000.0F, .llama3_factors = true}},
-      {"llama_linear",
-       {.architecture = "llama", .rope_scaling = RopeScaling::kLinear, .rope_factor = 4.0F}},
+      {"llama_linear", {.architecture = "llama", .rope_scaling = RopeScaling::kLinear, .rope_factor = 4.0F}},
       {"llama_yarn",
        {.architecture = "llama", .rope_scaling = RopeScaling::kYarn, .rope_factor = 4.0F, .rope_orig_ctx = 512}},
       {"qwen2", {.architecture = "qwen2"}},
@@ -133,8 +131,8 @@ class OracleTypes : public ::testing::TestWithParam<TypeCase> {};
 TEST_P(OracleTypes, quantised_weights_and_kv_stay_within_their_bound) {
   const TypeCase& type = GetParam();
   const TemporaryFile file(".gguf");
-  const RandomModelSpec spec = {.n_embd = 256, .n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_ff = 512,
-                                .weight_type = type.weights};
+  const RandomModelSpec spec = {
+      .n_embd = 256, .n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_ff = 512, .weight_type = type.weights};
   ASSERT_TRUE(write_random_model(spec, file.path()).ok());
   for (const bool repacked : {true, false}) {
     const Pair pair = open_pair(file.path(), type.kv, repacked);
@@ -173,7 +171,8 @@ INSTANTIATE_TEST_SUITE_P(Files, OracleFiles,
                                            "models/ebb-recall.gguf"),
                          [](const auto& instance) {
                            std::string name = std::filesystem::path(instance.param).stem().string();
-                           std::ranges::replace_if(name, [](char c) { return std::isalnum(c) == 0; }, '_');
+                           std::ranges::replace_if(
+                               name, [](char c) { return std::isalnum(c) == 0; }, '_');
                            return name;
                          });
 

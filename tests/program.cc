@@ -1,14 +1,14 @@
 #include "tests/program.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "tests/files.h"
@@ -68,7 +68,9 @@ class Descriptor {
   int descriptor_;
 };
 
-int open_new(const TemporaryFile& file) { return open(file.path().c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }
+int open_new(const TemporaryFile& file) {
+  return open(file.path().c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 // Program: the built `ebb`, run as people run it: arguments and standard input in, output and exit code out.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace ebb {
 

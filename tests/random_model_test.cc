@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "llama-cpp.h"
 #include "llama.h"
+#include <gtest/gtest.h>
 
 #include "model/architecture.h"
 #include "model/gguf_file.h"
@@ -42,7 +41,8 @@ class RandomModelTest : public testing::Test {
 
   // Logits after the prompt.
   static std::vector<float> logits_after(llama_context* context, std::vector<llama_token> prompt) {
-    if (llama_decode(context, llama_batch_get_one(prompt.data(), static_cast<std::int32_t>(prompt.size()))) != 0) return {};
+    if (llama_decode(context, llama_batch_get_one(prompt.data(), static_cast<std::int32_t>(prompt.size()))) != 0)
+      return {};
     const float* logits = llama_get_logits_ith(context, -1);
     const std::int32_t n = llama_vocab_n_tokens(llama_model_get_vocab(llama_get_model(context)));
     return {logits, logits + n};
@@ -55,7 +55,12 @@ std::vector<RandomModelSpec> specs() {
       {.architecture = "llama", .tied = true, .biases = true},
       {.architecture = "llama", .rope_freq_base = 5e5F, .rope_orig_ctx = 256, .llama3_factors = true},
       {.architecture = "llama", .n_kv_heads = 1, .rope_scaling = RopeScaling::kLinear, .rope_factor = 2.0F},
-      {.architecture = "llama", .n_embd = 256, .n_heads = 8, .head_dim = 32, .n_ff = 512, .weight_type = GGML_TYPE_Q4_K},
+      {.architecture = "llama",
+       .n_embd = 256,
+       .n_heads = 8,
+       .head_dim = 32,
+       .n_ff = 512,
+       .weight_type = GGML_TYPE_Q4_K},
       {.architecture = "qwen2", .rope_scaling = RopeScaling::kYarn, .rope_factor = 4.0F, .rope_orig_ctx = 64},
       {.architecture = "qwen3", .head_dim = 32, .tied = true},
       {.architecture = "gemma3", .n_layers = 7, .head_dim = 32, .tied = true, .sliding_window = 16},
@@ -125,7 +130,9 @@ TEST_F(RandomModelTest, tokenises_text_and_gives_it_back) {
   EXPECT_LT(tokens.size(), text.size());
   EXPECT_EQ(tokens.back(), llama_vocab_eos(vocab));
   std::string back(128, '\0');
-  back.resize(static_cast<std::size_t>(std::max(0, llama_detokenize(vocab, tokens.data(), static_cast<std::int32_t>(tokens.size()), back.data(), 128, false, true))));
+  back.resize(static_cast<std::size_t>(
+      std::max(0, llama_detokenize(vocab, tokens.data(), static_cast<std::int32_t>(tokens.size()), back.data(), 128,
+                                   false, true))));
   EXPECT_EQ(back, text);
   EXPECT_NE(llama_model_chat_template(model.get(), nullptr), nullptr);
 }

@@ -16,12 +16,14 @@ Result<std::unique_ptr<Solo>> Solo::open(const std::filesystem::path& gguf, cons
   EBB_ASSIGN_OR_RETURN(solo->memory_, FrameMemory::open(*solo->backend_, layout, n_frames));
   solo->pool_ = std::make_unique<FramePool>(n_frames);
   if (options.shuffle_seed != 0) solo->pool_->shuffle_free(options.shuffle_seed);
-  EBB_ASSIGN_OR_RETURN(solo->runner_, Runner::create(*solo->model_, *solo->backend_, *solo->memory_, {.max_rows = 512}));
+  EBB_ASSIGN_OR_RETURN(solo->runner_,
+                       Runner::create(*solo->model_, *solo->backend_, *solo->memory_, {.max_rows = 512}));
   return solo;
 }
 
 Residency::Shape Solo::shape() const {
-  return {.n_layers = model_->hparams().n_layers, .n_kv_heads = model_->hparams().n_kv_heads, .block_size = block_size_};
+  return {
+      .n_layers = model_->hparams().n_layers, .n_kv_heads = model_->hparams().n_kv_heads, .block_size = block_size_};
 }
 
 Status Solo::place(Residency& residency, std::int32_t n_tokens) {

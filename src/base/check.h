@@ -14,11 +14,11 @@ namespace ebb {
 }  // namespace ebb
 
 // EBB_CHECK(n_hot <= budget, "{} hot frames of {}", n_hot, budget)
-#define EBB_CHECK(condition, ...)                                                         \
-  do {                                                                                    \
-    if (!(condition)) [[unlikely]] {                                                      \
+#define EBB_CHECK(condition, ...)                                                            \
+  do {                                                                                       \
+    if (!(condition)) [[unlikely]] {                                                         \
       ::ebb::check_failed(__FILE__, __LINE__, #condition, ::ebb::check_values(__VA_ARGS__)); \
-    }                                                                                     \
+    }                                                                                        \
   } while (false)
 
 #include <fmt/format.h>

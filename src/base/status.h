@@ -86,8 +86,8 @@ class [[nodiscard]] Result {
 }  // namespace ebb
 
 // Returns from the enclosing function when `expression` (a Status) is an error.
-#define EBB_RETURN_IF_ERROR(expression)                  \
-  do {                                                   \
+#define EBB_RETURN_IF_ERROR(expression)                                               \
+  do {                                                                                \
     if (::ebb::Status ebb_status = (expression); !ebb_status.ok()) return ebb_status; \
   } while (false)
 
@@ -98,6 +98,6 @@ class [[nodiscard]] Result {
 #define EBB_ASSIGN_OR_RETURN(declaration, expression) \
   EBB_ASSIGN_OR_RETURN_INNER(EBB_CONCAT(result_, __LINE__), declaration, expression)
 #define EBB_ASSIGN_OR_RETURN_INNER(name, declaration, expression) \
-  auto name = (expression);                                      \
-  if (!name.ok()) return name.status();                          \
+  auto name = (expression);                                       \
+  if (!name.ok()) return name.status();                           \
   declaration = std::move(name).value()

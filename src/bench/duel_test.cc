@@ -51,8 +51,8 @@ using Log = std::vector<std::string>;
 TEST_F(DuelTest, RoundsAlternateWhoBeginsAndRollBack) {
   const auto times = duel.time_prompt(8, 2);
   ASSERT_TRUE(times.ok());
-  EXPECT_EQ(log, (Log{"a+8", "b+8", "a=0", "b=0",    // not counted
-                      "b+8", "a+8", "a=0", "b=0",    //
+  EXPECT_EQ(log, (Log{"a+8", "b+8", "a=0", "b=0",  // not counted
+                      "b+8", "a+8", "a=0", "b=0",  //
                       "a+8", "b+8", "a=0", "b=0"}));
   EXPECT_EQ(times->a_ms.size(), 2U);
   EXPECT_EQ(times->b_ms.size(), 2U);

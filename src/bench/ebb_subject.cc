@@ -81,10 +81,8 @@ Status EbbSubject::step(std::span<const Token> tokens, bool wants_logits) {
     s.residency->append(n);
     left -= n;
   }
-  const SequenceInput input = {.tokens = tokens,
-                               .first = first,
-                               .residency = s.residency.get(),
-                               .n_outputs = wants_logits ? 1 : 0};
+  const SequenceInput input = {
+      .tokens = tokens, .first = first, .residency = s.residency.get(), .n_outputs = wants_logits ? 1 : 0};
   return s.runner->run({&input, 1});
 }
 
@@ -112,8 +110,7 @@ ModelTraffic EbbSubject::traffic() const {
     traffic.weight_bytes += tensor.n_bytes;
     (is_output ? traffic.n_output_weights : traffic.n_layer_weights) += tensor.n_elements();
   }
-  traffic.kv_bytes_per_token =
-      state_->memory->layout().token_bytes() * hparams.n_layers * hparams.n_kv_heads;
+  traffic.kv_bytes_per_token = state_->memory->layout().token_bytes() * hparams.n_layers * hparams.n_kv_heads;
   traffic.attention_flop = 2.0 * hparams.n_layers * hparams.n_heads * (hparams.head_dim_k + hparams.head_dim_v);
   return traffic;
 }

@@ -1,7 +1,7 @@
 // EbbSubject: ebb's own model path as a subject of the speed bench: one sequence, nothing ever evicted.
 //
-// It drives Runner over frames directly, below sessions, names and the cold store, because libllama's decode, which it is
-// held against, has none of these either. Thread rule: as Subject's.
+// It drives Runner over frames directly, below sessions, names and the cold store, because libllama's decode, which it
+// is held against, has none of these either. Thread rule: as Subject's.
 #pragma once
 
 #include <cstddef>

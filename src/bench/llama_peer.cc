@@ -142,9 +142,7 @@ std::string LlamaPeer::description() const {
 std::int32_t LlamaPeer::n_resident() const { return state_->n_resident; }
 std::int32_t LlamaPeer::n_ctx() const { return static_cast<std::int32_t>(llama_n_ctx(state_->context.get())); }
 
-std::int32_t LlamaPeer::n_vocab() const {
-  return llama_vocab_n_tokens(llama_model_get_vocab(state_->model.get()));
-}
+std::int32_t LlamaPeer::n_vocab() const { return llama_vocab_n_tokens(llama_model_get_vocab(state_->model.get())); }
 
 Status LlamaPeer::decode(std::span<const Token> tokens, bool all_logits) {
   State& s = *state_;

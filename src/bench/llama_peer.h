@@ -1,7 +1,7 @@
 // LlamaPeer: libllama, through its public llama.h, as the peer of our benchmarks and the oracle of our tests.
 //
-// It runs on the CPU with libllama's own defaults but for what the options say, and knows nothing of ebb's rooms but the
-// names of row types. Thread rule: one thread at a time; several peers may live side by side.
+// It runs on the CPU with libllama's own defaults but for what the options say, and knows nothing of ebb's rooms but
+// the names of row types. Thread rule: one thread at a time; several peers may live side by side.
 #pragma once
 
 #include <cstdint>

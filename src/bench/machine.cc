@@ -1,9 +1,5 @@
 #include "bench/machine.h"
 
-#include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -16,6 +12,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "bench/read_stream.h"
@@ -96,9 +95,8 @@ std::vector<double> measure_gb_s(std::int32_t n_threads, std::int32_t n_repeats,
   std::vector<double> results;
   Stopwatch watch;
   std::barrier start(n_threads, [&watch]() noexcept { watch.restart(); });
-  std::barrier finish(n_threads, [&]() noexcept {
-    results.push_back(static_cast<double>(n_bytes) / watch.elapsed_ms() / 1e6);
-  });
+  std::barrier finish(n_threads,
+                      [&]() noexcept { results.push_back(static_cast<double>(n_bytes) / watch.elapsed_ms() / 1e6); });
   results.reserve(static_cast<std::size_t>(n_repeats) + 1);
   const auto run = [&](std::size_t thread) {
     for (std::int32_t i = 0; i <= n_repeats; ++i) {
@@ -140,8 +138,7 @@ Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repea
     return error(Code::kInvalidArgument, "bandwidth on {} threads, {} times: both must be at least 1", n_threads,
                  n_repeats);
   }
-  const std::size_t n_bytes =
-      std::clamp(read_last_cache_bytes() * kCachesPerBuffer, kMinBufferBytes, kMaxBufferBytes);
+  const std::size_t n_bytes = std::clamp(read_last_cache_bytes() * kCachesPerBuffer, kMinBufferBytes, kMaxBufferBytes);
   const Buffer source(n_bytes);
   const Buffer target(n_bytes / 2);
   if (!source.ok() || !target.ok()) {
@@ -162,10 +159,8 @@ Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repea
     const std::span<std::byte> to = share(target.bytes(), thread, n_parts);
     std::memcpy(to.data(), share(first_half, thread, n_parts).data(), to.size());
   });
-  return Bandwidth{.read_gb_s = spread_of(read),
-                   .copy_gb_s = spread_of(copy),
-                   .n_threads = n_threads,
-                   .buffer_bytes = n_bytes};
+  return Bandwidth{
+      .read_gb_s = spread_of(read), .copy_gb_s = spread_of(copy), .n_threads = n_threads, .buffer_bytes = n_bytes};
 }
 
 }  // namespace ebb

@@ -14,8 +14,8 @@
 namespace ebb {
 
 struct Machine {
-  std::string cpu;               // "AMD EPYC"; "unknown CPU" where the system does not say
-  std::int32_t n_cpus = 1;       // that this process may run on
+  std::string cpu;          // "AMD EPYC"; "unknown CPU" where the system does not say
+  std::int32_t n_cpus = 1;  // that this process may run on
   std::size_t last_cache_bytes = 0;
   std::size_t memory_bytes = 0;
   std::size_t available_bytes = 0;  // what can be taken now without swapping
@@ -31,8 +31,8 @@ struct Bandwidth {
   std::size_t buffer_bytes = 0;
 };
 
-// Streams through a buffer many times the last cache on n_threads threads, n_repeats times. kOutOfBudget when the buffer
-// does not fit.
+// Streams through a buffer many times the last cache on n_threads threads, n_repeats times. kOutOfBudget when the
+// buffer does not fit.
 Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repeats);
 
 }  // namespace ebb

@@ -64,7 +64,8 @@ class WriteJson : public testing::Test {
 };
 
 TEST_F(WriteJson, WritesWhatAParserReadsBack) {
-  const nlohmann::json value = {{"name", "1B q4_k"}, {"decode", spread_json({.median = 2, .min = 1, .max = 3, .n = 5})}};
+  const nlohmann::json value = {{"name", "1B q4_k"},
+                                {"decode", spread_json({.median = 2, .min = 1, .max = 3, .n = 5})}};
   ASSERT_TRUE(write_json(folder_ / "result.json", value).ok());
   std::ifstream file(folder_ / "result.json");
   EXPECT_EQ(nlohmann::json::parse(file), value);

@@ -121,8 +121,8 @@ class ModelBench {
     EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
                                                             : duel.time_decode(n_tokens, options_.n_rounds));
     // A decoding round is n passes of one row, on average behind half of the round's tokens too.
-    const PassCost cost = is_prompt ? pass_cost(traffic_, depth, n_tokens)
-                                    : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0);
+    const PassCost cost =
+        is_prompt ? pass_cost(traffic_, depth, n_tokens) : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0);
     const double n_passes = is_prompt ? 1.0 : n_tokens;
     return SpeedLine{.test = test,
                      .n_tokens = n_tokens,

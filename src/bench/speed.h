@@ -1,7 +1,7 @@
 // The speed bench: prompt and decode speed of ebb and libllama on the same model, at several depths, in one run.
 //
-// Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this machine's
-// memory was measured to give just before, and against the peer. It evicts nothing: that is other benches' matter.
+// Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this
+// machine's memory was measured to give just before, and against the peer. It evicts nothing.
 // Thread rule: one run at a time.
 #pragma once
 
@@ -64,7 +64,7 @@ struct ModelSpeed {
   std::int64_t n_parameters = 0;
   std::size_t weight_bytes = 0;
   double kv_bytes_per_token = 0.0;
-  std::string ebb;    // how each side was set up
+  std::string ebb;  // how each side was set up
   std::string llama;
   std::vector<SpeedLine> lines;
 };

@@ -1,12 +1,12 @@
 #include "bench/speed_model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
+
+#include <unistd.h>
 
 namespace ebb {
 namespace {
@@ -36,7 +36,8 @@ std::string speed_quant_names() {
 }
 
 Result<RandomModelSpec> speed_model_spec(std::string_view quant) {
-  const auto* const found = std::find_if(kQuants.begin(), kQuants.end(), [&](const Quant& q) { return q.name == quant; });
+  const auto* const found =
+      std::find_if(kQuants.begin(), kQuants.end(), [&](const Quant& q) { return q.name == quant; });
   if (found == kQuants.end()) {
     return error(Code::kInvalidArgument, "no quantisation '{}' here; there are {}", quant, speed_quant_names());
   }

@@ -12,10 +12,9 @@ std::string percent_text(double share) { return fmt::format("{:.0f}%", 100.0 * s
 std::string machine_text(const SpeedReport& report) {
   const Machine& machine = report.machine;
   const Bandwidth& bandwidth = report.bandwidth;
-  std::string text = fmt::format(
-      "{}, {} CPUs, {} of memory; {} threads read {} GB/s and copy {} GB/s\n", machine.cpu, machine.n_cpus,
-      bytes_text(static_cast<double>(machine.memory_bytes)), report.n_threads, spread_text(bandwidth.read_gb_s),
-      spread_text(bandwidth.copy_gb_s));
+  std::string text = fmt::format("{}, {} CPUs, {} of memory; {} threads read {} GB/s and copy {} GB/s\n", machine.cpu,
+                                 machine.n_cpus, bytes_text(static_cast<double>(machine.memory_bytes)),
+                                 report.n_threads, spread_text(bandwidth.read_gb_s), spread_text(bandwidth.copy_gb_s));
   if (machine.load_1min > 0.5) {
     text += fmt::format("Other programs were busy (load {:.1f}): ratios hold, absolute figures are too low.\n",
                         machine.load_1min);
@@ -82,8 +81,9 @@ std::string speed_text(const SpeedReport& report) {
                         bytes_text(static_cast<double>(speed.weight_bytes)), bytes_text(speed.kv_bytes_per_token));
     text += fmt::format("  {}\n  {}\n\n{}", speed.ebb, speed.llama, table_of(speed).render());
   }
-  text += "\nMedian (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
-          "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
+  text +=
+      "\nMedian (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
+      "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
   return text;
 }
 

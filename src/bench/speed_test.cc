@@ -1,12 +1,11 @@
 #include "bench/speed.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "bench/speed_model.h"
 #include "model/random_model.h"

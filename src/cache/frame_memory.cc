@@ -1,10 +1,10 @@
 #include "cache/frame_memory.h"
 
+#include <cstring>
+
 #include <ggml-backend.h>
 #include <ggml.h>
 #include <sys/mman.h>
-
-#include <cstring>
 
 #include "cache/row_types.h"
 

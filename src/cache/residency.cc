@@ -156,12 +156,13 @@ void Residency::check_invariants() const {
     }
     n_entries += tables_[s].size();
   }
-  EBB_CHECK(n_entries == static_cast<std::size_t>(n_hot_frames_), "{} entries, {} hot frames", n_entries, n_hot_frames_);
+  EBB_CHECK(n_entries == static_cast<std::size_t>(n_hot_frames_), "{} entries, {} hot frames", n_entries,
+            n_hot_frames_);
   std::size_t n_frames = 0;
   for (const Block& block : blocks_) {
     EBB_CHECK(block.n_tokens <= shape_.block_size, "{} tokens in a block", block.n_tokens);
-    n_frames += static_cast<std::size_t>(std::count_if(block.frames.begin(), block.frames.end(),
-                                                       [](FrameIndex f) { return f != kNoFrame; }));
+    n_frames += static_cast<std::size_t>(
+        std::count_if(block.frames.begin(), block.frames.end(), [](FrameIndex f) { return f != kNoFrame; }));
   }
   EBB_CHECK(n_frames == n_entries, "{} frames, {} entries", n_frames, n_entries);
 }

@@ -17,11 +17,11 @@ constexpr const char* kFooter = R"(Examples:
   ebb bench speed --help)";
 
 constexpr const char* kSpeedFooter = R"(Examples:
-  ebb bench speed                                 random models of 1B parameters, Q4_K and Q8_0; about half an hour on 2 cores
+  ebb bench speed                   random models of 1B parameters in Q4_K and Q8_0; half an hour or so on 2 cores
   ebb bench speed --quant q4_k --depths 0,2048
   ebb bench speed -m model.gguf --json speed.json
 
-Both sides run in this process on the same file, in turn, round by round, so that what disturbs the machine disturbs both.
+Both sides run in this process on the same file, in turn, round by round, so that what disturbs one disturbs both.
 Without -m the model is written once into the cache folder (0.6 GB for q4_k, 1.1 GB for q8_0) and kept there.)";
 
 struct SpeedFlags {

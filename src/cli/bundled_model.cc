@@ -22,7 +22,7 @@ std::vector<std::filesystem::path> places() {
       places.push_back(folder / "models" / kName);
     }
   }
-  // Built outside of its source tree: the compiler saw this file at src/cli. Gone where the program was installed alone.
+  // Built outside of its source tree: the compiler saw this file at src/cli. Gone where the program is installed alone.
   const std::filesystem::path here = std::source_location::current().file_name();
   places.push_back(here.parent_path().parent_path().parent_path() / "models" / kName);
   return places;

@@ -1,11 +1,10 @@
 // `ebb chat`: a conversation at the terminal.
-#include <unistd.h>
-
 #include <cstdio>
 #include <iostream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/conversation.h"

@@ -36,8 +36,9 @@ void set_up(CLI::App& app) {
   app.set_help_flag("-h,--help", "Print this and leave");
   app.footer(kFooter);
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
-                       "Print the versions of ebb, libllama and ggml and leave");
+  app.set_version_flag(
+      "--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
+      "Print the versions of ebb, libllama and ggml and leave");
 }
 
 // Help and version end here too: CLI11 reports them as errors that are none.

@@ -1,6 +1,13 @@
 #include "cli/conversation.h"
 
+#include <algorithm>
+
 namespace ebb {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+}  // namespace
 
 Conversation::Conversation(const Vocabulary& vocabulary, std::string_view system) : vocabulary_(&vocabulary) {
   if (!system.empty()) messages_.push_back({.role = "system", .content = std::string(system)});
@@ -33,19 +40,30 @@ Result<std::string> Conversation::text_to_add() const {
   if (!all.starts_with(before)) {
     return error(Code::kUnsupported, "this model's chat template rewrites earlier messages; start over with /reset");
   }
-  std::string end_of_reply;
-  if (const auto end = vocabulary_->eot() ? vocabulary_->eot() : vocabulary_->eos(); end && !reply_has_ended_) {
-    EBB_ASSIGN_OR_RETURN(end_of_reply, vocabulary_->piece(*end, SpecialTokens::kShow));
-  }
-  return end_of_reply + all.substr(before.size());
+  return end_of_last_reply(before) + all.substr(before.size());
+}
+
+// What the template writes behind the last reply, without what the reply's own last token said of it.
+std::string Conversation::end_of_last_reply(const std::string& rendered) const {
+  if (messages_.size() < 2) return {};
+  std::string_view reply = messages_[messages_.size() - 2].content;
+  while (!reply.empty() && is_space(reply.front())) reply.remove_prefix(1);
+  while (!reply.empty() && is_space(reply.back())) reply.remove_suffix(1);
+  const std::size_t at = rendered.rfind(reply);
+  if (reply.empty() || at == std::string::npos) return {};
+  std::string end = rendered.substr(at + reply.size());
+  end.erase(0, std::min(end.find_first_not_of(" \t\r\n"), end.size()));
+  if (!last_end_token_.empty() && end.starts_with(last_end_token_)) end.erase(0, last_end_token_.size());
+  return end;
 }
 
 Status Conversation::answer(std::span<const Token> tokens, std::string_view text) {
+  last_end_token_.clear();
   for (const Token token : tokens) {
     EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary_->piece(token, SpecialTokens::kShow));
     session_text_ += piece;
+    if (vocabulary_->is_end_of_generation(token)) last_end_token_ = piece;
   }
-  reply_has_ended_ = !tokens.empty() && vocabulary_->is_end_of_generation(tokens.back());
   messages_.push_back({.role = "assistant", .content = std::string(text)});
   return {};
 }

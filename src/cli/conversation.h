@@ -29,13 +29,15 @@ class Conversation {
   [[nodiscard]] std::span<const ChatMessage> messages() const { return messages_; }
 
  private:
-  Result<std::string> text_to_add() const;
+  [[nodiscard]] Result<std::string> text_to_add() const;
+  [[nodiscard]] std::string end_of_last_reply(const std::string& rendered) const;
 
   const Vocabulary* vocabulary_;
   std::vector<ChatMessage> messages_;
   // What the session holds, as the template writes it.
   std::string session_text_;
-  bool reply_has_ended_ = true;
+  // The text of the token that ended the last reply; empty when it was cut short.
+  std::string last_end_token_;
 };
 
 }  // namespace ebb

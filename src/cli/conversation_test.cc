@@ -1,10 +1,9 @@
 #include "cli/conversation.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "model/random_model.h"
 
@@ -29,9 +28,11 @@ class ConversationTest : public testing::Test {
     return *vocabulary_->detokenize(session_, SpecialTokens::kShow);
   }
 
-  std::vector<Token> reply_tokens(const std::string& text, bool ended) {
+  // A reply as the session holds it; `end` is the control token that ended it, or nothing.
+  std::vector<Token> reply_tokens(const std::string& text, const std::string& end) {
     std::vector<Token> tokens = *vocabulary_->tokenize(text, {.add_bos = false});
-    if (ended) tokens.push_back(vocabulary_->eot().value_or(*vocabulary_->eos()));
+    const std::vector<Token> last = *vocabulary_->tokenize(end, {.add_bos = false, .parse_special = true});
+    tokens.insert(tokens.end(), last.begin(), last.end());
     session_.insert(session_.end(), tokens.begin(), tokens.end());
     return tokens;
   }
@@ -46,7 +47,8 @@ class ConversationTest : public testing::Test {
 
 TEST_F(ConversationTest, TheFirstMessageBringsTheWholeTemplate) {
   Conversation conversation(*vocabulary_, "Be brief.");
-  EXPECT_EQ(held_with(conversation.ask("Hi")), rendered(conversation.messages()));
+  const std::string text = held_with(conversation.ask("Hi"));
+  EXPECT_EQ(text, rendered(conversation.messages()));
   ASSERT_EQ(conversation.messages().size(), 2U);
   EXPECT_EQ(conversation.messages()[0].role, "system");
 }
@@ -54,32 +56,41 @@ TEST_F(ConversationTest, TheFirstMessageBringsTheWholeTemplate) {
 TEST_F(ConversationTest, LaterMessagesAddExactlyWhatTheSessionDoesNotHold) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
-  ASSERT_TRUE(conversation.answer(reply_tokens("Hello!", true), "Hello!").ok());
-  EXPECT_EQ(held_with(conversation.ask("How are you?")), rendered(conversation.messages()));
+  ASSERT_TRUE(conversation.answer(reply_tokens("Hello!", "<|im_end|>"), "Hello!").ok());
+  const std::string text = held_with(conversation.ask("How are you?"));
+  EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
 TEST_F(ConversationTest, AReplyThatWasCutShortIsEndedByTheNextMessage) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
-  ASSERT_TRUE(conversation.answer(reply_tokens("Hello, my", false), "Hello, my").ok());
-  EXPECT_EQ(held_with(conversation.ask("Go on")), rendered(conversation.messages()));
+  ASSERT_TRUE(conversation.answer(reply_tokens("Hello, my", ""), "Hello, my").ok());
+  const std::string text = held_with(conversation.ask("Go on"));
+  EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
 TEST_F(ConversationTest, AReplyThatNeverBeganLeavesAnEmptyTurn) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer({}, "").ok());
-  EXPECT_EQ(held_with(conversation.ask("Are you there?")), rendered(conversation.messages()));
+  const std::string text = held_with(conversation.ask("Are you there?"));
+  EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
 TEST_F(ConversationTest, WhatAStopStringHidStaysInTheSessionAndTheTemplateGoesOnBehindIt) {
   Conversation conversation(*vocabulary_, "");
-  held_with(conversation.ask("Hi"));
-  ASSERT_TRUE(conversation.answer(reply_tokens("Hello STOP", false), "Hello ").ok());
-  const std::string text = held_with(conversation.ask("Next"));
-  const std::string end = *vocabulary_->piece(vocabulary_->eot().value_or(*vocabulary_->eos()), SpecialTokens::kShow);
-  EXPECT_NE(text.find("Hello STOP" + end), std::string::npos) << text;
-  EXPECT_NE(text.find("Next"), std::string::npos) << text;
+  const std::string before = held_with(conversation.ask("Hi"));
+  ASSERT_TRUE(conversation.answer(reply_tokens("Hello STOP", ""), "Hello ").ok());
+  EXPECT_EQ(held_with(conversation.ask("Next")),
+            before + "Hello STOP<|im_end|>\n<|im_start|>user\nNext<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(ConversationTest, ATurnThatEndedInAnotherWayThanTheTemplatesIsEndedInBoth) {
+  Conversation conversation(*vocabulary_, "");
+  const std::string before = held_with(conversation.ask("Hi"));
+  ASSERT_TRUE(conversation.answer(reply_tokens("Hello", "<|endoftext|>"), "Hello").ok());
+  EXPECT_EQ(held_with(conversation.ask("Next")),
+            before + "Hello<|endoftext|><|im_end|>\n<|im_start|>user\nNext<|im_end|>\n<|im_start|>assistant\n");
 }
 
 }  // namespace

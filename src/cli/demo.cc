@@ -17,7 +17,8 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(A fact is told in the first of fourteen turns and asked for in the last. The session is played
+constexpr const char* kFooter =
+    R"(A fact is told in the first of fourteen turns and asked for in the last. The session is played
   truncated      the client drops the oldest turns, so that the rest fits the KV budget
   ebb            the oldest blocks are evicted to RAM; before each answer, those that share the rarest words with the
                  question come back at their own positions, byte for byte, without a forward pass
@@ -111,7 +112,8 @@ class Demo {
     while (true) {
       EBB_ASSIGN_OR_RETURN(const std::string text, engine_.vocabulary().render_chat(messages, true));
       EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, engine_.vocabulary().tokenize(text, {.parse_special = true}));
-      if (static_cast<std::int32_t>(tokens.size()) + kReplyTokens <= budget_tokens || messages.size() < 3) return tokens;
+      if (static_cast<std::int32_t>(tokens.size()) + kReplyTokens <= budget_tokens || messages.size() < 3)
+        return tokens;
       messages.erase(messages.begin(), messages.begin() + 2);
     }
   }
@@ -175,12 +177,14 @@ void print_results(const std::vector<ArmResult>& arms) {
   for (const ArmResult& arm : arms) {
     table.add_row({arm.name, std::to_string(arm.session_tokens), std::to_string(arm.budget_tokens),
                    std::to_string(arm.peak_hot_tokens), std::to_string(arm.n_holes), std::to_string(arm.n_evicted),
-                   std::to_string(arm.n_recalled), std::to_string(arm.n_computed), fmt::format("{:.0f}", arm.prefill_ms),
-                   fmt::format("{:.2f}", arm.recall_ms), fmt::format("{:.0f}", arm.decode_ms)});
+                   std::to_string(arm.n_recalled), std::to_string(arm.n_computed),
+                   fmt::format("{:.0f}", arm.prefill_ms), fmt::format("{:.2f}", arm.recall_ms),
+                   fmt::format("{:.0f}", arm.decode_ms)});
   }
-  fmt::print("\n{}\nsession, budget, peak, holes (when the last answer began) and computed are tokens; evicted and recalled "
-             "are blocks.\n",
-             table.render());
+  fmt::print(
+      "\n{}\nsession, budget, peak, holes (when the last answer began) and computed are tokens; evicted and recalled "
+      "are blocks.\n",
+      table.render());
 }
 
 Status run_demo(const DemoFlags& flags) {
@@ -194,7 +198,8 @@ Status run_demo(const DemoFlags& flags) {
   if (flags.all_replies) print_replies(arms);
   print_results(arms);
   const ArmResult& ours = arms[1];
-  if (!knows_the_fact(ours)) return error(Code::kNotFound, "the fact was not recalled; `ebb demo --replies` shows all turns");
+  if (!knows_the_fact(ours))
+    return error(Code::kNotFound, "the fact was not recalled; `ebb demo --replies` shows all turns");
   return {};
 }
 

@@ -32,9 +32,10 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->group(model);
 
   const char* cache = "KV cache";
-  app.add_option("--kv-budget", flags.kv_budget,
-                 "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
-                 "old blocks are evicted to RAM, and recalled when they are asked about")
+  app.add_option(
+         "--kv-budget", flags.kv_budget,
+         "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
+         "old blocks are evicted to RAM, and recalled when they are asked about")
       ->check(CLI::Range(0, kMost))
       ->type_name("TOKENS")
       ->capture_default_str()

@@ -24,7 +24,8 @@ TEST(LogitBiasFlag, MinusInfinityForbids) {
 }
 
 TEST(LogitBiasFlag, AnythingElseIsRefusedWithAnExample) {
-  for (const char* text : {"", "15", "15+", "15 1", "+1", "x+1", "15+1x", "15+-1", "-15+1", "15+nan", "99999999999+1"}) {
+  for (const char* text :
+       {"", "15", "15+", "15 1", "+1", "x+1", "15+1x", "15+-1", "-15+1", "15+nan", "99999999999+1"}) {
     const auto bias = parse_logit_bias(text);
     EXPECT_EQ(bias.status().code(), Code::kInvalidArgument) << text;
     EXPECT_NE(bias.status().message().find("15043-inf"), std::string::npos);

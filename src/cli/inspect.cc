@@ -73,12 +73,12 @@ std::string window_text(const Hparams& hparams) {
 
 std::string file_table(const GgufFile& file) {
   TextTable table({{"", kLeft}, {"", kLeft}});
-  table.add_row({"file", fmt::format("{}, {}", file.name(),
-                                     bytes_text(static_cast<double>(file.mapping().bytes().size())))});
+  table.add_row(
+      {"file", fmt::format("{}, {}", file.name(), bytes_text(static_cast<double>(file.mapping().bytes().size())))});
   table.add_row({"parameters", fmt::format("{} in {} tensors", count_text(static_cast<double>(file.n_parameters())),
                                            file.tensors().size())});
-  table.add_row({"weights", fmt::format("{} ({}); {:.2f} bits each", bytes_text(static_cast<double>(file.n_tensor_bytes())),
-                                        quantisation_text(file),
+  table.add_row({"weights", fmt::format("{} ({}); {:.2f} bits each",
+                                        bytes_text(static_cast<double>(file.n_tensor_bytes())), quantisation_text(file),
                                         8.0 * static_cast<double>(file.n_tensor_bytes()) /
                                             static_cast<double>(std::max<std::int64_t>(file.n_parameters(), 1)))});
   return table.render();
@@ -89,11 +89,13 @@ std::string model_table(const GgufFile& file, const Hparams& hparams) {
   const bool tied = file.find_tensor("output.weight") == nullptr;
   table.add_row({"architecture", hparams.architecture + (hparams.name.empty() ? "" : " (" + hparams.name + ")")});
   table.add_row({"context", fmt::format("{} positions in training", hparams.n_ctx_train)});
-  table.add_row({"layers", fmt::format("{} of width {}, feed-forward {}", hparams.n_layers, hparams.n_embd, hparams.n_ff)});
-  table.add_row({"attention", fmt::format("{} query heads on {} KV heads of {}{}", hparams.n_heads, hparams.n_kv_heads,
-                                          hparams.head_dim_k, hparams.head_dim_v == hparams.head_dim_k
-                                                                  ? std::string()
-                                                                  : fmt::format(" (values {})", hparams.head_dim_v))});
+  table.add_row(
+      {"layers", fmt::format("{} of width {}, feed-forward {}", hparams.n_layers, hparams.n_embd, hparams.n_ff)});
+  table.add_row(
+      {"attention",
+       fmt::format("{} query heads on {} KV heads of {}{}", hparams.n_heads, hparams.n_kv_heads, hparams.head_dim_k,
+                   hparams.head_dim_v == hparams.head_dim_k ? std::string()
+                                                            : fmt::format(" (values {})", hparams.head_dim_v))});
   table.add_row({"rope", rope_text(hparams, file)});
   table.add_row({"window", window_text(hparams)});
   table.add_row({"vocabulary", fmt::format("{} tokens, {} output matrix", hparams.n_vocab, tied ? "tied" : "own")});
@@ -108,24 +110,21 @@ std::string budget_table(const GgufFile& file, const Hparams& hparams) {
   const double free_bytes = 0.9 * available - static_cast<double>(file.n_tensor_bytes() + kSpareBytes);
   TextTable table({{"KV type", kLeft}, {"bytes per token"}, {"bytes per frame"}, {"whole context"}, {"fits (tokens)"}});
   for (const RowType type : {RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kF32}) {
-    const FrameLayout layout = {.row_type = type,
-                                .block_size = kBlockSize,
-                                .head_dim_k = hparams.head_dim_k,
-                                .head_dim_v = hparams.head_dim_v};
+    const FrameLayout layout = {
+        .row_type = type, .block_size = kBlockSize, .head_dim_k = hparams.head_dim_k, .head_dim_v = hparams.head_dim_v};
     const std::string name(row_type_name(type));
     if (!layout.validate().ok()) {
       table.add_row({name, "-", "-", "-", "-"});
       continue;
     }
-    const double block_bytes =
-        static_cast<double>(layout.frame_bytes()) * hparams.n_layers * hparams.n_kv_heads;
+    const double block_bytes = static_cast<double>(layout.frame_bytes()) * hparams.n_layers * hparams.n_kv_heads;
     const double token_bytes = block_bytes / kBlockSize;
     const double n_blocks = std::max(0.0, free_bytes / block_bytes);
     const auto n_tokens = static_cast<std::int64_t>(n_blocks) * kBlockSize;
-    table.add_row({name, fmt::format("{:.0f}", token_bytes), std::to_string(layout.frame_bytes()),
-                   bytes_text(token_bytes * hparams.n_ctx_train),
-                   n_tokens >= hparams.n_ctx_train ? fmt::format("{} (all)", hparams.n_ctx_train)
-                                                   : std::to_string(n_tokens)});
+    table.add_row(
+        {name, fmt::format("{:.0f}", token_bytes), std::to_string(layout.frame_bytes()),
+         bytes_text(token_bytes * hparams.n_ctx_train),
+         n_tokens >= hparams.n_ctx_train ? fmt::format("{} (all)", hparams.n_ctx_train) : std::to_string(n_tokens)});
   }
   return fmt::format("{} of memory free; blocks of {} tokens, {} frames each\n\n{}", bytes_text(available), kBlockSize,
                      hparams.n_layers * hparams.n_kv_heads, table.render());
@@ -146,9 +145,12 @@ Status inspect(const std::string& given) {
 
 void add_inspect(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what a model file holds and what KV budget fits this machine");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a model file holds and what KV budget fits this machine");
   command->footer(kFooter);
-  command->add_option("model,-m,--model", *path, "GGUF file, also as -m FILE; default: the small model that comes with ebb")
+  command
+      ->add_option("model,-m,--model", *path,
+                   "GGUF file, also as -m FILE; default: the small model that comes with ebb")
       ->type_name("FILE");
   command->callback([path, &action] {
     action = [path] {

@@ -1,10 +1,10 @@
 #include "cli/interrupt.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <csignal>
+
+#include <poll.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "engine/engine.h"

@@ -1,12 +1,11 @@
 #include "cli/line_reader.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/interrupt.h"
 

@@ -11,8 +11,8 @@ namespace ebb {
 
 class InterruptListener;
 
-// The generation is finished afterwards, whatever happens. Ctrl-C ends it with FinishReason::kCancelled and is no error,
-// nor is a context that is full: that ends the reply, and stderr says so.
+// The generation is finished afterwards, whatever happens. Ctrl-C ends it with FinishReason::kCancelled and is no
+// error, nor is a context that is full: that ends the reply, and stderr says so.
 Status stream_reply(Engine& engine, Generation& generation, InterruptListener& interrupt);
 
 // Tokens, speeds, frames and memory, for --verbose and /stats.

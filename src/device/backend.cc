@@ -1,15 +1,15 @@
 #include "device/backend.h"
 
-#include <fmt/ranges.h>
-#include <ggml-backend.h>
-#include <ggml-cpu.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
+
+#include <fmt/ranges.h>
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
+#include <sched.h>
 
 namespace ebb {
 namespace {
@@ -59,7 +59,8 @@ std::vector<std::string> Backend::names() {
   std::vector<std::string> names = {"cpu"};
   for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
     ggml_backend_dev_t device = ggml_backend_dev_get(i);
-    if (ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) names.emplace_back(ggml_backend_dev_name(device));
+    if (ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU)
+      names.emplace_back(ggml_backend_dev_name(device));
   }
   return names;
 }
@@ -85,7 +86,8 @@ Result<std::unique_ptr<Backend>> Backend::open(std::string_view name, std::int32
 Backend::Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu)
     : handle_(handle), device_(device), is_cpu_(is_cpu) {
   if (auto set_callback = find_proc<ggml_backend_set_abort_callback_t>(device, "ggml_backend_set_abort_callback")) {
-    set_callback(handle, [](void* self) { return static_cast<Backend*>(self)->cancel_requested(); }, this);
+    set_callback(
+        handle, [](void* self) { return static_cast<Backend*>(self)->cancel_requested(); }, this);
   }
 }
 
@@ -94,7 +96,8 @@ Backend::~Backend() { ggml_backend_free(handle_); }
 void Backend::set_threads(std::int32_t n_threads) {
   EBB_CHECK(n_threads >= 1 && n_threads <= kMaxThreads, "{} threads", n_threads);
   n_threads_ = n_threads;
-  if (auto set = find_proc<ggml_backend_set_n_threads_t>(device_, "ggml_backend_set_n_threads")) set(handle_, n_threads);
+  if (auto set = find_proc<ggml_backend_set_n_threads_t>(device_, "ggml_backend_set_n_threads"))
+    set(handle_, n_threads);
 }
 
 Status Backend::compute(ggml_cgraph* graph) {
@@ -102,7 +105,8 @@ Status Backend::compute(ggml_cgraph* graph) {
   switch (ggml_backend_graph_compute(handle_, graph)) {
     case GGML_STATUS_SUCCESS: return {};
     case GGML_STATUS_ABORTED: return error(Code::kCancelled, "stopped during the computation");
-    case GGML_STATUS_ALLOC_FAILED: return error(Code::kIo, "the device ran out of memory; use a smaller batch or budget");
+    case GGML_STATUS_ALLOC_FAILED:
+      return error(Code::kIo, "the device ran out of memory; use a smaller batch or budget");
     case GGML_STATUS_FAILED: break;
   }
   return error(Code::kIo, "the device failed while computing");

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string_view>
 
 #include "base/status.h"
 
@@ -29,6 +28,9 @@ class MappedFile {
   // The whole file; the first byte lies on a page border.
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, n_bytes_}; }
 
+  // Copies bytes out past the mapping: looking at a few of them there may bring 2 MB of pages each into memory.
+  Status read(std::size_t offset, std::span<std::byte> into) const;
+
   // Loads the pages that hold [offset, offset + n_bytes) now, so that nobody waits for the disk later. kIo when the disk
   // fails. A system that cannot is not an error: the pages then come at first use.
   Status populate(std::size_t offset, std::size_t n_bytes) const;
@@ -37,10 +39,12 @@ class MappedFile {
   void drop(std::size_t offset, std::size_t n_bytes) const;
 
  private:
-  MappedFile(std::filesystem::path path, const std::byte* data, std::size_t n_bytes);
-  void unmap();
+  MappedFile(std::filesystem::path path, int descriptor);
+  void close();
+  Status read_error(std::size_t offset, std::size_t n_bytes) const;
 
   std::filesystem::path path_;
+  int descriptor_ = -1;
   const std::byte* data_ = nullptr;
   std::size_t n_bytes_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "device/mapped_file.h"
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,9 @@ TEST_F(MappedFileTest, shows_the_bytes_of_the_file_and_keeps_them_when_moved) {
   ASSERT_EQ(moved.bytes().size(), 5U);
   EXPECT_EQ(std::memcmp(moved.bytes().data(), "hello", 5), 0);
   EXPECT_EQ(moved.path().filename(), "a");
+  std::array<std::byte, 3> middle{};
+  ASSERT_TRUE(moved.read(1, middle).ok());
+  EXPECT_EQ(std::memcmp(middle.data(), "ell", 3), 0);
 }
 
 TEST_F(MappedFileTest, refuses_what_is_no_file_with_bytes) {
@@ -72,7 +76,7 @@ TEST_F(MappedFileTest, dropped_pages_leave_memory_and_their_bytes_stay_readable)
   EXPECT_EQ(again, sum);
 }
 
-TEST_F(MappedFileTest, populate_reports_a_file_that_was_shortened) {
+TEST_F(MappedFileTest, a_file_that_was_shortened_is_reported) {
   const std::filesystem::path path = write("shrinking", std::string(1U << 20U, 'x'));
   Result<MappedFile> file = MappedFile::open(path);
   ASSERT_TRUE(file.ok());
@@ -82,6 +86,9 @@ TEST_F(MappedFileTest, populate_reports_a_file_that_was_shortened) {
 #ifdef __linux__
   EXPECT_EQ(status.code(), Code::kIo) << "needs Linux 5.14 (MADV_POPULATE_READ)";
 #endif
+  std::array<std::byte, 16> bytes{};
+  EXPECT_TRUE(file->read(0, bytes).ok());
+  EXPECT_EQ(file->read(8192, bytes).code(), Code::kIo);
 }
 
 }  // namespace

@@ -54,12 +54,12 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
                                                  {.use_repacked = options.use_repacked, .progress = options.progress}));
   EBB_ASSIGN_OR_RETURN(state->vocabulary, Vocabulary::load(options.model));
   if (state->vocabulary->n_tokens() > state->model->hparams().n_vocab) {
-    return error(Code::kDamaged, "{}: {} tokens in the vocabulary, and {} rows in the embedding", options.model.string(),
-                 state->vocabulary->n_tokens(), state->model->hparams().n_vocab);
+    return error(Code::kDamaged, "{}: {} tokens in the vocabulary, and {} rows in the embedding",
+                 options.model.string(), state->vocabulary->n_tokens(), state->model->hparams().n_vocab);
   }
   EBB_RETURN_IF_ERROR(state->open_frames(options));
-  EBB_ASSIGN_OR_RETURN(state->runner, Runner::create(*state->model, *state->backend, *state->memory,
-                                                     {.max_rows = options.chunk}));
+  EBB_ASSIGN_OR_RETURN(state->runner,
+                       Runner::create(*state->model, *state->backend, *state->memory, {.max_rows = options.chunk}));
   state->policy = make_recency_policy();
   if (options.ram_tier_bytes > 0) state->tier = std::make_unique<RamTier>(options.ram_tier_bytes);
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
@@ -154,8 +154,8 @@ Status Engine::step(std::span<Generation* const> generations) {
   for (const StepPart& part : parts) {
     part.generation->count_step(watch.elapsed_ms());
     if (part.output < 0) continue;
-    EBB_RETURN_IF_ERROR(part.generation->take_logits(state_->runner->logits(part.output)
-                                                         .first(static_cast<std::size_t>(state_->vocabulary->n_tokens()))));
+    EBB_RETURN_IF_ERROR(part.generation->take_logits(
+        state_->runner->logits(part.output).first(static_cast<std::size_t>(state_->vocabulary->n_tokens()))));
   }
   return {};
 }

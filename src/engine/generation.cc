@@ -7,12 +7,13 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
   if (prompt.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
   for (const Token token : prompt) {
     if (!vocabulary.contains(token)) {
-      return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(), vocabulary.n_tokens());
+      return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(),
+                   vocabulary.n_tokens());
     }
   }
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
   EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
-                                                                         .special = options.special}));
+                                                                          .special = options.special}));
   // Penalties look at the prompt too; a grammar speaks of the reply alone.
   if (options.sampling.grammar.empty()) {
     for (const Token token : prompt) EBB_RETURN_IF_ERROR(sampler.accept(token));
@@ -25,10 +26,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
 }
 
 Generation::Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens)
-    : turn_(std::move(turn)),
-      sampler_(std::move(sampler)),
-      stream_(std::move(stream)),
-      max_tokens_(max_tokens) {
+    : turn_(std::move(turn)), sampler_(std::move(sampler)), stream_(std::move(stream)), max_tokens_(max_tokens) {
   stats_.n_prompt = turn_.n_pending();
 }
 

@@ -56,7 +56,7 @@ class ComposedAttention {
 
   ComposedAttention(ggml_context* context, FrameMemory& memory, Setup setup);
 
-  // The most tensors that one layer adds to the context and, as nodes, to the graph.
+  // The most tensors that one layer adds to the context and, as nodes, to the graph. The constructor adds 2 more.
   [[nodiscard]] std::int32_t max_tensors_per_layer() const;
 
   struct Written {

@@ -122,7 +122,8 @@ class ComposedTwinGraph {
 class ComposedTwin {
  public:
   explicit ComposedTwin(const ComposedWorld& world) : world_(world), pool_(kFrames), random_(world.seed) {
-    backend_ = std::move(Backend::open("cpu", 2)).value();
+    // One thread: ggml's threads spin, which costs much on a busy machine and tests nothing of ours.
+    backend_ = std::move(Backend::open("cpu", 1)).value();
     memory_ = std::move(FrameMemory::open(*backend_, world.layout(), kFrames)).value();
     pool_.shuffle_free(world.placement_seed);
     for (std::int32_t s = 0; s < world.n_sequences; ++s) {

@@ -89,6 +89,13 @@ TEST(ComposedPlan, TellsHeadsAndLayersApartThatHoldOtherBlocks) {
   EXPECT_EQ(plan.masks[2].n_entries, std::vector<std::int32_t>{4});
 }
 
+TEST(ComposedPlan, TellsTablesApartWhoseBlocksAreNotEquallyLong) {
+  HandmadeStep step(2, 1);
+  step.add_sequence(1, blocks(3));
+  step.tables.back()[1].n_tokens = kBlock - 1;
+  EXPECT_EQ(step.plan().masks.size(), 2U);
+}
+
 TEST(ComposedPlan, GathersOnlyWhatTheWindowReachesUnlessMassIsAsked) {
   HandmadeStep step(1, 1);
   step.layers[0].window = 65;

@@ -132,7 +132,8 @@ Result<std::optional<double>> GgufFile::find_float(const std::string& key) const
   const gguf_type type = gguf_get_kv_type(gguf_.get(), id);
   if (type != GGUF_TYPE_FLOAT32 && type != GGUF_TYPE_FLOAT64) return wrong_type(key, "a number");
   const void* data = gguf_get_val_data(gguf_.get(), id);
-  const double value = type == GGUF_TYPE_FLOAT32 ? static_cast<double>(element<float>(data, 0)) : element<double>(data, 0);
+  const double value =
+      type == GGUF_TYPE_FLOAT32 ? static_cast<double>(element<float>(data, 0)) : element<double>(data, 0);
   if (!std::isfinite(value)) {
     return error(Code::kDamaged, "{}: key '{}' is not finite; convert the model again", name(), printable(key));
   }

@@ -102,7 +102,8 @@ std::string with_key(const ToyGguf& toy, const std::string& name, const std::str
 
 TEST(gguf_file, keys_that_appear_twice_are_refused) {
   const ToyGguf toy({});
-  const Status status = GgufFile::open(toy.write(with_key(toy, "llama.block_count", std::string("\0\0\0\0\x07", 5)))).status();
+  const Status status =
+      GgufFile::open(toy.write(with_key(toy, "llama.block_count", std::string("\0\0\0\0\x07", 5)))).status();
   EXPECT_EQ(status.code(), Code::kDamaged);
   EXPECT_NE(status.message().find("'llama.block_count' appears twice"), std::string::npos) << status.message();
 }

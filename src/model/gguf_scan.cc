@@ -83,7 +83,8 @@ class HeaderWalk {
   Status read_name(std::string_view& name, std::string_view kind) {
     EBB_RETURN_IF_ERROR(read_string(name));
     if (name.empty()) return damaged("a {} without a name", kind);
-    if (name.find('\0') != std::string_view::npos) return damaged("{} '{}' has a zero in its name", kind, printable(name));
+    if (name.find('\0') != std::string_view::npos)
+      return damaged("{} '{}' has a zero in its name", kind, printable(name));
     return {};
   }
 
@@ -102,7 +103,7 @@ class HeaderWalk {
   std::uint64_t n_tensors_ = 0;
   std::uint64_t n_elements_left_ = kMaxGgufArrayElements;
   std::uint64_t alignment_ = GGUF_DEFAULT_ALIGNMENT;
-  std::uint64_t data_end_ = 0;  // of the tensors so far, padded, from the start of the data
+  std::uint64_t data_end_ = 0;   // of the tensors so far, padded, from the start of the data
   std::uint64_t data_used_ = 0;  // the same without the last padding, which may be missing
   std::unordered_set<std::string_view> key_names_;
   std::unordered_set<std::string_view> tensor_names_;
@@ -119,8 +120,9 @@ Status HeaderWalk::walk_preamble() {
     return error(Code::kUnsupported, "{}: is written for the other byte order; convert it for this machine", file_);
   }
   if (version < 2 || version > GGUF_VERSION) {
-    return error(Code::kUnsupported, "{}: GGUF version {} is not supported (2 and {} are); convert it with a current tool",
-                 file_, version, GGUF_VERSION);
+    return error(Code::kUnsupported,
+                 "{}: GGUF version {} is not supported (2 and {} are); convert it with a current tool", file_, version,
+                 GGUF_VERSION);
   }
   EBB_RETURN_IF_ERROR(read(n_tensors_));
   EBB_RETURN_IF_ERROR(read(n_keys_));

@@ -1,8 +1,8 @@
 #include "model/graph.h"
 
-#include <ggml.h>
-
 #include <array>
+
+#include <ggml.h>
 
 namespace ebb {
 namespace {
@@ -11,8 +11,21 @@ namespace {
 constexpr std::size_t kNodesPerLayer = 48;
 constexpr std::size_t kNodesAround = 32;
 
-std::size_t n_nodes(const Model& model) {
-  return kNodesPerLayer * static_cast<std::size_t>(model.hparams().n_layers) + kNodesAround;
+// Metadata of a tensor that is built and then only viewed takes room too.
+constexpr std::size_t kTensorsPerNode = 2;
+
+std::vector<AttentionShape> layer_shapes(std::span<const AttentionOp> ops) {
+  std::vector<AttentionShape> shapes;
+  for (const AttentionOp& op : ops) shapes.push_back(op.shape);
+  return shapes;
+}
+
+// Lanes multiply the nodes of composed attention; what else a graph has does not depend on the step.
+std::size_t max_nodes(const Model& model, const ComposedPlan* plan) {
+  // ComposedAttention states its own bound per layer, and needs a context to be made: bounded here from the plan.
+  constexpr std::size_t kNodesPerLane = 48;
+  const std::size_t per_layer = kNodesPerLayer + (plan == nullptr ? 0 : kNodesPerLane * (plan->lanes.size() + 1));
+  return per_layer * static_cast<std::size_t>(model.hparams().n_layers) + kNodesAround;
 }
 
 // Strides in floats of a tensor [head_dim, n_heads, n_rows].
@@ -46,14 +59,22 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
 
 }  // namespace
 
-Graph::Graph(const Model& model, std::span<AttentionOp> ops, const GraphShape& shape)
-    : model_(model), ops_(ops), shape_(shape) {
+Graph::Graph(const Model& model, const GraphAttention& attention, const GraphShape& shape)
+    : model_(model), ops_(attention.ops), shape_(shape) {
   EBB_CHECK(shape.n_rows > 0 && shape.n_outputs >= 0 && shape.n_outputs <= shape.n_rows, "{} rows, {} outputs",
             shape.n_rows, shape.n_outputs);
-  const std::size_t bytes = ggml_tensor_overhead() * 2 * n_nodes(model) + ggml_graph_overhead_custom(n_nodes(model), false);
+  const std::size_t n_nodes = max_nodes(model, attention.plan);
+  const std::size_t bytes =
+      ggml_tensor_overhead() * kTensorsPerNode * n_nodes + ggml_graph_overhead_custom(n_nodes, false);
   context_ = ggml_init({.mem_size = bytes, .mem_buffer = nullptr, .no_alloc = true});
   EBB_CHECK(context_ != nullptr, "no memory for the metadata of a graph");
-  graph_ = ggml_new_graph_custom(context_, n_nodes(model), false);
+  graph_ = ggml_new_graph_custom(context_, n_nodes, false);
+  if (attention.plan != nullptr) {
+    composed_ = std::make_unique<ComposedAttention>(
+        context_, *attention.memory,
+        ComposedAttention::Setup{
+            .plan = *attention.plan, .layers = layer_shapes(attention.ops), .ops = attention.composed_ops});
+  }
   build();
 }
 
@@ -104,13 +125,9 @@ ggml_tensor* Graph::build_layer(LayerIndex layer, ggml_tensor* x) {
 ggml_tensor* Graph::build_attention(LayerIndex layer, ggml_tensor* x) {
   const Hparams& hparams = model_.hparams();
   const LayerWeights& weights = model_.weights().layers[layer.index()];
-  const bool needs_result = layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0;
-
   ggml_tensor* q = nullptr;
-  if (needs_result) {
-    q = build_heads(x, weights.wq, weights.bq, hparams.head_dim_k);
-    if (weights.q_norm != nullptr) q = build_norm(q, weights.q_norm);
-    q = build_rope(layer, q);
+  if (layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0) {
+    q = build_queries(layer, x);
     // Computed before K and V are written, so that its inputs' memory is free again by then.
     ggml_build_forward_expand(graph_, q);
   }
@@ -118,20 +135,38 @@ ggml_tensor* Graph::build_attention(LayerIndex layer, ggml_tensor* x) {
   if (weights.k_norm != nullptr) k = build_norm(k, weights.k_norm);
   k = build_rope(layer, k);
   ggml_tensor* v = build_heads(x, weights.wv, weights.bv, hparams.head_dim_v);
+  return composed_ ? build_composed_attention(layer, q, k, v) : build_cpu_attention(layer, q, k, v);
+}
 
+ggml_tensor* Graph::build_queries(LayerIndex layer, ggml_tensor* x) {
+  const LayerWeights& weights = model_.weights().layers[layer.index()];
+  ggml_tensor* q = build_heads(x, weights.wq, weights.bq, model_.hparams().head_dim_k);
+  if (weights.q_norm != nullptr) q = build_norm(q, weights.q_norm);
+  return build_rope(layer, q);
+}
+
+ggml_tensor* Graph::build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+  const Hparams& hparams = model_.hparams();
   AttentionOp* op = &ops_[layer.index()];
   std::array<ggml_tensor*, 2> rows = {k, v};
   // ggml orders nodes by their data: the written frames are none of its tensors, so one element stands for them.
-  ggml_tensor* written = ggml_custom_4d(context_, GGML_TYPE_F32, 1, 1, 1, 1, rows.data(), 2, run_write_kv,
-                                        GGML_N_TASKS_MAX, op);
+  ggml_tensor* written =
+      ggml_custom_4d(context_, GGML_TYPE_F32, 1, 1, 1, 1, rows.data(), 2, run_write_kv, GGML_N_TASKS_MAX, op);
   ggml_build_forward_expand(graph_, written);
-  if (!needs_result) return nullptr;
+  if (q == nullptr) return nullptr;
 
   std::array<ggml_tensor*, 2> queries = {q, written};
   ggml_tensor* result = ggml_custom_4d(context_, GGML_TYPE_F32, hparams.head_dim_v, hparams.n_heads, shape_.n_rows, 1,
                                        queries.data(), 2, run_attend, GGML_N_TASKS_MAX, op);
   return ggml_reshape_2d(context_, result, static_cast<std::int64_t>(hparams.head_dim_v) * hparams.n_heads,
                          shape_.n_rows);
+}
+
+ggml_tensor* Graph::build_composed_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+  const ComposedAttention::Written written = composed_->write(layer, k, v);
+  ggml_build_forward_expand(graph_, written.k);
+  ggml_build_forward_expand(graph_, written.v);
+  return q == nullptr ? nullptr : composed_->attend(layer, q, false).out;
 }
 
 // [n_embd, n_rows] -> [head_dim, n_heads, n_rows]

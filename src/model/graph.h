@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "model/attention.h"
+#include "model/composed_attention.h"
 #include "model/model.h"
 
 struct ggml_cgraph;
@@ -40,10 +41,20 @@ struct AttentionOp {
   AttentionScratch* scratch = nullptr;
 };
 
+// How attention is computed: by our CPU operations, or composed of ggml's.
+struct GraphAttention {
+  // One per layer, at fixed addresses.
+  std::span<AttentionOp> ops;
+  // Not null: composed for this plan, over these frames.
+  const ComposedPlan* plan = nullptr;
+  FrameMemory* memory = nullptr;
+  ComposedOps composed_ops;
+};
+
 class Graph {
  public:
-  // `ops` holds one per layer, at fixed addresses; model and ops must outlive the graph.
-  Graph(const Model& model, std::span<AttentionOp> ops, const GraphShape& shape);
+  // Model, operations and frames must outlive the graph; the plan is copied.
+  Graph(const Model& model, const GraphAttention& attention, const GraphShape& shape);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -56,11 +67,16 @@ class Graph {
   [[nodiscard]] ggml_tensor* output_rows() const { return output_rows_; }
   // f32 [n_vocab, n_outputs]; null when there are none.
   [[nodiscard]] ggml_tensor* logits() const { return logits_; }
+  // Null where our CPU operations attend.
+  [[nodiscard]] ComposedAttention* composed() const { return composed_.get(); }
 
  private:
   void build();
   ggml_tensor* build_layer(LayerIndex layer, ggml_tensor* x);
   ggml_tensor* build_attention(LayerIndex layer, ggml_tensor* x);
+  ggml_tensor* build_queries(LayerIndex layer, ggml_tensor* x);
+  ggml_tensor* build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
+  ggml_tensor* build_composed_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
   ggml_tensor* build_feed_forward(const LayerWeights& weights, ggml_tensor* x);
   ggml_tensor* build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor* bias, std::int32_t head_dim);
   ggml_tensor* build_norm(ggml_tensor* x, ggml_tensor* weight);
@@ -69,6 +85,7 @@ class Graph {
 
   const Model& model_;
   std::span<AttentionOp> ops_;
+  std::unique_ptr<ComposedAttention> composed_;
   GraphShape shape_;
   ggml_context* context_ = nullptr;
   ggml_cgraph* graph_ = nullptr;

@@ -62,8 +62,9 @@ TEST(hparams, architectures_differ_where_they_should) {
 TEST(hparams, missing_optional_keys_have_their_defaults) {
   const ToyGguf toy({});
   const Hparams h = read_ok(toy.write_with_keys([](gguf_context* g) {
-    for (const char* key : {"llama.attention.head_count_kv", "llama.attention.key_length", "llama.attention.value_length",
-                            "llama.rope.dimension_count", "llama.rope.freq_base", "general.name"}) {
+    for (const char* key :
+         {"llama.attention.head_count_kv", "llama.attention.key_length", "llama.attention.value_length",
+          "llama.rope.dimension_count", "llama.rope.freq_base", "general.name"}) {
       EXPECT_GE(gguf_remove_key(g, key), 0) << key;
     }
   }));
@@ -100,7 +101,8 @@ TEST(hparams, yarn_leaves_its_magnitude_to_ggml) {
   EXPECT_EQ(h.yarn_ext_factor, 1.0F);
   EXPECT_NEAR(h.yarn_attn_factor, 1.0F, 1e-6F);
   EXPECT_EQ(h.rope_orig_ctx, 512);
-  h = read_ok(toy.write_with_keys([](gguf_context* g) { gguf_set_val_f32(g, "llama.rope.scaling.attn_factor", 1.5F); }));
+  h = read_ok(
+      toy.write_with_keys([](gguf_context* g) { gguf_set_val_f32(g, "llama.rope.scaling.attn_factor", 1.5F); }));
   EXPECT_NEAR(h.yarn_attn_factor, 1.5F, 1e-6F);
 }
 
@@ -127,8 +129,8 @@ TEST(hparams, gemma3_slides_in_five_of_six_layers) {
 
 TEST(hparams, gemma3_takes_its_pattern_from_the_file) {
   const ToyGguf toy({.architecture = "gemma3", .n_layers = 4, .sliding_window = 32});
-  Hparams h = read_ok(toy.write_with_keys(
-      [](gguf_context* g) { gguf_set_val_u32(g, "gemma3.attention.sliding_window_pattern", 2); }));
+  Hparams h = read_ok(
+      toy.write_with_keys([](gguf_context* g) { gguf_set_val_u32(g, "gemma3.attention.sliding_window_pattern", 2); }));
   EXPECT_EQ(h.layer_is_sliding, (std::vector<bool>{true, false, true, false}));
   h = read_ok(toy.write_with_keys([](gguf_context* g) {
     const bool flags[] = {false, true, true, false};
@@ -168,7 +170,8 @@ TEST(hparams, what_cannot_be_served_is_said_in_one_line) {
        [](gguf_context* g) { gguf_set_val_str(g, "general.architecture", "mam\nba"); }},
       {"no architecture", Code::kDamaged, "general.architecture",
        [](gguf_context* g) { gguf_remove_key(g, "general.architecture"); }},
-      {"experts", Code::kUnsupported, "expert_count", [](gguf_context* g) { gguf_set_val_u32(g, "llama.expert_count", 8); }},
+      {"experts", Code::kUnsupported, "expert_count",
+       [](gguf_context* g) { gguf_set_val_u32(g, "llama.expert_count", 8); }},
       {"soft cap", Code::kUnsupported, "attn_logit_softcapping",
        [](gguf_context* g) { gguf_set_val_f32(g, "llama.attn_logit_softcapping", 50.0F); }},
       {"final soft cap", Code::kUnsupported, "final_logit_softcapping",
@@ -179,7 +182,8 @@ TEST(hparams, what_cannot_be_served_is_said_in_one_line) {
        [](gguf_context* g) { gguf_set_val_bool(g, "llama.attention.causal", false); }},
       {"longrope", Code::kUnsupported, "longrope",
        [](gguf_context* g) { gguf_set_val_str(g, "llama.rope.scaling.type", "longrope"); }},
-      {"no layers", Code::kDamaged, "llama.block_count", [](gguf_context* g) { gguf_remove_key(g, "llama.block_count"); }},
+      {"no layers", Code::kDamaged, "llama.block_count",
+       [](gguf_context* g) { gguf_remove_key(g, "llama.block_count"); }},
       {"zero layers", Code::kDamaged, "1 to 512", [](gguf_context* g) { gguf_set_val_u32(g, "llama.block_count", 0); }},
       {"too many layers", Code::kDamaged, "1 to 512",
        [](gguf_context* g) { gguf_set_val_u32(g, "llama.block_count", 0xFFFFFFFFU); }},

@@ -45,7 +45,8 @@ class Model {
 
 // Hashes the hparams (but for the model's name), each tensor's name, type and shape, and of its bytes: all of them up to
 // 4 KiB, else 8 pieces of 512 bytes evenly spread from the first to the last. So another quantisation, another
-// fine-tune or another conversion differs; a single altered weight in the middle of a matrix may not.
-[[nodiscard]] Hash128 model_fingerprint(const GgufFile& file, const Hparams& hparams);
+// fine-tune or another conversion differs; a single altered weight in the middle of a matrix may not. kIo when the disk
+// fails.
+Result<Hash128> model_fingerprint(const GgufFile& file, const Hparams& hparams);
 
 }  // namespace ebb

@@ -29,8 +29,9 @@ TEST_F(ModelTest, fingerprint_changes_with_what_the_model_computes_and_with_noth
   EXPECT_EQ(fingerprint(ToyGguf({}).path()), original) << "the path is no part of it";
   EXPECT_EQ(fingerprint(toy.write_with_keys([](gguf_context* g) { gguf_set_val_str(g, "general.name", "other"); })),
             original);
-  EXPECT_NE(fingerprint(toy.write_with_keys([](gguf_context* g) { gguf_set_val_f32(g, "llama.rope.freq_base", 5e5F); })),
-            original);
+  EXPECT_NE(
+      fingerprint(toy.write_with_keys([](gguf_context* g) { gguf_set_val_f32(g, "llama.rope.freq_base", 5e5F); })),
+      original);
   EXPECT_NE(fingerprint(ToyGguf({.seed = 2}).path()), original);
   EXPECT_NE(fingerprint(ToyGguf({.weight_type = GGML_TYPE_F16}).path()), original);
 
@@ -65,8 +66,7 @@ TEST_F(ModelTest, real_models_load_where_the_shared_folder_is_present) {
     EXPECT_EQ(h.n_heads, real.n_heads);
     EXPECT_EQ(h.n_kv_heads, real.n_kv_heads);
     EXPECT_EQ(h.head_dim_k, real.head_dim);
-    EXPECT_EQ(loaded.value()->bytes().mapped + loaded.value()->bytes().copied,
-              loaded.value()->file().n_tensor_bytes());
+    EXPECT_EQ(loaded.value()->bytes().mapped + loaded.value()->bytes().copied, loaded.value()->file().n_tensor_bytes());
   }
   const std::filesystem::path embedder = folder / "all-minilm-l6-v2-q8_0.gguf";
   if (std::filesystem::exists(embedder)) {

@@ -67,7 +67,8 @@ void add_vocabulary(gguf_context* gguf, std::int32_t n_vocab) {
   }
   while (tokens.size() < static_cast<std::size_t>(n_vocab)) tokens.push_back("[" + std::to_string(tokens.size()) + "]");
   std::vector<const char*> pointers(tokens.size());
-  std::transform(tokens.begin(), tokens.end(), pointers.begin(), [](const std::string& token) { return token.c_str(); });
+  std::transform(tokens.begin(), tokens.end(), pointers.begin(),
+                 [](const std::string& token) { return token.c_str(); });
 
   gguf_set_val_str(gguf, "tokenizer.ggml.model", "gpt2");
   gguf_set_val_str(gguf, "tokenizer.ggml.pre", "qwen2");
@@ -121,7 +122,8 @@ Status check_spec(const RandomModelSpec& spec) {
   if (architecture == nullptr) {
     return error(Code::kInvalidArgument, "no architecture '{}' ({} are)", spec.architecture, architecture_names());
   }
-  for (const std::int32_t size : {spec.n_layers, spec.n_embd, spec.n_heads, spec.n_kv_heads, spec.n_ff, spec.n_ctx_train}) {
+  for (const std::int32_t size :
+       {spec.n_layers, spec.n_embd, spec.n_heads, spec.n_kv_heads, spec.n_ff, spec.n_ctx_train}) {
     if (size < 1) return error(Code::kInvalidArgument, "a random model needs sizes of at least 1, not {}", size);
   }
   if (spec.n_heads % spec.n_kv_heads != 0 || spec.head_dim < 2 || spec.head_dim % 2 != 0) {
@@ -182,7 +184,8 @@ std::vector<float> llama3_factors(const RandomModelSpec& spec) {
   const double n_orig = spec.rope_orig_ctx > 0 ? spec.rope_orig_ctx : spec.n_ctx_train;
   std::vector<float> factors;
   for (std::int32_t i = 0; i < spec.head_dim; i += 2) {
-    const double frequency = std::pow(static_cast<double>(spec.rope_freq_base), -static_cast<double>(i) / spec.head_dim);
+    const double frequency =
+        std::pow(static_cast<double>(spec.rope_freq_base), -static_cast<double>(i) / spec.head_dim);
     const double turns = n_orig * frequency / (2.0 * std::numbers::pi);
     const double kept = std::clamp((turns - kLow) / (kHigh - kLow), 0.0, 1.0);
     factors.push_back(static_cast<float>(1.0 / ((1.0 - kept) / kFactor + kept)));
@@ -222,7 +225,8 @@ class OutputFile {
   }
   void pad_to(std::size_t alignment) {
     constexpr std::array<std::byte, 64> kZeros{};
-    while (n_written_ % alignment != 0) write(std::span(kZeros).first(std::min(kZeros.size(), alignment - n_written_ % alignment)));
+    while (n_written_ % alignment != 0)
+      write(std::span(kZeros).first(std::min(kZeros.size(), alignment - n_written_ % alignment)));
   }
   Status finish() {
     const bool closed = file_ != nullptr && std::fclose(std::exchange(file_, nullptr)) == 0;
@@ -243,7 +247,10 @@ class OutputFile {
 class TensorWriter {
  public:
   TensorWriter(const RandomModelSpec& spec, OutputFile& out)
-      : spec_(spec), out_(out), random_(spec.seed), main_(spec.weight_type, random_.next()),
+      : spec_(spec),
+        out_(out),
+        random_(spec.seed),
+        main_(spec.weight_type, random_.next()),
         fallback_(GGML_TYPE_F16, random_.next()) {}
 
   [[nodiscard]] ggml_type type_of(const TensorSlot& slot) const {

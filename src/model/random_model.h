@@ -39,8 +39,8 @@ struct RandomModelSpec {
   std::int32_t rope_orig_ctx = 0;  // YaRN; 0: n_ctx_train
   bool llama3_factors = false;     // writes rope_freqs.weight as Llama 3.1 has it (llama only)
 
-  bool tied = false;    // no output matrix
-  bool biases = false;  // of q, k, v and o (llama); qwen2 always has those of q, k and v
+  bool tied = false;                // no output matrix
+  bool biases = false;              // of q, k, v and o (llama); qwen2 always has those of q, k and v
   std::int32_t sliding_window = 0;  // gemma3
 
   // Of all matrices; rows that its blocks do not divide are written as f16. Norms and biases are f32.

@@ -1,10 +1,10 @@
 #include "model/runner.h"
 
+#include <algorithm>
+
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
 #include <ggml.h>
-
-#include <algorithm>
 
 #include "model/graph.h"
 
@@ -38,6 +38,10 @@ struct Runner::State {
   AttentionStep step;
   AttentionScratch scratch;
   std::vector<AttentionOp> ops;
+  // Frames lie by row: attention is composed of ggml's operations.
+  bool composed = false;
+  std::vector<AttentionShape> layer_shapes;
+  ComposedOps composed_ops;
   // The most recently used last. All share the allocator's buffer.
   std::vector<std::unique_ptr<Graph>> graphs;
 
@@ -53,6 +57,8 @@ struct Runner::State {
   Status check(std::span<const SequenceInput> inputs) const;
   void gather(std::span<const SequenceInput> inputs);
   Result<Graph*> get_graph(const GraphShape& shape);
+  [[nodiscard]] bool serves(const Graph& graph, const GraphShape& shape) const;
+  [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
   void read_logits(const Graph& graph);
 };
 
@@ -67,7 +73,8 @@ FrameLayout Runner::layout_for(const Model& model, const Backend& backend, RowTy
 
 Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& backend, FrameMemory& memory,
                                                const RunnerOptions& options) {
-  if (options.max_rows < 1) return error(Code::kInvalidArgument, "{} rows a step; it needs at least 1", options.max_rows);
+  if (options.max_rows < 1)
+    return error(Code::kInvalidArgument, "{} rows a step; it needs at least 1", options.max_rows);
   const Hparams& hparams = model.hparams();
   std::unique_ptr<State> state(new State{.model = model, .backend = backend, .memory = memory, .options = options});
   state->allocator.reset(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend.handle())));
@@ -77,6 +84,12 @@ Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& back
                           .layer = LayerIndex(layer),
                           .step = &state->step,
                           .scratch = &state->scratch});
+    state->layer_shapes.push_back(state->ops.back().shape);
+  }
+  state->composed = memory.layout().key_order == KeyOrder::kByRow;
+  if (state->composed) {
+    EBB_ASSIGN_OR_RETURN(state->composed_ops, choose_composed_ops(backend, state->layer_shapes));
+    return std::unique_ptr<Runner>(new Runner(std::move(state)));
   }
   // The largest step first: its buffer then serves all others, and a lack of memory shows now, not in mid-turn.
   Result<Graph*> largest = state->get_graph({.n_rows = options.max_rows, .n_outputs = 1});
@@ -114,7 +127,12 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   if (s.output_rows.size() < s.tokens.size() && !s.output_rows.empty()) {
     ggml_backend_tensor_set(graph->output_rows(), s.output_rows.data(), 0, s.output_rows.size() * sizeof(std::int32_t));
   }
-  for (const AttentionOp& op : s.ops) s.scratch.reserve(op.shape, s.step, s.backend.n_threads());
+  if (s.composed) {
+    graph->composed()->fill(s.step);
+  } else {
+    // Layers differ in their window alone, and the room that is needed does not depend on it.
+    s.scratch.reserve(s.layer_shapes.front(), s.step, s.backend.n_threads());
+  }
   EBB_RETURN_IF_ERROR(s.backend.compute(graph->handle()));
   s.read_logits(*graph);
   return {};
@@ -167,12 +185,12 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
 
 // A graph of this shape, allocated: a kept one, or a new one.
 Result<Graph*> Runner::State::get_graph(const GraphShape& shape) {
-  const auto kept = std::find_if(graphs.begin(), graphs.end(), [&](const auto& g) { return g->shape() == shape; });
+  const auto kept = std::find_if(graphs.begin(), graphs.end(), [&](const auto& g) { return serves(*g, shape); });
   if (kept != graphs.end()) {
     std::rotate(kept, kept + 1, graphs.end());
     return graphs.back().get();
   }
-  auto graph = std::make_unique<Graph>(model, ops, shape);
+  std::unique_ptr<Graph> graph = build_graph(shape);
   const std::size_t bytes_before = ggml_gallocr_get_buffer_size(allocator.get(), 0);
   if (!ggml_gallocr_alloc_graph(allocator.get(), graph->handle())) {
     graphs.clear();
@@ -183,6 +201,18 @@ Result<Graph*> Runner::State::get_graph(const GraphShape& shape) {
   if (graphs.size() == kMaxGraphs) graphs.erase(graphs.begin());
   graphs.push_back(std::move(graph));
   return graphs.back().get();
+}
+
+bool Runner::State::serves(const Graph& graph, const GraphShape& shape) const {
+  return graph.shape() == shape && (!composed || graph.composed()->plan().serves(step, layer_shapes));
+}
+
+std::unique_ptr<Graph> Runner::State::build_graph(const GraphShape& shape) {
+  GraphAttention attention = {.ops = ops, .memory = &memory, .composed_ops = composed_ops};
+  if (!composed) return std::make_unique<Graph>(model, attention, shape);
+  const ComposedPlan plan = plan_composed(step, layer_shapes, false);
+  attention.plan = &plan;
+  return std::make_unique<Graph>(model, attention, shape);
 }
 
 void Runner::State::read_logits(const Graph& graph) {

@@ -20,7 +20,8 @@ class LayerPlan {
       : plan_(plan), prefix_("blk." + std::to_string(layer) + ".") {}
 
   void matrix(std::string_view name, ggml_tensor*& place, std::int64_t n_in, std::int64_t n_out) {
-    plan_.push_back({prefix_ + std::string(name) + ".weight", TensorUse::kMatrix, Presence::kRequired, n_in, n_out, {&place}});
+    plan_.push_back(
+        {prefix_ + std::string(name) + ".weight", TensorUse::kMatrix, Presence::kRequired, n_in, n_out, {&place}});
   }
   void norm(std::string_view name, ggml_tensor*& place, std::int64_t n, bool exists = true) {
     if (exists) vector(name, ".weight", place, n, Presence::kRequired);
@@ -82,12 +83,12 @@ Status check_tensor(const GgufFile& file, const TensorSlot& slot) {
 
 }  // namespace
 
-std::vector<TensorSlot> plan_tensors(const Hparams& hparams, const Architecture& architecture,
-                                     WeightTensors& weights) {
+std::vector<TensorSlot> plan_tensors(const Hparams& hparams, const Architecture& architecture, WeightTensors& weights) {
   const Hparams& h = hparams;
   weights.layers.resize(static_cast<std::size_t>(h.n_layers));
   std::vector<TensorSlot> plan;
-  plan.push_back({"token_embd.weight", TensorUse::kLookup, Presence::kRequired, h.n_embd, h.n_vocab, {&weights.token_embd}});
+  plan.push_back(
+      {"token_embd.weight", TensorUse::kLookup, Presence::kRequired, h.n_embd, h.n_vocab, {&weights.token_embd}});
   plan.push_back({"output_norm.weight", TensorUse::kVector, Presence::kRequired, h.n_embd, 1, {&weights.output_norm}});
   plan.push_back({"output.weight", TensorUse::kMatrix, Presence::kOptional, h.n_embd, h.n_vocab, {&weights.output}});
   if (architecture.rope_factors != Presence::kAbsent) {

@@ -1,8 +1,6 @@
 // ToyGguf: a tiny random model as bytes, for tests that break it before loading it. Used by tests only.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,7 @@
 
 #include "ggml-cpp.h"
 #include "gguf.h"
+#include <unistd.h>
 
 #include "base/check.h"
 #include "model/random_model.h"
@@ -21,8 +20,8 @@ namespace ebb {
 class ToyGguf {
  public:
   explicit ToyGguf(const RandomModelSpec& spec)
-      : folder_(std::filesystem::temp_directory_path() / ("ebb_toy_" + std::to_string(getpid()) + "_" +
-                                                          std::to_string(++n_folders()))) {
+      : folder_(std::filesystem::temp_directory_path() /
+                ("ebb_toy_" + std::to_string(getpid()) + "_" + std::to_string(++n_folders()))) {
     std::filesystem::create_directories(folder_);
     const Status status = write_random_model(spec, path());
     EBB_CHECK(status.ok(), "{}", status.message());

@@ -51,7 +51,7 @@ struct WeightBytes {
 };
 
 struct LoadOptions {
-  // Copy matrices to ggml's faster CPU layouts where there are any.
+  // Copy matrices to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has the figures).
   bool use_repacked = true;
   // Called with the share done, 0..1, for every few MB read, from the loading thread. False cancels the load.
   std::function<bool(float)> progress = nullptr;

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "ggml-backend.h"
 #include "ggml-cpp.h"
+#include <gtest/gtest.h>
 
 #include "device/backend.h"
 #include "model/architecture.h"
@@ -78,8 +77,8 @@ std::vector<float> dequantised(const GgufFile& file, const std::string& name) {
 }
 
 // Greatest difference to the product in double, in units of the product's spread.
-double product_error(const std::vector<float>& product, const std::vector<float>& matrix, const std::vector<float>& rows,
-                     std::size_t n_in) {
+double product_error(const std::vector<float>& product, const std::vector<float>& matrix,
+                     const std::vector<float>& rows, std::size_t n_in) {
   const std::size_t n_out = matrix.size() / n_in;
   double worst = 0.0;
   double squares = 0.0;
@@ -104,7 +103,8 @@ std::vector<ggml_type> matrix_types() {
 }
 
 RandomModelSpec spec_of(ggml_type type) {
-  return {.n_layers = 1, .n_embd = 256, .n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_ff = 512, .weight_type = type};
+  return {
+      .n_layers = 1, .n_embd = 256, .n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .n_ff = 512, .weight_type = type};
 }
 
 // ggml prepares tables for seconds before it quantises to these. Any bytes are blocks of theirs, though.
@@ -134,7 +134,8 @@ void write_random_blocks(const ToyGguf& toy, ggml_type type) {
   RandomStream random(11);
   for (const TensorInfo& info : file->tensors()) {
     if (info.type != type) continue;
-    for (std::size_t i = 0; i < info.n_bytes; ++i) bytes[info.file_offset + i] = static_cast<char>(random.next() & 0xBFU);
+    for (std::size_t i = 0; i < info.n_bytes; ++i)
+      bytes[info.file_offset + i] = static_cast<char>(random.next() & 0xBFU);
   }
   toy.write(bytes);
 }
@@ -175,6 +176,17 @@ TEST(weights, that_no_layout_speeds_up_stay_where_the_file_is_mapped) {
   EXPECT_EQ(model->bytes().mapped, model->file().n_tensor_bytes());
   const TensorInfo* info = model->file().find_tensor("blk.0.attn_q.weight");
   EXPECT_EQ(model->weights().layers[0].wq->data, model->file().bytes_of(*info).data());
+}
+
+TEST(weights, that_ggml_multiplies_in_tiles_are_not_repacked_on_x86) {
+#if defined(__x86_64__)
+  const std::unique_ptr<Backend> backend = cpu();
+  for (const ggml_type type : {GGML_TYPE_Q4_K, GGML_TYPE_Q2_K}) {
+    const std::unique_ptr<Model> model = load(ToyGguf(spec_of(type)).path(), *backend);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->bytes().copied, 0U) << ggml_type_name(type);
+  }
+#endif
 }
 
 TEST(weights, that_are_repacked_are_the_matrices_but_not_the_embeddings) {
@@ -294,9 +306,8 @@ TEST(weights, of_other_shapes_and_names_are_refused_in_one_line) {
   const std::unique_ptr<Backend> backend = cpu(1);
   const ToyGguf toy({});
   const auto refused = [&](const std::string& tensor, auto change) {
-    const std::filesystem::path path = toy.write_with_tensors([&](ggml_tensor& t) {
-      return ggml_get_name(&t) != tensor || change(t);
-    });
+    const std::filesystem::path path =
+        toy.write_with_tensors([&](ggml_tensor& t) { return ggml_get_name(&t) != tensor || change(t); });
     const Status status = Model::load(path, *backend, {}).status();
     EXPECT_FALSE(status.ok());
     EXPECT_NE(status.message().find(tensor), std::string::npos) << status.message();
@@ -342,7 +353,8 @@ TEST(weights, rows_are_expanded_for_devices_that_cannot_look_them_up) {
   Result<GgufFile> file = GgufFile::open(toy.path());
   ASSERT_TRUE(file.ok());
   const std::vector<float> values = dequantised(*file, "token_embd.weight");
-  const std::vector<std::byte> f16 = expand_to_f16(GGML_TYPE_Q4_K, file->bytes_of(*file->find_tensor("token_embd.weight")));
+  const std::vector<std::byte> f16 =
+      expand_to_f16(GGML_TYPE_Q4_K, file->bytes_of(*file->find_tensor("token_embd.weight")));
   ASSERT_EQ(f16.size(), values.size() * 2);
   for (std::size_t i = 0; i < values.size(); ++i) {
     ggml_fp16_t half = 0;

@@ -63,9 +63,10 @@ RecordKey Session::record_key(BlockIndex block) const {
 void Session::check_invariants() const {
   residency_.check_invariants();
   EBB_CHECK(residency_.end() == end(), "frames up to {}, tokens up to {}", residency_.end().value(), end().value());
-  EBB_CHECK(blocks_.size() == static_cast<std::size_t>(n_blocks()), "{} lineages, {} blocks", blocks_.size(), n_blocks());
-  EBB_CHECK(residency_.n_hot_frames() <= budget_blocks_ * parts_.shape.frames_per_block(), "{} hot frames over {} blocks",
-            residency_.n_hot_frames(), budget_blocks_);
+  EBB_CHECK(blocks_.size() == static_cast<std::size_t>(n_blocks()), "{} lineages, {} blocks", blocks_.size(),
+            n_blocks());
+  EBB_CHECK(residency_.n_hot_frames() <= budget_blocks_ * parts_.shape.frames_per_block(),
+            "{} hot frames over {} blocks", residency_.n_hot_frames(), budget_blocks_);
   for (std::int32_t b = 0; b + 1 < n_blocks(); ++b) {
     EBB_CHECK(is_full(BlockIndex(b)), "block {} is neither full nor the last", b);
   }

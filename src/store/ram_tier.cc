@@ -5,7 +5,8 @@ namespace ebb {
 Status RamTier::put(const Record& record) {
   std::vector<std::byte> bytes = encode(record);
   if (bytes.size() > max_bytes_) {
-    return error(Code::kOutOfBudget, "a record of {} bytes for a RAM tier of {}; raise its cap", bytes.size(), max_bytes_);
+    return error(Code::kOutOfBudget, "a record of {} bytes for a RAM tier of {}; raise its cap", bytes.size(),
+                 max_bytes_);
   }
   drop(record.key.name);
   while (stats_.bytes + bytes.size() > max_bytes_) {

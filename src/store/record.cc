@@ -52,7 +52,8 @@ std::vector<std::byte> encode(const Record& record) {
 }
 
 Result<Record> decode(std::span<const std::byte> bytes) {
-  if (bytes.size() < kHeaderBytes) return error(Code::kDamaged, "a record of {} bytes, shorter than its header", bytes.size());
+  if (bytes.size() < kHeaderBytes)
+    return error(Code::kDamaged, "a record of {} bytes, shorter than its header", bytes.size());
   if (get<std::array<char, 8>>(bytes, 0) != kMagic) return error(Code::kDamaged, "bytes that are no record");
   if (const auto version = get<std::uint32_t>(bytes, 8); version != kVersion) {
     return error(Code::kDamaged, "a record of format version {}, and this ebb reads {}", version, kVersion);
@@ -67,9 +68,10 @@ Result<Record> decode(std::span<const std::byte> bytes) {
   if (get<Hash128>(bytes, kChecksumOffset) != checksum(bytes)) {
     return error(Code::kDamaged, "a record whose checksum does not match its bytes");
   }
-  Record record = {.key = {.model = get<Hash128>(bytes, 16), .layout = get<Hash128>(bytes, 32), .name = get<Hash128>(bytes, 48)},
-                   .begin = get<Position>(bytes, 64),
-                   .n_frames = get<std::int32_t>(bytes, 68)};
+  Record record = {
+      .key = {.model = get<Hash128>(bytes, 16), .layout = get<Hash128>(bytes, 32), .name = get<Hash128>(bytes, 48)},
+      .begin = get<Position>(bytes, 64),
+      .n_frames = get<std::int32_t>(bytes, 68)};
   for (std::size_t offset = 0; offset < token_bytes; offset += sizeof(std::int32_t)) {
     record.tokens.emplace_back(get<std::int32_t>(bytes, kHeaderBytes + offset));
   }

@@ -6,7 +6,8 @@ namespace ebb {
 namespace {
 
 Record make_record(std::uint64_t name, std::size_t n_bytes = 256) {
-  Record record = {.key = {.model = {1, 2}, .layout = {3, 4}, .name = {name, 5}}, .begin = Position(128), .n_frames = 2};
+  Record record = {
+      .key = {.model = {1, 2}, .layout = {3, 4}, .name = {name, 5}}, .begin = Position(128), .n_frames = 2};
   record.tokens = {Token(7), Token(8), Token(9)};
   for (std::size_t i = 0; i < n_bytes; ++i) record.frames.push_back(static_cast<std::byte>(i * 31 + name));
   return record;

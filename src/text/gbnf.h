@@ -19,7 +19,7 @@ namespace ebb {
 struct GbnfLimits {
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 19;
   // What the grammar becomes when repetitions are written out. libllama recurses over chains of rules when it compiles;
-  // 10000 take some 2 MB of stack.
+  // 10000 fit in 2 MB of stack.
   static constexpr std::size_t kMaxRules = 10000;
   static constexpr std::size_t kMaxElements = 500000;
   static constexpr std::size_t kMaxNesting = 200;

@@ -40,8 +40,8 @@ std::uint64_t value_bytes(std::uint32_t type) {
 constexpr std::uint64_t kMaxTokens = std::uint64_t{1} << 24;
 // libllama's grammars recurse once per character of a token.
 constexpr std::uint64_t kMaxTokenBytes = 4096;
-// libllama writes a token of n bytes that are not in the byte alphabet as up to n*n bytes. Real vocabularies add up to
-// 2^24 or so.
+// libllama writes a token of n bytes that are not in the byte alphabet as up to n*n bytes. 150000 tokens of 10 bytes add
+// up to 2^24.
 constexpr std::uint64_t kMaxSquaredTokenBytes = std::uint64_t{1} << 28;
 // Of keys and of single strings that we keep.
 constexpr std::uint64_t kMaxNameBytes = 65536;

@@ -13,7 +13,7 @@ import re
 from facts import FactSource
 from vocabulary import ADJECTIVES, ANIMALS, CITIES, FILES, FOODS, NOUNS
 
-READ, ROUTINE, RESTATE, VALUE = .1, .5, 1, 4
+READ, ROUTINE, RESTATE, VALUE = .1, .5, 2, 4
 ACKNOWLEDGEMENTS = ("Noted.", "I will remember that.", "Understood.", "Okay.", "Got it.")
 SYSTEM_PROMPTS = ("You are a helpful assistant.", "Answer from what you were told.", "You are a careful assistant.",
                   "You are an agent that works on a code base.")
@@ -33,7 +33,7 @@ def message(role, *pieces):
 def turn(user, *reply, role="user"):
     """What `role` says and the assistant's reply, whose pieces carry their own weights."""
     return [(f"<|im_start|>{role}\n", READ), (user, READ), ("<|im_end|>\n<|im_start|>assistant\n", READ), *reply,
-            ("<|im_end|>", ROUTINE), ("\n", READ)]
+            ("<|im_end|>", RESTATE if len(reply) > 1 else ROUTINE), ("\n", READ)]
 
 
 def size_of(pieces):
@@ -186,7 +186,7 @@ class Dialogues:
         while size < n_chars and memory.fresh:
             z = r.random()
             if z < .8:
-                count = r.choice((1, 1, 1, 1, 1, 2, 2, 3))
+                count = r.choice((1, 1, 1, 1, 1, 1, 1, 1, 2, 3))
                 new = self.ask_turn(*(memory.fresh.pop(0) for _ in range(min(count, len(memory.fresh)))))
             elif z < .9:
                 new = self.plant_turn(memory)
@@ -206,7 +206,7 @@ class Dialogues:
             if not memory.known or z < .12 + .25 * dense:
                 new = self.plant_turn(memory)
             elif z < .8 and memory.fresh and r.random() < .85:
-                oldest, count = r.random() < .5, min(r.choice((1, 1, 1, 1, 2, 3)), len(memory.fresh))
+                oldest, count = r.random() < .5, min(r.choice((1, 1, 1, 1, 1, 1, 1, 1, 2, 3)), len(memory.fresh))
                 new = self.ask_turn(*(memory.fresh.pop(0 if oldest else r.randrange(len(memory.fresh)))
                                       for _ in range(count)))
             elif z < .8 and (memory.fresh or r.random() < .4):

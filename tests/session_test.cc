@@ -1,0 +1,215 @@
+// Sessions on the engine: the budget, eviction and recall, batches, and what happens when things go wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/generation.h"
+#include "model/random_model.h"
+#include "tests/files.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Sessions : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_random_model({.n_kv_heads = 2, .n_ctx_train = 640}, file_.path()).ok());
+    open({});
+  }
+
+  void open(EngineOptions options) {
+    options.model = file_.path();
+    options.n_threads = 2;
+    options.block_size = 16;
+    options.chunk = 64;
+    Result<std::unique_ptr<Engine>> engine = Engine::open(options);
+    ASSERT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = *std::move(engine);
+  }
+
+  std::vector<Token> tokenize(std::string_view text) {
+    Result<std::vector<Token>> tokens = engine_->vocabulary().tokenize(text);
+    EXPECT_TRUE(tokens.ok());
+    return *std::move(tokens);
+  }
+
+  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, bool saves = true) {
+    Result<std::unique_ptr<Session>> session = engine_->new_session(budget_tokens, saves);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return *std::move(session);
+  }
+
+  std::unique_ptr<Generation> start(Session& session, std::string_view text, GenerationOptions options = {}) {
+    options.sampling.temperature = 0.0F;
+    Result<std::unique_ptr<Generation>> generation =
+        Generation::start(session, engine_->vocabulary(), tokenize(text), options);
+    EXPECT_TRUE(generation.ok()) << generation.status().message();
+    return *std::move(generation);
+  }
+
+  // Runs it to its end; every step keeps the budget and the invariants.
+  void finish(Session& session, Generation& generation) {
+    Generation* const running = &generation;
+    while (!generation.finished()) {
+      const Status status = engine_->step({&running, 1});
+      ASSERT_TRUE(status.ok()) << status.message();
+      session.check_invariants();
+      engine_->pool().check_invariants();
+      ASSERT_LE(session.n_hot_blocks(), session.budget_blocks());
+    }
+  }
+
+  void say(Session& session, std::string_view text, const GenerationOptions& options = {.max_tokens = 4}) {
+    const auto generation = start(session, text, options);
+    finish(session, *generation);
+    last_ = generation->turn_stats();
+  }
+
+  TemporaryFile file_{".gguf"};
+  std::unique_ptr<Engine> engine_;
+  TurnStats last_;
+};
+
+const std::string kLongText(150, 'x');
+
+TEST_F(Sessions, hot_blocks_never_exceed_the_budget_and_old_ones_are_saved) {
+  const auto session = new_session(96);
+  for (int turn = 0; turn < 3; ++turn) say(*session, "zebra " + kLongText);
+  EXPECT_GT(session->stats().n_evicted_blocks, 10);
+  EXPECT_EQ(session->stats().n_saved_blocks, session->stats().n_evicted_blocks);
+  EXPECT_EQ(session->stats().peak_hot_blocks, 6);
+  EXPECT_EQ(engine_->tier()->stats().n_records, session->stats().n_saved_blocks);
+  engine_->tier()->check_invariants();
+}
+
+TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
+  const auto session = new_session(96);
+  say(*session, "the quagga sleeps here " + kLongText);
+  const std::int32_t before = session->end().value();
+  say(*session, "where is the quagga", {.max_tokens = 4, .recall_question = "where is the quagga"});
+  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_holes, before);
+  EXPECT_GT(last_.n_recalled_exact, 0);
+  EXPECT_GT(last_.n_holes, 0);
+}
+
+TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
+  const auto session = new_session(96);
+  say(*session, "quagga " + kLongText);
+  const std::string name = session->exact_name(BlockIndex(0)).hex();
+  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
+  ASSERT_EQ(last_.recalled.size(), 1U);
+  EXPECT_EQ(last_.recalled.front(), BlockIndex(0));
+  EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
+}
+
+TEST_F(Sessions, a_damaged_record_is_refused_counted_and_left_a_hole) {
+  const auto session = new_session(96);
+  say(*session, "quagga " + kLongText);
+  engine_->tier()->damage(session->exact_name(BlockIndex(0)),
+                          [](std::vector<std::byte>& bytes) { bytes[bytes.size() / 2] ^= std::byte{4}; });
+  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
+  EXPECT_TRUE(last_.recalled.empty());
+  EXPECT_EQ(session->stats().n_missed_recalls, 1);
+  EXPECT_EQ(engine_->tier()->stats().n_refused, 1);
+}
+
+TEST_F(Sessions, without_a_tier_evicted_blocks_are_lost_and_work_goes_on) {
+  const auto session = new_session(96, false);
+  say(*session, "quagga " + kLongText);
+  say(*session, "quagga", {.max_tokens = 3, .recall_question = "quagga"});
+  EXPECT_TRUE(last_.recalled.empty());
+  EXPECT_GT(last_.n_holes, 0);
+  EXPECT_EQ(session->stats().n_saved_blocks, 0);
+}
+
+TEST_F(Sessions, several_generations_of_one_step_do_as_they_do_alone) {
+  std::vector<std::string> alone;
+  for (const char* text : {"one two three", "four", kLongText.c_str()}) {
+    const auto session = new_session(320);
+    const auto generation = start(*session, text, {.max_tokens = 12});
+    finish(*session, *generation);
+    alone.push_back(generation->text());
+  }
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::unique_ptr<Generation>> generations;
+  std::vector<Generation*> batch;
+  for (const char* text : {"one two three", "four", kLongText.c_str()}) {
+    sessions.push_back(new_session(208));
+    generations.push_back(start(*sessions.back(), text, {.max_tokens = 12}));
+    batch.push_back(generations.back().get());
+  }
+  while (std::ranges::any_of(batch, [](const Generation* g) { return !g->finished(); })) {
+    ASSERT_TRUE(engine_->step(batch).ok());
+  }
+  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(generations[i]->text(), alone[i]) << i;
+}
+
+TEST_F(Sessions, frames_return_when_a_session_ends) {
+  {
+    const auto session = new_session();
+    say(*session, kLongText);
+    EXPECT_GT(engine_->pool().n_hot(), 0);
+  }
+  EXPECT_EQ(engine_->pool().n_hot(), 0);
+}
+
+TEST_F(Sessions, a_cancelled_step_leaves_the_session_as_it_was_and_the_turn_can_go_on) {
+  const auto session = new_session();
+  say(*session, "hello");
+  const std::int32_t before = session->end().value();
+  const auto generation = start(*session, kLongText, {.max_tokens = 2});
+  Generation* const running = generation.get();
+  engine_->request_cancel();
+  EXPECT_EQ(engine_->step({&running, 1}).code(), Code::kCancelled);
+  session->check_invariants();
+  EXPECT_EQ(session->end().value(), before);
+  engine_->clear_cancel();
+  finish(*session, *generation);
+  EXPECT_EQ(session->end().value(), before + 1 + static_cast<std::int32_t>(tokenize(kLongText).size()) + 1);
+}
+
+TEST_F(Sessions, what_a_cancelled_turn_left_is_computed_with_the_next) {
+  const auto session = new_session();
+  const auto generation = start(*session, "abc def", {.max_tokens = 2});
+  const auto n_prompt = static_cast<std::int32_t>(tokenize("abc def").size());
+  generation->finish(FinishReason::kCancelled);
+  say(*session, "ghi", {.max_tokens = 1});
+  EXPECT_EQ(session->end().value(), n_prompt + static_cast<std::int32_t>(tokenize("ghi").size()));
+}
+
+TEST_F(Sessions, a_full_context_ends_the_generation_with_a_reason_and_no_other) {
+  const auto full = new_session(320);
+  const auto other = new_session(320);
+  const auto long_one = start(*full, std::string(630, 'y'), {.max_tokens = 100});
+  const auto short_one = start(*other, "ok", {.max_tokens = 20});
+  std::vector<Generation*> batch = {long_one.get(), short_one.get()};
+  while (!long_one->finished() || !short_one->finished()) ASSERT_TRUE(engine_->step(batch).ok());
+  EXPECT_EQ(long_one->reason(), FinishReason::kLength);
+  EXPECT_EQ(long_one->status().code(), Code::kOutOfBudget);
+  EXPECT_THAT(long_one->status().message(), HasSubstr("trained for"));
+  EXPECT_TRUE(short_one->status().ok());
+  EXPECT_EQ(full->end().value(), 640);
+}
+
+TEST_F(Sessions, senseless_budgets_are_refused_with_what_to_give) {
+  EXPECT_THAT(engine_->new_session(16).status().message(), HasSubstr("give 64 to"));
+  EXPECT_EQ(engine_->new_session(1 << 30).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(Sessions, composed_attention_says_the_same) {
+  const auto ten_tokens = [&] {
+    const auto session = new_session();
+    const auto generation = start(*session, "one two three", {.max_tokens = 10});
+    finish(*session, *generation);
+    return generation->text();
+  };
+  const std::string ours = ten_tokens();
+  open({.composed_attention = true});
+  EXPECT_EQ(ten_tokens(), ours);
+}
+
+}  // namespace
+}  // namespace ebb
