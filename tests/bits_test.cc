@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ostream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,8 @@ struct Toy {
   std::string name;
   RandomModelSpec spec;
   RowType kv = RowType::kF32;
+
+  friend void PrintTo(const Toy& value, std::ostream* out) { *out << value.name; }
 };
 
 std::vector<Toy> toys() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <ostream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -79,6 +80,8 @@ std::string first_difference(const Pair& pair, std::span<const Token> prompt) {
 struct Case {
   std::string name;
   RandomModelSpec spec;
+
+  friend void PrintTo(const Case& value, std::ostream* out) { *out << value.name; }
 };
 
 std::vector<Case> architectures() {
@@ -122,6 +125,8 @@ struct TypeCase {
   ggml_type weights = GGML_TYPE_F32;
   RowType kv = RowType::kF16;
   double bound = 0.0;
+
+  friend void PrintTo(const TypeCase& value, std::ostream* out) { *out << value.name; }
 };
 
 class OracleTypes : public ::testing::TestWithParam<TypeCase> {};

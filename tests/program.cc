@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,10 +50,12 @@ pid_t start(const std::vector<std::string>& arguments, const Streams& streams) {
   _exit(127);
 }
 
-int wait_for(pid_t child) {
+void wait_for(pid_t child, ProgramResult& result) {
   int status = 0;
-  EBB_CHECK(waitpid(child, &status, 0) == child, "process {} is gone", child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  rusage usage{};
+  EBB_CHECK(wait4(child, &status, 0, &usage) == child, "process {} is gone", child);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.peak_resident_bytes = static_cast<std::size_t>(usage.ru_maxrss) << 10;
 }
 
 // Closes itself; not inherited by the programs under test but as one of their standard streams.
@@ -84,7 +87,7 @@ ProgramResult run_ebb(const std::vector<std::string>& arguments, const std::stri
     const Descriptor in(open(in_file.path().c_str(), O_RDONLY | O_CLOEXEC));
     const Descriptor out(open_new(out_file));
     const Descriptor err(open_new(err_file));
-    result.exit_code = wait_for(start(arguments, {.in = in.get(), .out = out.get(), .err = err.get()}));
+    wait_for(start(arguments, {.in = in.get(), .out = out.get(), .err = err.get()}), result);
   }
   result.out = contents(out_file.path());
   result.err = contents(err_file.path());
@@ -111,7 +114,7 @@ ProgramResult interrupt_ebb(const std::vector<std::string>& arguments) {
     if (!was_interrupted) kill(child, SIGINT);
     was_interrupted = true;
   }
-  result.exit_code = wait_for(child);
+  wait_for(child, result);
   result.err = contents(err_file.path());
   return result;
 }

@@ -1,6 +1,7 @@
 // Program: the built `ebb`, run as people run it: arguments and standard input in, output and exit code out.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ struct ProgramResult {
   int exit_code = -1;  // 128 + signal when a signal ended it
   std::string out;
   std::string err;
+  // The most memory that the process had in RAM at once, mapped files included.
+  std::size_t peak_resident_bytes = 0;
 };
 
 // Waits for its end.

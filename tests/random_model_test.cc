@@ -1,4 +1,4 @@
-// Random models as libllama sees them: that it loads what we write, reads the same hparams, and computes sensible logits.
+// Random models as libllama sees them: it loads what we write, reads the same hparams, and computes sensible logits.
 #include "model/random_model.h"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ class MappedFile {
   // Copies bytes out past the mapping: looking at a few of them there may bring 2 MB of pages each into memory.
   Status read(std::size_t offset, std::span<std::byte> into) const;
 
-  // Loads the pages that hold [offset, offset + n_bytes) now, so that nobody waits for the disk later. kIo when the disk
+  // Loads the pages that hold [offset, offset + n_bytes) now, so that nobody waits for the disk later. kIo when it
   // fails. A system that cannot is not an error: the pages then come at first use.
   Status populate(std::size_t offset, std::size_t n_bytes) const;
   // Takes the pages that lie wholly in [offset, offset + n_bytes) out of this process's memory. Their bytes stay

@@ -10,7 +10,7 @@ namespace ebb {
 
 namespace {
 
-// Every sixth layer sees everything, unless the file says otherwise: an array of flags, or another period (0: all slide).
+// Every sixth layer sees everything, unless the file has an array of flags, or another period (0: all slide).
 Status read_pattern(const KeyReader& keys, Hparams& h) {
   constexpr std::int32_t kPeriod = 6;
   const std::string suffix = "attention.sliding_window_pattern";

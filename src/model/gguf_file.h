@@ -1,8 +1,8 @@
 // GgufFile: the header of a GGUF file, checked, and its tensors' places in the mapped file.
 //
-// It does not know architectures: keys and tensors are only names here. What it promises: after open() every tensor lies
-// inside the file, has a type that ggml knows and a whole number of blocks per row, and no accessor can abort. gguf.h
-// parses the header, but only after our own bounded walk over it (gguf_scan.h), because it trusts counts too far.
+// It does not know architectures: keys and tensors are only names here. What it promises: after open() every tensor
+// lies inside the file, has a type that ggml knows and a whole number of blocks per row, and no accessor can abort.
+// gguf.h parses the header, but only after our own bounded walk over it (gguf_scan.h): it trusts counts too far.
 // Thread rule: immutable after open().
 #pragma once
 
@@ -42,7 +42,7 @@ struct TensorInfo {
 
 class GgufFile {
  public:
-  // kDamaged when it is not a GGUF file, is cut short or contradicts itself; kUnsupported for other versions, other byte
+  // kDamaged when it is no GGUF file, is cut short or contradicts itself; kUnsupported for other versions, other byte
   // orders and one part of several.
   static Result<GgufFile> open(const std::filesystem::path& path);
 

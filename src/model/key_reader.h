@@ -40,7 +40,7 @@ class KeyReader {
   [[nodiscard]] Result<std::optional<std::int32_t>> find_layer_int(std::string_view suffix, IntRange range,
                                                                    std::int32_t n_layers) const;
 
-  // kUnsupported when the key holds another number than 0 or `neutral`: it asks for something that ebb does not compute.
+  // kUnsupported when the key holds another number than 0 or `neutral`: it asks for what ebb does not compute.
   [[nodiscard]] Status refuse(std::string_view suffix, double neutral) const;
 
  private:

@@ -43,10 +43,9 @@ class Model {
   Hash128 fingerprint_;
 };
 
-// Hashes the hparams (but for the model's name), each tensor's name, type and shape, and of its bytes: all of them up to
-// 4 KiB, else 8 pieces of 512 bytes evenly spread from the first to the last. So another quantisation, another
-// fine-tune or another conversion differs; a single altered weight in the middle of a matrix may not. kIo when the disk
-// fails.
+// Hashes the hparams (but for the model's name), each tensor's name, type and shape, and of its bytes: all of them up
+// to 4 KiB, else 8 pieces of 512 bytes spread from the first to the last. So another quantisation, another fine-tune or
+// another conversion differs; a single altered weight in the middle of a matrix may not. kIo when the disk fails.
 Result<Hash128> model_fingerprint(const GgufFile& file, const Hparams& hparams);
 
 }  // namespace ebb

@@ -49,8 +49,8 @@ struct RandomModelSpec {
   std::uint64_t seed = 1;
 };
 
-// Uses a few MB of memory whatever the size. kInvalidArgument when the spec contradicts itself; kIo when the file cannot
-// be written, and then it is removed.
+// Uses a few MB of memory whatever the size. kInvalidArgument when the spec contradicts itself; kIo when the file
+// cannot be written, and then it is removed.
 Status write_random_model(const RandomModelSpec& spec, const std::filesystem::path& path);
 
 }  // namespace ebb

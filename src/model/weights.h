@@ -1,7 +1,7 @@
 // Weights: the tensors of one model, ready for graphs, and the memory they lie in.
 //
-// Names and shapes are checked against the hparams before any tensor exists. On the CPU a tensor stays where the file is
-// mapped, unless ggml has a faster layout for its product (then it is copied there and its mapped pages are dropped); on
+// Names and shapes are checked against the hparams before any tensor exists. On the CPU a tensor stays where the file
+// is mapped, unless ggml has a faster layout for its product (then it is copied there and its mapped pages dropped); on
 // another backend all tensors are copied to its memory. Thread rule: immutable after load().
 #pragma once
 

@@ -40,7 +40,7 @@ def plain_opening(d):
 
 
 def make(d, count_tokens, distance, family="core"):
-    """`family`: "core", "bench" (the kinds that benchmarks plant) or "several" (two or three core facts in one question)."""
+    """`family`: "core", "bench" (the kinds that benchmarks plant), "several" (two or three core facts at once)."""
     draw = d.facts.bench_fact if family == "bench" else d.facts.core_fact
     known, facts = set(), []
     while len(facts) < (d.rng.choice((2, 3)) if family == "several" else 1):

@@ -14,6 +14,7 @@ from facts import FactSource
 from vocabulary import ADJECTIVES, ANIMALS, CITIES, FILES, FOODS, NOUNS
 
 READ, ROUTINE, RESTATE, VALUE = .1, .5, 2, 4
+SEVERAL = .03  # share of messages with several questions: more, and single replies stop ending where they should
 ACKNOWLEDGEMENTS = ("Noted.", "I will remember that.", "Understood.", "Okay.", "Got it.")
 SYSTEM_PROMPTS = ("You are a helpful assistant.", "Answer from what you were told.", "You are a careful assistant.",
                   "You are an agent that works on a code base.")
@@ -145,6 +146,9 @@ class Dialogues:
             reply += [(" " + before if i else before, RESTATE), (value, VALUE), (after, RESTATE)]
         return turn(" ".join(questions), *reply)
 
+    def questions_at_once(self):
+        return self.rng.choice((2, 3)) if self.rng.random() < SEVERAL else 1
+
     def talk_turn(self):
         user, reply = self.small_talk()
         return turn(user, (reply, .2))
@@ -186,7 +190,7 @@ class Dialogues:
         while size < n_chars and memory.fresh:
             z = r.random()
             if z < .8:
-                count = r.choice((1, 1, 1, 1, 1, 1, 1, 1, 2, 3))
+                count = self.questions_at_once()
                 new = self.ask_turn(*(memory.fresh.pop(0) for _ in range(min(count, len(memory.fresh)))))
             elif z < .9:
                 new = self.plant_turn(memory)
@@ -197,7 +201,7 @@ class Dialogues:
         return out
 
     def chat(self, n_chars):
-        """Mostly facts not asked for yet are asked (an earlier answer would be the nearer copy), often the oldest first."""
+        """Asks mostly for facts not asked for yet (an earlier answer would be the nearer copy), often the oldest."""
         r, memory = self.rng, Memory()
         out, dense, most = self.opening(memory), r.random(), 2500 if r.random() < .5 else 700
         size = size_of(out)
@@ -206,7 +210,7 @@ class Dialogues:
             if not memory.known or z < .12 + .25 * dense:
                 new = self.plant_turn(memory)
             elif z < .8 and memory.fresh and r.random() < .85:
-                oldest, count = r.random() < .5, min(r.choice((1, 1, 1, 1, 1, 1, 1, 1, 2, 3)), len(memory.fresh))
+                oldest, count = r.random() < .5, min(self.questions_at_once(), len(memory.fresh))
                 new = self.ask_turn(*(memory.fresh.pop(0 if oldest else r.randrange(len(memory.fresh)))
                                       for _ in range(count)))
             elif z < .8 and (memory.fresh or r.random() < .4):

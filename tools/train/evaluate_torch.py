@@ -61,7 +61,8 @@ def main():
     p.add_argument("--threads", type=int, default=1)
     args = p.parse_args()
     torch.set_num_threads(args.threads)
-    passages, tokenizer, model = load_passages(args.corpus), Tokenizer.from_file(args.tokenizer), models.load(args.model)
+    passages, tokenizer = load_passages(args.corpus), Tokenizer.from_file(args.tokenizer)
+    model = models.load(args.model)
     for distance in map(int, args.distances.split(",")):
         check(model, passages, tokenizer, distance, args.n, args.family, args.show)
 

@@ -39,7 +39,19 @@ Earlier I told you the {r} of {k}. What is it?
 Give me {p} {r}.
 I need the {r} of {k}.
 Which {r} did I mention for {k}?
-The {r} of {k}?""".split("\n")
+The {r} of {k}?
+Please tell me the {r} of {k}.
+One more question: what is {p} {r}?
+Now, what is the {r} of {k}?
+Could you repeat the {r} of {k}?
+So what was {p} {r} again?
+I forgot the {r} of {k}. What was it?
+Quick check: the {r} of {k}?
+Help me: what is the {r} of {k}?
+What did you note as {p} {r}?
+Say {p} {r}.
+Let me hear the {r} of {k}.
+Of all that I said, what was {p} {r}?""".split("\n")
 ASK_TEST = """Can you recall the {r} of {k}?
 Remind me: what is the {r} of {k}?
 What did I say is {p} {r}?""".split("\n")
@@ -94,7 +106,11 @@ Tell me the {r}.
 What was the {r}?
 Which {r} did I mention?
 What is the {r} that I told you earlier?
-Do you remember the {r}?""".split("\n")
+Do you remember the {r}?
+Please tell me the {r}.
+I forgot the {r}. What was it?
+Quick check: the {r}?
+Could you repeat the {r}?""".split("\n")
 BARE_ASK_TEST = ["Can you recall the {r}?", "Remind me: what is the {r}?"]
 
 FILE_STATE = ("{file}: {field} = {v}", "In {file}, {field} is {v}.", "I set {field} to {v} in {file}.",
@@ -144,7 +160,8 @@ def bench_relations(v: Vocabulary):
         "founding year": (lambda: r.choice((v.service, v.place, v.proper))(), v.year),
         "retry limit": (system, v.small), "timeout": (system, v.small), "service id": (v.service, v.digits),
         "port": (v.service, v.digits), "auditor": (system, v.person), "project lead": (system, v.full_name),
-        "serial number": (v.thing, v.repetitive), "token": (system, v.repetitive), "account number": (any_key, v.repetitive),
+        "serial number": (v.thing, v.repetitive), "token": (system, v.repetitive),
+        "account number": (any_key, v.repetitive),
     }
 
 
@@ -226,7 +243,7 @@ class FactSource:
         return Fact(f"{r.choice(NOUNS)} {relation}", "", self.bare_short[relation](), "bare")
 
     def twin(self, fact):
-        """A fact that is easily taken for `fact`: its key varied, or its key with another relation. None if none is found."""
+        """A fact easily taken for `fact`: its key varied, or its key with another relation. None if none is found."""
         if fact.kind == "bare":
             return None
         table = self.core if fact.relation in self.core else self.bench

@@ -32,7 +32,7 @@ def arguments():
     p.add_argument("--muon-rate", type=float, default=.012, help="peak rate of the matrices (.02 from nothing)")
     p.add_argument("--adam-rate", type=float, default=.0018, help="peak rate of the rest (.003 from nothing)")
     p.add_argument("--warmup", type=int, default=40, help="steps")
-    p.add_argument("--hold", type=float, default=.2, help="share of the time at the peak rate, which then falls to zero")
+    p.add_argument("--hold", type=float, default=.2, help="share of the time at the peak, before the fall to zero")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--check-minutes", type=float, default=12, help="between quick checks on held-out facts (0: none)")
@@ -65,7 +65,8 @@ class Run:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
-        self.average, self.step, self.tokens, self.elapsed = (state[k] for k in ("average", "step", "tokens", "elapsed"))
+        self.average, self.elapsed = state["average"], state["elapsed"]
+        self.step, self.tokens = state["step"], state["tokens"]
 
     def save(self):
         state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],

@@ -27,7 +27,8 @@ turquoise""".split()
 MONTHS = """January February March April May June July August September October November December""".split()
 FIELDS = """retries timeout port workers depth limit threshold batch_size max_items cache_ttl seed level width height
 interval capacity quota backoff window epochs""".split()
-FILES = """config.py settings.json server.yaml main.rs app.toml deploy.sh utils.go index.ts model.cc schema.sql""".split()
+FILES = """config.py settings.json server.yaml main.rs app.toml deploy.sh utils.go index.ts model.cc
+schema.sql""".split()
 
 CONSONANTS, VOWELS = "bcdfghjklmnprstvwz", "aeiou"
 HEX = "0123456789abcdef"
@@ -144,10 +145,10 @@ class Vocabulary:
 
     def amount(self):
         r = self.rng
-        n = self.small()
-        return r.choice((n, n + " dollars", n + " euros", "$" + self.digits(), f"{r.randrange(1, 99)}.{r.randrange(10)}"
-                         " million", f"${r.randrange(1, 99)}.{r.randrange(10)} million", f"{r.randrange(1, 99)}.{r.randrange(10)} M",
-                         n + " kilograms", f"{r.randrange(1, 99)} percent", f"{r.randrange(2, 99)},{r.randrange(100, 999)}"))
+        n, decimal = self.small(), f"{r.randrange(1, 99)}.{r.randrange(10)}"
+        return r.choice((n, n + " dollars", n + " euros", "$" + self.digits(), decimal + " million",
+                         f"${decimal} million", decimal + " M", n + " kilograms", f"{r.randrange(1, 99)} percent",
+                         f"{r.randrange(2, 99)},{r.randrange(100, 999)}"))
 
     # --- dates ---
     def date(self):
