@@ -54,6 +54,22 @@ TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
   EXPECT_THAT(result.err, IsEmpty());
 }
 
+TEST_F(CliTest, APromptLongerThanTheContextIsAnErrorThatSaysSo) {
+  const std::string model = toy({.n_ctx_train = 300});
+  const ProgramResult result = run_ebb({"run", "-m", model, "--raw", "-p", std::string(400, 'y')});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("trained for 300"));
+}
+
+TEST_F(CliTest, AReplyThatFillsTheContextEndsWithAReason) {
+  const std::string model = toy({.n_ctx_train = 300});
+  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-p", std::string(290, 'y'), "-n", "100"};
+  for (const std::string& flag : forbid_end(model)) arguments.push_back(flag);
+  const ProgramResult result = run_ebb(arguments);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("the reply ends here"));
+}
+
 TEST_F(CliTest, EveryCommandExplainsItsFlags) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"run", "--help"},
                                                                                        {"chat", "--help"},

@@ -194,6 +194,18 @@ TEST_F(Sessions, a_full_context_ends_the_generation_with_a_reason_and_no_other) 
   EXPECT_EQ(full->end().value(), 640);
 }
 
+TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_work) {
+  const auto session = new_session();
+  say(*session, "hello");
+  const std::int32_t before = session->end().value();
+  const Result<std::unique_ptr<Generation>> refused =
+      Generation::start(*session, engine_->vocabulary(), tokenize(std::string(640, 'y')), {});
+  EXPECT_EQ(refused.status().code(), Code::kOutOfBudget);
+  EXPECT_THAT(refused.status().message(), HasSubstr("start a new session"));
+  EXPECT_EQ(session->end().value(), before);
+  say(*session, "and on");
+}
+
 TEST_F(Sessions, senseless_budgets_are_refused_with_what_to_give) {
   EXPECT_THAT(engine_->new_session(16).status().message(), HasSubstr("give 64 to"));
   EXPECT_EQ(engine_->new_session(1 << 30).status().code(), Code::kInvalidArgument);

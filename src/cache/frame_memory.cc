@@ -73,6 +73,15 @@ Status FrameMemory::reserve_device(Backend& backend) {
 ggml_tensor* FrameMemory::k_rows() const { return device_rows_ ? device_rows_->k : nullptr; }
 ggml_tensor* FrameMemory::v_rows() const { return device_rows_ ? device_rows_->v : nullptr; }
 
+void FrameMemory::prepare(FrameIndex frame) {
+  EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames_, "frame {} of {}", frame.value(), n_frames_);
+  if (host_bytes_ != nullptr) return;
+  for (ggml_tensor* rows : {device_rows_->k, device_rows_->v}) {
+    const std::size_t bytes = rows->nb[1] * static_cast<std::size_t>(layout_.block_size);
+    ggml_backend_tensor_memset(rows, 0, frame.index() * bytes, bytes);
+  }
+}
+
 void FrameMemory::read(FrameIndex frame, std::span<std::byte> out) const {
   EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames_, "frame {} of {}", frame.value(), n_frames_);
   EBB_CHECK(out.size() == frame_bytes(), "{} bytes for a frame of {}", out.size(), frame_bytes());

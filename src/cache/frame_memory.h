@@ -44,6 +44,9 @@ class FrameMemory {
   [[nodiscard]] ggml_tensor* k_rows() const;
   [[nodiscard]] ggml_tensor* v_rows() const;
 
+  // Before a frame serves a new block: where attention multiplies slots without a token by zero instead of passing over
+  // them (kByRow), what an earlier block left there must not be able to reach a result.
+  void prepare(FrameIndex frame);
   // Copies a whole frame out or in; the spans hold frame_bytes() bytes.
   void read(FrameIndex frame, std::span<std::byte> out) const;
   void write(FrameIndex frame, std::span<const std::byte> bytes);

@@ -127,8 +127,9 @@ class Chat {
 
 Status run_chat(const ChatFlags& flags) {
   EBB_ASSIGN_OR_RETURN(GenerationOptions options, generation_options(flags.generation));
+  std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_engine(flags.engine, interrupt));
+  EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
   if (!engine->vocabulary().chat_template()) {
     return error(Code::kUnsupported, "{}: has no chat template; continue texts with `ebb run --raw` instead",
                  engine->model().file().name());

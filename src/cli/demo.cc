@@ -60,6 +60,12 @@ class Demo {
   Result<std::vector<ArmResult>> play() {
     ArmResult whole{.name = "never evicted", .budget_tokens = engine_.budget_tokens()};
     EBB_RETURN_IF_ERROR(play_session(whole, 0));
+    if (whole.n_evicted > 0) {
+      return error(Code::kInvalidArgument,
+                   "a KV budget of {} tokens does not hold the whole session, which the demo plays too; "
+                   "give {} or more",
+                   engine_.budget_tokens(), kPoolTokens);
+    }
     const std::int32_t block_size = engine_.layout().block_size;
     const std::int32_t budget = whole.session_tokens / kBudgetShare / block_size * block_size;
     ArmResult ours{.name = "ebb", .budget_tokens = budget};
@@ -188,10 +194,11 @@ void print_results(const std::vector<ArmResult>& arms) {
 }
 
 Status run_demo(const DemoFlags& flags) {
+  std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EngineFlags engine_flags = flags.engine;
   if (engine_flags.kv_budget == 0) engine_flags.kv_budget = kPoolTokens;
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_engine(engine_flags, interrupt));
+  EBB_ASSIGN_OR_RETURN(engine, open_engine(engine_flags, interrupt));
   ProgressBar bar;
   EBB_ASSIGN_OR_RETURN(const std::vector<ArmResult> arms, Demo(*engine, flags, bar).play());
   bar.clear();

@@ -35,7 +35,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option(
          "--kv-budget", flags.kv_budget,
          "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
-         "old blocks are evicted to RAM, and recalled when they are asked about")
+         "old blocks are evicted to RAM; chat recalls those that a message asks about")
       ->check(CLI::Range(0, kMost))
       ->type_name("TOKENS")
       ->capture_default_str()

@@ -1,5 +1,6 @@
 #include "cli/reply.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "bench/report.h"
@@ -34,15 +35,15 @@ Status stream_reply(Engine& engine, Generation& generation, InterruptListener& i
   if (interrupt.take() || status.code() == Code::kCancelled) {
     generation.finish(FinishReason::kCancelled);
     status = {};
-  } else if (status.code() == Code::kOutOfBudget && generation.stats().n_generated > 0) {
-    generation.finish(FinishReason::kLength);
-    show(generation);
-    fmt::print(stderr, "\nebb: the reply ends here: {}\n", status.message());
-    status = {};
   } else if (!status.ok()) {
     generation.finish(FinishReason::kCancelled);
+  } else if (!generation.status().ok() && generation.stats().n_generated == 0) {
+    status = generation.status();
   }
   show(generation);
+  if (!generation.status().ok() && status.ok()) {
+    fmt::print(stderr, "\nebb: the reply ends here: {}\n", generation.status().message());
+  }
   return status;
 }
 
@@ -50,8 +51,9 @@ std::string reply_stats_text(const Generation& generation) {
   const GenerationStats& stats = generation.stats();
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
   table.add_row({"prompt", speed_text(stats.n_prompt, stats.prefill_ms)});
-  // The first token comes with the prompt.
-  table.add_row({"reply", fmt::format("{} ({})", speed_text(stats.n_generated, stats.decode_ms),
+  // The first token comes with the prompt: its time is the prompt's.
+  table.add_row({"reply", fmt::format("{} tokens, {} behind the first ({})", stats.n_generated,
+                                      speed_text(std::max(0, stats.n_generated - 1), stats.decode_ms),
                                       generation.reason() ? finish_reason_name(*generation.reason()) : "unfinished")});
   return table.render();
 }

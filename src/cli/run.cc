@@ -21,7 +21,7 @@ constexpr const char* kFooter = R"(Examples:
   ebb run -p "What is a KV cache?" -n 200
   ebb run -p "Once upon a time" --raw --temp 0 -n 64      continue the text as it stands
   cat notes.txt | ebb run -f - --system "Summarise."      the prompt from standard input
-  ebb run -f long.txt -p "Who is Ada?" --kv-budget 1024   the file first, then the question
+  ebb run -f notes.txt -p "Who is Ada?"                   the file first, then the question
   ebb run -p "Is it raining? " --grammar 'root ::= "yes" | "no"'
 
 The reply goes to stdout, everything else to stderr. Ctrl-C stops the reply; a second one ends the program at once.)";
@@ -61,8 +61,9 @@ Result<std::vector<Token>> prompt_tokens(const RunFlags& flags, const Vocabulary
 Status run_prompt(const RunFlags& flags, ExitCode& code) {
   EBB_ASSIGN_OR_RETURN(const std::string text, prompt_text(flags));
   EBB_ASSIGN_OR_RETURN(const GenerationOptions options, generation_options(flags.generation));
+  std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_engine(flags.engine, interrupt));
+  EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, prompt_tokens(flags, engine->vocabulary(), text));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->new_session());
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
@@ -70,6 +71,12 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   EBB_RETURN_IF_ERROR(stream_reply(*engine, *generation, interrupt));
   if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
   std::fflush(stdout);
+  if (const std::int64_t n_evicted = session->stats().n_evicted_blocks; n_evicted > 0) {
+    fmt::print(
+        stderr,
+        "ebb: longer than the KV budget of {} tokens: {} tokens were evicted on the way; --kv-budget raises it\n",
+        engine->budget_tokens(), n_evicted * session->block_size());
+  }
   if (flags.verbose) std::cerr << reply_stats_text(*generation) << session_stats_text(*engine, *session);
   if (generation->reason() == FinishReason::kCancelled) code = ExitCode::kInterrupted;
   return {};

@@ -81,9 +81,10 @@ Status Engine::State::open_frames(const EngineOptions& options) {
     if (available > 0) n_blocks = std::min(n_blocks, static_cast<std::int64_t>(available / block_bytes));
   }
   if (n_blocks < kMinBudgetBlocks) {
+    const std::int64_t n_tokens =
+        options.kv_budget_tokens > 0 ? options.kv_budget_tokens : n_blocks * options.block_size;
     return error(Code::kInvalidArgument, "a KV budget of {} tokens is too small: give at least {} ({} blocks of {})",
-                 n_blocks * options.block_size, kMinBudgetBlocks * options.block_size, kMinBudgetBlocks,
-                 options.block_size);
+                 n_tokens, kMinBudgetBlocks * options.block_size, kMinBudgetBlocks, options.block_size);
   }
   const std::int64_t n_frames = n_blocks * shape.frames_per_block();
   if (n_frames > std::numeric_limits<std::int32_t>::max()) {
@@ -126,7 +127,7 @@ void Engine::State::gather(std::span<Generation* const> generations, std::vector
       if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
       const Result<SequenceInput> input = generation->turn_.begin_step(n_rows_left);
       if (!input.ok()) {
-        generation->run_out_of_room(input.status());
+        generation->fail(input.status());
         continue;
       }
       n_rows_left -= static_cast<std::int32_t>(input->tokens.size());
@@ -154,8 +155,10 @@ Status Engine::step(std::span<Generation* const> generations) {
   for (const StepPart& part : parts) {
     part.generation->count_step(watch.elapsed_ms());
     if (part.output < 0) continue;
-    EBB_RETURN_IF_ERROR(part.generation->take_logits(
-        state_->runner->logits(part.output).first(static_cast<std::size_t>(state_->vocabulary->n_tokens()))));
+    const auto logits = state_->runner->logits(part.output);
+    const Status sampled =
+        part.generation->take_logits(logits.first(static_cast<std::size_t>(state_->vocabulary->n_tokens())));
+    if (!sampled.ok()) part.generation->fail(sampled);
   }
   return {};
 }

@@ -56,13 +56,15 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget. `saves` false: the session does
+  // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget; sessions that live at once share it,
+  // and one finds no room where others hold it all. `saves` false: the session does
   // without the cold store.
   Result<std::unique_ptr<Session>> new_session(std::int32_t budget_tokens = 0, bool saves = true);
 
   // Computes one step for those of the generations that are not finished; samples where a prompt's last token or a
-  // generated one was computed. A generation that finds no room ends by itself (Generation::status). An error concerns
-  // the whole step: no generation has advanced. kCancelled after request_cancel().
+  // generated one was computed. A generation that finds no room, or whose logits
+  // are no numbers, ends by itself (Generation::status). An error concerns the whole step: no generation has advanced.
+  // kCancelled after request_cancel().
   Status step(std::span<Generation* const> generations);
 
   void request_cancel();

@@ -11,13 +11,17 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
                    vocabulary.n_tokens());
     }
   }
+  const std::int64_t n_left = std::int64_t{session.n_ctx_train()} - session.end().value() - session.n_unfinished();
+  if (std::ssize(prompt) > n_left) {
+    return error(Code::kOutOfBudget,
+                 "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
+                 "session or say it shorter",
+                 prompt.size(), session.end().value() + session.n_unfinished(), session.n_ctx_train());
+  }
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
   EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
                                                                           .special = options.special}));
-  // Penalties look at the prompt too; a grammar speaks of the reply alone.
-  if (options.sampling.grammar.empty()) {
-    for (const Token token : prompt) EBB_RETURN_IF_ERROR(sampler.accept(token));
-  }
+  EBB_RETURN_IF_ERROR(sampler.accept_prompt(prompt));
   std::unique_ptr<Generation> generation(
       new Generation(Turn(session, prompt), std::move(sampler), std::move(stream), options.max_tokens));
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
@@ -66,7 +70,7 @@ Status Generation::take_logits(std::span<const float> logits) {
   return {};
 }
 
-void Generation::run_out_of_room(const Status& status) {
+void Generation::fail(const Status& status) {
   status_ = status;
   finish(FinishReason::kLength);
 }

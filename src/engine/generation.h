@@ -39,13 +39,14 @@ struct GenerationStats {
 
 class Generation {
  public:
-  // The session must outlive it. kInvalidArgument for an empty prompt or sick options.
+  // The session must outlive it. kInvalidArgument for an empty prompt or sick options; kOutOfBudget for a prompt that
+  // the model's trained context cannot hold, before any work.
   static Result<std::unique_ptr<Generation>> start(Session& session, const Vocabulary& vocabulary,
                                                    std::span<const Token> prompt, const GenerationOptions& options);
 
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
-  // Why it could not go on, when it ended for want of room.
+  // Why it could not go on, when it ended for want of room or by logits that are no numbers; finished then.
   [[nodiscard]] const Status& status() const { return status_; }
   // Text that came since the last call.
   [[nodiscard]] std::string take_text();
@@ -67,8 +68,8 @@ class Generation {
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);
   void count_step(double ms);
-  // No room for another token: the end of this generation, and of no other.
-  void run_out_of_room(const Status& status);
+  // The end of this generation, and of no other.
+  void fail(const Status& status);
 
   Turn turn_;
   Sampler sampler_;

@@ -60,6 +60,8 @@ class Session {
 
   // Those whose K and V were computed, by position.
   [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
+  // Said already, and computed with the next turn.
+  [[nodiscard]] std::int32_t n_unfinished() const { return static_cast<std::int32_t>(unfinished_.size()); }
   [[nodiscard]] Position end() const { return Position(static_cast<std::int32_t>(tokens_.size())); }
   [[nodiscard]] const Residency& residency() const { return residency_; }
   [[nodiscard]] const SessionStats& stats() const { return stats_; }
@@ -71,7 +73,7 @@ class Session {
   [[nodiscard]] std::int32_t n_hot_blocks() const;
   [[nodiscard]] std::int32_t n_hot_tokens() const;
   // The text of a block, control tokens shown.
-  [[nodiscard]] std::string block_text(BlockIndex block) const;
+  [[nodiscard]] Result<std::string> block_text(BlockIndex block) const;
   // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
   [[nodiscard]] Hash128 exact_name(BlockIndex block) const;
 
@@ -95,7 +97,7 @@ class Session {
   SessionParts parts_;
   std::int32_t budget_blocks_;
   std::vector<Token> tokens_;
-  // Said already, and computed with the next turn: the token that ended the last reply, or what a cancelled turn left.
+  // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;
   Residency residency_;
   std::vector<Block> blocks_;

@@ -15,28 +15,32 @@ constexpr std::int32_t kStepsPerBudget = 4;
 }  // namespace
 
 Turn::Turn(Session& session, std::span<const Token> prompt)
-    : session_(session), first_(session.end()), pending_(std::move(session.unfinished_)) {
+    : session_(session), first_(session.end()), end_(session.end()), pending_(std::move(session.unfinished_)) {
   session.unfinished_.clear();
   pending_.insert(pending_.end(), prompt.begin(), prompt.end());
   n_prompt_ = n_pending();
 }
 
 void Turn::recall(std::string_view question, std::int32_t max_blocks) {
+  if (session_.parts_.tier == nullptr) return;
   const Stopwatch watch;
+  // Half of the budget stays for what the turn brings.
+  const std::int32_t n_most = std::min(max_blocks, session_.budget_blocks_ / 2);
   for (const Scored& candidate : session_.words_.rank(question)) {
-    if (static_cast<std::int32_t>(stats_.recalled.size()) >= std::min(max_blocks, session_.budget_blocks_ / 2)) break;
-    if (session_.residency_.is_hot(candidate.block)) continue;
-    if (recall_block(candidate.block).ok()) {
+    if (static_cast<std::int32_t>(kept_.size()) >= n_most) break;
+    if (!session_.residency_.is_hot(candidate.block)) {
+      if (!recall_block(candidate.block).ok()) {
+        ++session_.stats_.n_missed_recalls;
+        continue;
+      }
       stats_.recalled.push_back(candidate.block);
-    } else {
-      ++session_.stats_.n_missed_recalls;
     }
+    kept_.push_back(candidate.block);
   }
   stats_.recall_ms += watch.elapsed_ms();
 }
 
 Status Turn::recall_block(BlockIndex block) {
-  if (session_.parts_.tier == nullptr) return error(Code::kNotFound, "no tier to recall block {} from", block.value());
   EBB_ASSIGN_OR_RETURN(const Record record, session_.parts_.tier->get(session_.record_key(block)));
   const Residency::Shape& shape = session_.residency_.shape();
   const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
@@ -46,6 +50,7 @@ Status Turn::recall_block(BlockIndex block) {
     return error(Code::kDamaged, "the record of block {} holds something else", block.value());
   }
   make_room(1);
+  if (n_free_blocks() < 1) return error(Code::kOutOfBudget, "no room to recall block {}", block.value());
   EBB_RETURN_IF_ERROR(session_.residency_.admit(block));
   std::span<const std::byte> bytes = record.frames;
   for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
@@ -61,6 +66,8 @@ Status Turn::recall_block(BlockIndex block) {
 
 Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   EBB_CHECK(n_step_ == 0 && n_pending() > 0 && max_rows > 0, "{} tokens under way, {} pending", n_step_, n_pending());
+  EBB_CHECK(session_.end() == end_, "two turns of one session: it ends at {}, this turn left it at {}",
+            session_.end().value(), end_.value());
   const std::int32_t block_size = session_.block_size();
   const std::int32_t n_context_left = session_.n_ctx_train() - session_.end().value();
   if (n_context_left < 1) {
@@ -76,8 +83,12 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
     n_tokens = std::min(n_tokens, room_in_last_block() + n_free_blocks() * block_size);
   }
   if (n_tokens < 1) {
-    return error(Code::kOutOfBudget, "no room for a token: all {} blocks of the budget are in use or pinned; raise it",
-                 session_.budget_blocks_);
+    return error(
+        Code::kOutOfBudget,
+        "no room for a token: this session has {} hot blocks of its {}, and {} of {} frames of the pool are free; "
+        "raise the budget, or end other sessions",
+        session_.n_hot_blocks(), session_.budget_blocks_, session_.parts_.pool.n_free(),
+        session_.parts_.pool.n_frames());
   }
   place(n_tokens);
   n_step_ = n_tokens;
@@ -90,17 +101,25 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
 void Turn::place(std::int32_t n_tokens) {
   Position next = session_.end();
   while (n_tokens > 0) {
-    if (room_in_last_block() == 0) {
-      const Result<BlockIndex> opened = session_.residency_.open_block(next);
-      EBB_CHECK(opened.ok(), "room was made for it: {}", opened.status().message());
-      session_.blocks_.emplace_back();
-    }
+    if (room_in_last_block() == 0) open_block(next);
     const std::int32_t n = std::min(n_tokens, room_in_last_block());
     session_.residency_.append(n);
     n_tokens -= n;
     next = next + n;
   }
   session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
+}
+
+void Turn::open_block(Position begin) {
+  const Result<BlockIndex> opened = session_.residency_.open_block(begin);
+  EBB_CHECK(opened.ok(), "room was made for it: {}", opened.status().message());
+  session_.blocks_.emplace_back();
+  const Residency::Shape& shape = session_.residency_.shape();
+  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
+      session_.parts_.memory.prepare(session_.residency_.frame(*opened, LayerIndex(layer), HeadIndex(head)));
+    }
+  }
 }
 
 void Turn::end_step() {
@@ -113,10 +132,14 @@ void Turn::end_step() {
     const BlockIndex block(next.value() / session_.block_size());
     const Position end = std::min(session_.end(), session_.residency_.span(block).end);
     session_.blocks_[block.index()].lineage.add(session_.visible_before(block), end - next);
-    if (session_.is_full(block)) session_.words_.add(block, session_.block_text(block));
+    if (session_.is_full(block)) {
+      // A block whose text cannot be told is one that no words find.
+      if (const Result<std::string> text = session_.block_text(block); text.ok()) session_.words_.add(block, *text);
+    }
     next = end;
   }
   n_step_ = 0;
+  end_ = session_.end();
   if (n_pending() == 0) count_prefix();
 }
 
@@ -178,11 +201,13 @@ Evidence Turn::evidence() const {
     const BlockIndex block(b);
     if (!session_.residency_.is_hot(block)) continue;
     // The block that is still written to, and what this turn asked for, stay.
-    const bool pinned = !session_.is_full(block) || std::ranges::find(stats_.recalled, block) != stats_.recalled.end();
+    const bool pinned = !session_.is_full(block) || is_kept(block);
     evidence.blocks.push_back({.block = block, .span = session_.residency_.span(block), .pinned = pinned});
   }
   return evidence;
 }
+
+bool Turn::is_kept(BlockIndex block) const { return std::ranges::find(kept_, block) != kept_.end(); }
 
 void Turn::make_room(std::int32_t n_blocks) {
   const std::int32_t n_missing = n_blocks - n_free_blocks();
@@ -202,7 +227,7 @@ Status Turn::save(BlockIndex block) {
   RamTier* tier = session_.parts_.tier;
   if (tier == nullptr) return error(Code::kNotFound, "no tier to save block {} to", block.value());
   const RecordKey key = session_.record_key(block);
-  if (tier->contains(key.name)) return {};
+  if (tier->touch(key.name)) return {};
   const Residency::Shape& shape = session_.residency_.shape();
   const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
   const auto tokens = session_.block_tokens(block);

@@ -40,8 +40,8 @@ class Turn {
   // `prompt` goes behind what the session holds and what its last turn left unfinished.
   Turn(Session& session, std::span<const Token> prompt);
 
-  // Recalls up to max_blocks cold blocks that share the rarest words with the question. A block that is no longer to be
-  // had, or has changed, stays a hole and is counted.
+  // Keeps hot, for this turn, the up to max_blocks blocks that share the rarest words with the question: those that are
+  // cold are recalled. A block that is no longer to be had, or has changed, stays a hole and is counted.
   void recall(std::string_view question, std::int32_t max_blocks);
 
   // Tokens whose K and V are not computed yet.
@@ -72,10 +72,16 @@ class Turn {
   [[nodiscard]] std::int32_t n_free_blocks() const;
   [[nodiscard]] std::int32_t room_in_last_block() const;
   void place(std::int32_t n_tokens);
+  void open_block(Position begin);
+  [[nodiscard]] bool is_kept(BlockIndex block) const;
   void count_prefix();
 
   Session& session_;
   Position first_;
+  // The session's end as this turn left it; another turn of the same session would move it.
+  Position end_;
+  // Hot blocks that the question asks for.
+  std::vector<BlockIndex> kept_;
   std::vector<Token> pending_;
   std::int32_t n_prompt_ = 0;
   // Tokens of the step under way.

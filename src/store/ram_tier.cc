@@ -21,6 +21,13 @@ Status RamTier::put(const Record& record) {
   return {};
 }
 
+bool RamTier::touch(const Hash128& name) {
+  const auto kept = records_.find(name);
+  if (kept == records_.end()) return false;
+  by_use_.splice(by_use_.end(), by_use_, kept->second.use);
+  return true;
+}
+
 Result<Record> RamTier::get(const RecordKey& key) {
   const auto kept = records_.find(key.name);
   if (kept == records_.end()) {

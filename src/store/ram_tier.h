@@ -30,6 +30,8 @@ class RamTier {
   explicit RamTier(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   [[nodiscard]] bool contains(const Hash128& name) const { return records_.contains(name); }
+  // Whether the record is kept; if so it counts as used now.
+  bool touch(const Hash128& name);
   // kOutOfBudget for a record larger than the whole tier; the tier is then unchanged.
   Status put(const Record& record);
   // kNotFound for a record that is not there; kDamaged for one that is not what `key` asks for, which is then dropped.

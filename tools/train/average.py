@@ -1,4 +1,4 @@
-"""Averages two models that share their start: keeps most of what each has learned (see README, history)."""
+"""Averages two models that share their start: keeps most of what each has learned."""
 import argparse
 
 import torch
