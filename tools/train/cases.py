@@ -40,10 +40,13 @@ def plain_opening(d):
 
 
 def make(d, count_tokens, distance, family="core"):
-    """`family`: "core", "bench" (the kinds that benchmarks plant), "several" (two or three core facts at once)."""
+    """`family`: "core", "bench" (the kinds that benchmarks plant), "several" (two or three core facts in one message), "row"
+    (the last of two to four questions that follow each other, the others answered rightly)."""
     draw = d.facts.bench_fact if family == "bench" else d.facts.core_fact
     known, facts = set(), []
-    while len(facts) < (d.rng.choice((2, 3)) if family == "several" else 1):
+    wanted = {"several": (2, 3), "row": (2, 3, 4)}.get(family, (1,))
+    count = d.rng.choice(wanted)
+    while len(facts) < count:
         fact = draw()
         if (fact.relation, fact.key) not in known:
             known.add((fact.relation, fact.key))
@@ -56,6 +59,10 @@ def make(d, count_tokens, distance, family="core"):
         new = _between(d, draw, known)
         pieces += new
         filled += count_tokens(new)
+    if family == "row":
+        for fact in facts[:-1]:
+            pieces += d.ask_turn(fact)
+        facts = facts[-1:]
     asked = d.ask_turn(*facts)
     return Case(family, distance, pieces + asked[:3], asked[3:-1], facts)
 

@@ -14,7 +14,7 @@ from facts import FactSource
 from vocabulary import ADJECTIVES, ANIMALS, CITIES, FILES, FOODS, NOUNS
 
 READ, ROUTINE, RESTATE, VALUE = .1, .5, 2, 4
-SEVERAL = .03  # share of messages with several questions: more, and single replies stop ending where they should
+SEVERAL = .05  # share of messages with several questions: more, and single replies stop ending where they should
 ACKNOWLEDGEMENTS = ("Noted.", "I will remember that.", "Understood.", "Okay.", "Got it.")
 SYSTEM_PROMPTS = ("You are a helpful assistant.", "Answer from what you were told.", "You are a careful assistant.",
                   "You are an agent that works on a code base.")

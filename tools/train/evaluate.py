@@ -2,7 +2,7 @@
 
 A case counts only if the whole reply is right, letter for letter. Keys, values and half of the phrasings are held out
 from training. Families of cases (see cases.py): core (what the bar is set on), bench (the kinds of facts that recall
-benchmarks plant), several (two or three questions in one message).
+benchmarks plant), several (two or three questions in one message), row (the last of several questions in a row).
 Prints a table and writes JSON: one record for each family and distance, with the misses by kind and some of them in
 full. Needs the llama_cpp package on PYTHONPATH (.deps/llama).
 """
@@ -36,8 +36,8 @@ class Worker:
     @classmethod
     def run(cls, task):
         """The cases of one chunk: (family, distance, [(kind, wanted, said, prompt tokens, values present)])."""
-        family, distance, chunk, n = task
-        source = cases.source(1000 * chunk + 7 + distance, cls.passages)
+        family, distance, chunk, n, seed = task
+        source = cases.source(1000 * chunk + 7 + distance + 1000000 * seed, cls.passages)
         count = lambda pieces: len(encode(cls.tokenizer, pieces)[0])
         out = []
         for _ in range(n):
@@ -60,9 +60,9 @@ def record(family, distance, outcomes):
             "misses": [{"wanted": wanted, "said": said} for _, wanted, said, *_ in missed[:SHOWN]]}
 
 
-def chunks(steps):
+def chunks(steps, seed):
     """Tasks of at most CHUNK cases, in the order of the plan."""
-    return [(family, distance, i, min(CHUNK, n - i * CHUNK))
+    return [(family, distance, i, min(CHUNK, n - i * CHUNK), seed)
             for family, distance, n in steps for i in range(-(-n // CHUNK))]
 
 
@@ -84,17 +84,18 @@ def main():
     p.add_argument("--tokenizer", default=os.path.join(here, "tokenizer.json"))
     p.add_argument("--plan", default=",".join(f"core:{d}:200" for d in (64, 256, 512, 1024, 2048, 4096)),
                    help="family:distance:n, ... (default: %(default)s)")
+    p.add_argument("--seed", type=int, default=0, help="another seed gives other cases")
     p.add_argument("--json", help="file to write")
     p.add_argument("--processes", type=int, default=2)
     p.add_argument("--threads", type=int, default=1, help="of each process")
     args = p.parse_args()
     steps = plan(args.plan)
     n_ctx = max(distance for _, distance, _ in steps) + 2048
-    report, outcomes = {"model": os.path.basename(args.model), "sha256": digest(args.model), "results": []}, {}
+    report, outcomes = {"model": os.path.basename(args.model), "sha256": digest(args.model), "seed": args.seed, "results": []}, {}
     print(f"{'family':8} {'distance':>8} {'n':>5} {'recalled':>8} {'share':>7}  misses", flush=True)
     context = multiprocessing.get_context("spawn")
     with context.Pool(args.processes, Worker.start, (args, n_ctx)) as pool:
-        for family, distance, out in pool.imap(Worker.run, chunks(steps)):
+        for family, distance, out in pool.imap(Worker.run, chunks(steps, args.seed)):
             key = family, distance
             outcomes.setdefault(key, []).extend(out)
             if len(outcomes[key]) < next(n for f, d, n in steps if (f, d) == key):

@@ -56,7 +56,7 @@ def main():
     p.add_argument("--tokenizer", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer.json"))
     p.add_argument("--n", type=int, default=50)
     p.add_argument("--distances", default="64,256,512,1024,2048,4096")
-    p.add_argument("--family", default="core", choices=("core", "bench", "several"))
+    p.add_argument("--family", default="core", choices=("core", "bench", "several", "row"))
     p.add_argument("--show", type=int, default=3, help="misses to print for each distance")
     p.add_argument("--threads", type=int, default=1)
     args = p.parse_args()

@@ -27,7 +27,13 @@ I should mention that the {r} of {k} is {v}.
 {P} {r} is {v}.
 As for {k}, the {r} is {v}.
 Keep in mind that {p} {r} is {v}.
-Remember this {r}: {v}. It is for {k}.""".split("\n")
+Remember this {r}: {v}. It is for {k}.
+It turns out that the {r} of {k} is {v}.
+{K} has {v} as its {r}.
+We decided that {p} {r} is {v}.
+I was told that {p} {r} is {v}.
+About {k}: its {r} is {v}.
+Set the {r} of {k} to {v}.""".split("\n")
 STATE_TEST = """By the way, the {r} of {k} is {v}.
 Just so you know, {p} {r} is {v}.
 Write this down: the {r} of {k} is {v}.""".split("\n")
@@ -51,10 +57,35 @@ Help me: what is the {r} of {k}?
 What did you note as {p} {r}?
 Say {p} {r}.
 Let me hear the {r} of {k}.
-Of all that I said, what was {p} {r}?""".split("\n")
+Of all that I said, what was {p} {r}?
+Can you tell me the {r} of {k}?
+Do you know {p} {r}?
+I would like to know the {r} of {k}.
+Let me know {p} {r}.
+Could you look up the {r} of {k}?
+What is {p} {r}, please?
+What do you have as the {r} of {k}?
+Which {r} belongs to {k}?
+About {k}: which {r} was it?
+For {k}, what is the {r}?
+What {r} does {k} have?""".split("\n")
 ASK_TEST = """Can you recall the {r} of {k}?
 Remind me: what is the {r} of {k}?
 What did I say is {p} {r}?""".split("\n")
+
+# What may stand before a statement or a question in training, so that no single way to begin is all the model knows: one
+# of each list, or of one list only. None of the words that begin the test's phrasings is among them.
+LEAD_WORDS = """Also And Well Right So Oh Okay Listen Again Finally Now First Next Then Here Look Actually Hi Hey Sure
+Good Yes Fine Sorry Hello Anyway Besides Alright""".split()
+LEAD_STATE = """as we agreed|you should know|for the record|to be clear|before it slips my mind|in case you need it|one
+more thing|a short message|from my notes|as far as I know|as you may have heard|this matters|a new fact|here is a
+detail|between us|to repeat it|they told me this|from the list|listen to this|another thing|news for you|some
+information|put this in your notes|store this|save this|I found out|we need this later|do not lose this|this came in
+today|according to the list|what matters here""".replace("\n", " ").split("|")
+LEAD_ASK = """a question|I wonder|tell me|one thing|if you still know it|answer this|from what I told you|think back|look
+it up|next question|back to before|according to your notes|I need to know|let us check|please answer|help me out|for the
+report|my turn to ask|something else|as you noted|check this|quickly|a last thing""".replace("\n", " ").split("|")
+LEAD_SHARE = .3
 
 # Phrasings of one relation only: (statements, questions).
 FORMS = {
@@ -183,10 +214,13 @@ def capitalised(text):
     return text[:1].upper() + text[1:]
 
 
-def fill(template, fact):
-    key = fact.key if fact.kind == "keyed" else ""
-    return capitalised(template.format(r=fact.relation, R=capitalised(fact.relation), k=key, K=capitalised(key),
-                                       v=fact.value, p=key + "'s", P=capitalised(key) + "'s"))
+def fill(template, fact, lead=""):
+    """The template in words; `lead` ("Well, from my notes: ") makes its first letter small where it is its own."""
+    key, big = fact.key if fact.kind == "keyed" else "", (lambda x: x) if lead else capitalised
+    if lead and template[0].isalpha() and not template.startswith("I "):
+        template = template[0].lower() + template[1:]
+    return lead + big(template.format(r=fact.relation, R=big(fact.relation), k=key, K=big(key), v=fact.value,
+                                      p=key + "'s", P=big(key) + "'s"))
 
 
 class FactSource:
@@ -196,6 +230,8 @@ class FactSource:
         self.rng, self.words, self.test = rng, Vocabulary(rng, split), split == "test"
         self.core, self.bench = core_relations(self.words), bench_relations(self.words)
         self.core_names, self.bench_names = list(self.core), list(self.bench)
+        if not self.test:  # the relations whose values look like keys are the hardest
+            self.core_names += ["capital", "manager", "owner", "doctor", "mayor", "codeword"]
         self.bare_plain, self.bare_short = bare_relations(self.words)
 
     # --- drawing ---
@@ -271,19 +307,27 @@ class FactSource:
             return r.choice(held_out)
         return r.choice(own if own and r.random() < .45 else common)
 
+    def _lead(self, phrases):
+        """What stands before a phrasing, mostly nothing; in training only."""
+        r = self.rng
+        if self.test or r.random() >= LEAD_SHARE:
+            return ""
+        parts = r.choice(((LEAD_WORDS,), (phrases,), (LEAD_WORDS, phrases), (phrases, phrases)))
+        return capitalised(", ".join(r.choice(part) for part in parts)) + r.choice((", ", ", ", ": ", " - "))
+
     def statement(self, fact):
         if fact.kind == "file":
             return self.rng.choice(FILE_STATE).format(file=fact.key[0], field=fact.key[1], v=fact.value)
         if fact.kind == "bare":
-            return fill(self._pick(BARE_STATE, (), BARE_STATE_TEST), fact)
-        return fill(self._pick(STATE, FORMS.get(fact.relation, ((), ()))[0], STATE_TEST), fact)
+            return fill(self._pick(BARE_STATE, (), BARE_STATE_TEST), fact, self._lead(LEAD_STATE))
+        return fill(self._pick(STATE, FORMS.get(fact.relation, ((), ()))[0], STATE_TEST), fact, self._lead(LEAD_STATE))
 
     def question(self, fact):
         if fact.kind == "file":
             return self.rng.choice(FILE_ASK).format(file=fact.key[0], field=fact.key[1])
         if fact.kind == "bare":
-            return fill(self._pick(BARE_ASK, (), BARE_ASK_TEST), fact)
-        return fill(self._pick(ASK, FORMS.get(fact.relation, ((), ()))[1], ASK_TEST), fact)
+            return fill(self._pick(BARE_ASK, (), BARE_ASK_TEST), fact, self._lead(LEAD_ASK))
+        return fill(self._pick(ASK, FORMS.get(fact.relation, ((), ()))[1], ASK_TEST), fact, self._lead(LEAD_ASK))
 
     def answer(self, fact):
         """(text before the value, value, text after).

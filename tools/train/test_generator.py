@@ -64,7 +64,7 @@ class GeneratorTest(unittest.TestCase):
     def test_a_case_has_its_distance_and_its_facts(self):
         count = lambda pieces: len(batches.encode(TOKENIZER, pieces)[0])
         source = cases.source(6, PASSAGES)
-        for family in ("core", "bench", "several"):
+        for family in ("core", "bench", "several", "row"):
             case = cases.make(source, count, 512, family)
             self.assertGreaterEqual(count(case.dialogue), 512)
             for fact in case.facts:
