@@ -4,11 +4,13 @@
 
 #include <ggml.h>
 
+#include "model/product.h"
+
 namespace ebb {
 namespace {
 
 // Nodes of one layer with every optional part, and of what surrounds the layers. Too few: ggml stops while building.
-constexpr std::size_t kNodesPerLayer = 48;
+constexpr std::size_t kNodesPerLayer = 56;
 constexpr std::size_t kNodesAround = 32;
 
 // Metadata of a tensor that is built and then only viewed takes room too.
@@ -111,7 +113,7 @@ ggml_tensor* Graph::build_layer(LayerIndex layer, ggml_tensor* x) {
     attention = ggml_get_rows(context_, attention, output_rows_);
     x = ggml_get_rows(context_, x, output_rows_);
   }
-  ggml_tensor* y = ggml_mul_mat(context_, weights.wo, attention);
+  ggml_tensor* y = multiply(context_, weights.wo, attention);
   if (weights.bo != nullptr) y = ggml_add(context_, y, weights.bo);
   if (weights.post_attn_norm != nullptr) y = build_norm(y, weights.post_attn_norm);
   x = ggml_add(context_, y, x);
@@ -171,7 +173,7 @@ ggml_tensor* Graph::build_composed_attention(LayerIndex layer, ggml_tensor* q, g
 
 // [n_embd, n_rows] -> [head_dim, n_heads, n_rows]
 ggml_tensor* Graph::build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor* bias, std::int32_t head_dim) {
-  ggml_tensor* y = ggml_mul_mat(context_, matrix, x);
+  ggml_tensor* y = multiply(context_, matrix, x);
   if (bias != nullptr) y = ggml_add(context_, y, bias);
   return ggml_reshape_3d(context_, y, head_dim, y->ne[0] / head_dim, shape_.n_rows);
 }
@@ -189,16 +191,16 @@ ggml_tensor* Graph::build_rope(LayerIndex layer, ggml_tensor* x) {
 }
 
 ggml_tensor* Graph::build_feed_forward(const LayerWeights& weights, ggml_tensor* x) {
-  ggml_tensor* up = ggml_mul_mat(context_, weights.ffn_up, x);
-  ggml_tensor* gate = ggml_mul_mat(context_, weights.ffn_gate, x);
+  ggml_tensor* up = multiply(context_, weights.ffn_up, x);
+  ggml_tensor* gate = multiply(context_, weights.ffn_gate, x);
   ggml_tensor* gated = model_.architecture().activation == Activation::kSilu ? ggml_swiglu_split(context_, gate, up)
                                                                              : ggml_geglu_split(context_, gate, up);
-  return ggml_mul_mat(context_, weights.ffn_down, gated);
+  return multiply(context_, weights.ffn_down, gated);
 }
 
 // [n_embd, n_outputs] -> [n_vocab, n_outputs]
 ggml_tensor* Graph::build_logits(ggml_tensor* x) {
-  ggml_tensor* logits = ggml_mul_mat(context_, model_.weights().output, build_norm(x, model_.weights().output_norm));
+  ggml_tensor* logits = multiply(context_, model_.weights().output, build_norm(x, model_.weights().output_norm));
   const float cap = model_.hparams().final_logit_softcap;
   if (cap == 0.0F) return logits;
   return ggml_scale(context_, ggml_tanh(context_, ggml_scale(context_, logits, 1.0F / cap)), cap);

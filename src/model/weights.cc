@@ -18,6 +18,7 @@
 #include "model/architecture.h"
 #include "model/gguf_file.h"
 #include "model/hparams.h"
+#include "model/product.h"
 #include "model/tensor_plan.h"
 
 namespace ebb {
@@ -63,13 +64,14 @@ bool can_compute(ggml_backend_dev_t device, ggml_backend_buffer_type_t memory, c
   return ggml_backend_dev_supports_op(device, sample_op(context.get(), weight, use));
 }
 
-// ggml 0.25.3 multiplies these in tiles straight from the file's layout on x86. On a Zen 4 core, 2048 x 8192 matrices,
-// repacked over plain time: Q4_K 1.0 for one row, 0.8 for 2 to 4, 1.5 for 32, 1.9 for 512; Q2_K 1.0, 0.8 to 1.2, 2.2,
-// 2.7. Q4_0, IQ4_NL and MXFP4 have no tiles: 0.65 to 0.75 repacked, MXFP4 0.33. (libllama repacks them all.)
+// ggml 0.25.3 multiplies many rows in tiles straight from the file's layout on x86. Repacked over plain time, 2048 x 8192
+// matrices, Zen 4 (one thread) and Sapphire Rapids (two): Q4_K 1.0 and 0.9 for one row, 0.8 and 0.5 for four, 1.9 and 1.8
+// for 512, which is why products of many rows unpack it. Q2_K 1.0 for one row, 2.7 for 512; it stays as it lies. Q4_0,
+// IQ4_NL and MXFP4 have no tiles: 0.65 to 0.75 repacked, MXFP4 0.33. (libllama repacks them all.)
 bool is_slower_repacked(ggml_backend_buffer_type_t memory, ggml_type type) {
 #if defined(__x86_64__)
-  const bool has_tiles = type == GGML_TYPE_Q4_K || type == GGML_TYPE_Q2_K;
-  return has_tiles && std::string_view(ggml_backend_buft_name(memory)) == "CPU_REPACK";
+  if (std::string_view(ggml_backend_buft_name(memory)) != "CPU_REPACK") return false;
+  return type == GGML_TYPE_Q2_K || (type == GGML_TYPE_Q4_K && !can_unpack_q4_k(memory));
 #else
   (void)memory, (void)type;
   return false;
