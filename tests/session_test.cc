@@ -23,6 +23,7 @@ class Sessions : public ::testing::Test {
     options.model = file_.path();
     options.n_threads = 2;
     options.block_size = 16;
+    options.policy = "recency";
     options.chunk = 64;
     Result<std::unique_ptr<Engine>> engine = Engine::open(options);
     ASSERT_TRUE(engine.ok()) << engine.status().message();
@@ -35,8 +36,9 @@ class Sessions : public ::testing::Test {
     return *std::move(tokens);
   }
 
-  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, bool saves = true) {
-    Result<std::unique_ptr<Session>> session = engine_->new_session(budget_tokens, saves);
+  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, Remains remains = Remains::kBytes) {
+    Result<std::unique_ptr<Session>> session =
+        engine_->new_session({.budget_tokens = budget_tokens, .remains = remains});
     EXPECT_TRUE(session.ok()) << session.status().message();
     return *std::move(session);
   }
@@ -89,7 +91,7 @@ TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
   say(*session, "the quagga sleeps here " + kLongText);
   const std::int32_t before = session->end().value();
   say(*session, "where is the quagga", {.max_tokens = 4, .recall_question = "where is the quagga"});
-  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_holes, before);
+  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_recomputed + last_.n_holes, before);
   EXPECT_GT(last_.n_recalled_exact, 0);
   EXPECT_GT(last_.n_holes, 0);
 }
@@ -105,19 +107,21 @@ TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
   EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
 }
 
-TEST_F(Sessions, a_damaged_record_is_refused_counted_and_left_a_hole) {
+TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
   const auto session = new_session(96);
   say(*session, "quagga " + kLongText);
   engine_->tier()->damage(session->exact_name(BlockIndex(0)),
                           [](std::vector<std::byte>& bytes) { bytes[bytes.size() / 2] ^= std::byte{4}; });
   say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
   EXPECT_TRUE(last_.recalled.empty());
+  EXPECT_THAT(last_.recomputed, ::testing::ElementsAre(BlockIndex(0)));
+  EXPECT_EQ(last_.n_recomputed, 16);
   EXPECT_EQ(session->stats().n_missed_recalls, 1);
   EXPECT_EQ(engine_->tier()->stats().n_refused, 1);
 }
 
-TEST_F(Sessions, without_a_tier_evicted_blocks_are_lost_and_work_goes_on) {
-  const auto session = new_session(96, false);
+TEST_F(Sessions, where_nothing_remains_evicted_blocks_are_lost_and_work_goes_on) {
+  const auto session = new_session(96, Remains::kNothing);
   say(*session, "quagga " + kLongText);
   say(*session, "quagga", {.max_tokens = 3, .recall_question = "quagga"});
   EXPECT_TRUE(last_.recalled.empty());
@@ -207,8 +211,8 @@ TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_wor
 }
 
 TEST_F(Sessions, senseless_budgets_are_refused_with_what_to_give) {
-  EXPECT_THAT(engine_->new_session(16).status().message(), HasSubstr("give 64 to"));
-  EXPECT_EQ(engine_->new_session(1 << 30).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(engine_->new_session({.budget_tokens = 16}).status().message(), HasSubstr("give 64 to"));
+  EXPECT_EQ(engine_->new_session({.budget_tokens = 1 << 30}).status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(Sessions, composed_attention_says_the_same) {

@@ -25,6 +25,13 @@ struct EngineFlags {
   std::string kv_type = "f16";
   std::int32_t block_size = 64;
   std::int32_t chunk = 512;
+  std::string eviction = "streaming";
+  std::int32_t sink_tokens = 4;
+  std::int32_t recent_tokens = 64;
+  std::int32_t protected_tokens = 0;
+  double high_watermark = 1.0;
+  double low_watermark = 1.0;
+  std::string remains = "restore";
   std::int32_t ram_tier_mib = 1024;
 };
 

@@ -40,8 +40,11 @@ struct Engine::State {
   std::unique_ptr<Policy> policy;
   std::unique_ptr<RamTier> tier;
   Residency::Shape shape;
+  SessionOptions session_options;
 
   Status open_frames(const EngineOptions& options);
+  [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
+  [[nodiscard]] SessionParts session_parts();
   void gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
               std::vector<SequenceInput>& inputs);
 };
@@ -60,7 +63,9 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_RETURN_IF_ERROR(state->open_frames(options));
   EBB_ASSIGN_OR_RETURN(state->runner,
                        Runner::create(*state->model, *state->backend, *state->memory, {.max_rows = options.chunk}));
-  state->policy = make_recency_policy();
+  EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
+  EBB_RETURN_IF_ERROR(options.session.validate());
+  state->session_options = options.session;
   if (options.ram_tier_bytes > 0) state->tier = std::make_unique<RamTier>(options.ram_tier_bytes);
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
@@ -99,22 +104,42 @@ Status Engine::State::open_frames(const EngineOptions& options) {
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Session>> Engine::new_session(std::int32_t budget_tokens, bool saves) {
-  State& s = *state_;
-  if (budget_tokens == 0) budget_tokens = this->budget_tokens();
-  if (budget_tokens < kMinBudgetBlocks * s.shape.block_size || budget_tokens > this->budget_tokens()) {
-    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", budget_tokens,
-                 kMinBudgetBlocks * s.shape.block_size, this->budget_tokens());
+Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
+  EBB_RETURN_IF_ERROR(options.validate());
+  const std::int32_t most = pool->n_frames() / shape.frames_per_block() * shape.block_size;
+  if (options.budget_tokens == 0) options.budget_tokens = most;
+  if (options.budget_tokens < kMinBudgetBlocks * shape.block_size || options.budget_tokens > most) {
+    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", options.budget_tokens,
+                 kMinBudgetBlocks * shape.block_size, most);
   }
-  const SessionParts parts = {.pool = *s.pool,
-                              .memory = *s.memory,
-                              .vocabulary = *s.vocabulary,
-                              .policy = *s.policy,
-                              .tier = saves ? s.tier.get() : nullptr,
-                              .shape = s.shape,
-                              .model = s.model->fingerprint(),
-                              .n_ctx_train = s.model->hparams().n_ctx_train};
-  return std::make_unique<Session>(parts, SessionOptions{.budget_tokens = budget_tokens});
+  return options;
+}
+
+SessionParts Engine::State::session_parts() {
+  return {.pool = *pool,
+          .memory = *memory,
+          .vocabulary = *vocabulary,
+          .policy = *policy,
+          .tier = tier.get(),
+          .shape = shape,
+          .model = model->fingerprint(),
+          .n_ctx_train = model->hparams().n_ctx_train};
+}
+
+Result<std::unique_ptr<Session>> Engine::new_session() {
+  SessionOptions options = state_->session_options;
+  options.budget_tokens = 0;
+  return new_session(options);
+}
+
+Result<std::unique_ptr<Session>> Engine::new_session(const SessionOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
+  return std::make_unique<Session>(state_->session_parts(), checked);
+}
+
+Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& options, const SessionImage& image) {
+  EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
+  return Session::restore(state_->session_parts(), checked, image);
 }
 
 // Decoding generations first, one row each: they are waited for by people. Then prompts, in order.
