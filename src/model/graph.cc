@@ -84,9 +84,9 @@ Graph::~Graph() { ggml_free(context_); }
 
 void Graph::build() {
   tokens_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
-  positions_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
+  anchors_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
   ggml_set_input(tokens_);
-  ggml_set_input(positions_);
+  ggml_set_input(anchors_);
   if (shape_.n_outputs > 0) {
     output_rows_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_outputs);
     ggml_set_input(output_rows_);
@@ -185,7 +185,7 @@ ggml_tensor* Graph::build_norm(ggml_tensor* x, ggml_tensor* weight) {
 ggml_tensor* Graph::build_rope(LayerIndex layer, ggml_tensor* x) {
   const Hparams& h = model_.hparams();
   const int mode = model_.architecture().rope == RopeKind::kNeoX ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-  return ggml_rope_ext(context_, x, positions_, model_.weights().layers[layer.index()].rope_factors, h.n_rot, mode,
+  return ggml_rope_ext(context_, x, anchors_, model_.weights().layers[layer.index()].rope_factors, h.n_rot, mode,
                        h.rope_orig_ctx, h.freq_base(layer), h.freq_scale(layer), h.yarn_ext_factor, h.yarn_attn_factor,
                        h.yarn_beta_fast, h.yarn_beta_slow);
 }

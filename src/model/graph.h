@@ -63,7 +63,7 @@ class Graph {
   [[nodiscard]] ggml_cgraph* handle() const { return graph_; }
   // Inputs: i32 [n_rows], i32 [n_rows], i32 [n_outputs] (null when there are none).
   [[nodiscard]] ggml_tensor* tokens() const { return tokens_; }
-  [[nodiscard]] ggml_tensor* positions() const { return positions_; }
+  [[nodiscard]] ggml_tensor* anchors() const { return anchors_; }
   [[nodiscard]] ggml_tensor* output_rows() const { return output_rows_; }
   // f32 [n_vocab, n_outputs]; null when there are none.
   [[nodiscard]] ggml_tensor* logits() const { return logits_; }
@@ -90,7 +90,7 @@ class Graph {
   ggml_context* context_ = nullptr;
   ggml_cgraph* graph_ = nullptr;
   ggml_tensor* tokens_ = nullptr;
-  ggml_tensor* positions_ = nullptr;
+  ggml_tensor* anchors_ = nullptr;
   ggml_tensor* output_rows_ = nullptr;
   ggml_tensor* logits_ = nullptr;
 };

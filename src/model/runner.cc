@@ -47,7 +47,7 @@ struct Runner::State {
 
   // Inputs of the step being put together.
   std::vector<std::int32_t> tokens;
-  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> anchors;
   std::vector<std::int32_t> output_rows;
   // Logits of the last step: in the graph's own memory on the CPU, copied here from elsewhere.
   const float* logits = nullptr;
@@ -122,7 +122,7 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
                                                    .n_outputs = static_cast<std::int32_t>(s.output_rows.size())}));
   ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
-  ggml_backend_tensor_set(graph->positions(), s.positions.data(), 0, s.positions.size() * sizeof(std::int32_t));
+  ggml_backend_tensor_set(graph->anchors(), s.anchors.data(), 0, s.anchors.size() * sizeof(std::int32_t));
   // The graph has no use for them where every row is an output.
   if (s.output_rows.size() < s.tokens.size() && !s.output_rows.empty()) {
     ggml_backend_tensor_set(graph->output_rows(), s.output_rows.data(), 0, s.output_rows.size() * sizeof(std::int32_t));
@@ -162,17 +162,18 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
 
 void Runner::State::gather(std::span<const SequenceInput> inputs) {
   tokens.clear();
-  positions.clear();
+  anchors.clear();
   output_rows.clear();
   step.sequences.clear();
   step.tables.clear();
   for (const SequenceInput& input : inputs) {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     const auto row_begin = static_cast<std::int32_t>(tokens.size());
+    const Position anchor = input.anchor.value_or(input.first);
     step.sequences.push_back({.row_begin = row_begin, .n_rows = n_tokens, .first = input.first});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
-      positions.push_back((input.first + i).value());
+      anchors.push_back((anchor + i).value());
       if (i >= n_tokens - input.n_outputs) output_rows.push_back(row_begin + i);
     }
     for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct SequenceInput {
   // Consecutive tokens, at `first`, first + 1, ...; their residency holds their entries already. At least one.
   std::span<const Token> tokens;
   Position first;
+  // Anchor of the first token; the others follow one by one. Not given: its position. Queries and keys are rotated for
+  // their anchors; order, causality, windows and segments go by positions. What the model takes for the distance of two
+  // tokens is the difference of their anchors.
+  std::optional<Position> anchor = std::nullopt;
   const Residency* residency = nullptr;
   // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
   std::int32_t n_outputs = 1;
