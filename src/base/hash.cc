@@ -34,6 +34,11 @@ Hasher& Hasher::add_bytes(std::span<const std::byte> bytes) {
   return *this;
 }
 
+Hasher& Hasher::add_raw_bytes(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
+  return *this;
+}
+
 Hasher& Hasher::add_text(std::string_view text) { return add_bytes(std::as_bytes(std::span(text))); }
 
 Hash128 Hasher::finish() const {

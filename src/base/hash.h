@@ -34,6 +34,9 @@ class Hasher {
   Hasher& add(const Hash128& value);
   Hasher& add_bytes(std::span<const std::byte> bytes);
   Hasher& add_text(std::string_view text);
+  // Without their length: for formats whose size is hashed already. However the bytes are cut, the hash is one and the
+  // same, and that of hash_bytes() when nothing else was added.
+  Hasher& add_raw_bytes(std::span<const std::byte> bytes);
   [[nodiscard]] Hash128 finish() const;
 
  private:

@@ -45,6 +45,16 @@ TEST(Hasher, StreamsLongInputsLikeOnePiece) {
   EXPECT_EQ(Hasher().add_text(text).finish(), hash_text(whole));
 }
 
+TEST(Hasher, HashesRawBytesAlikeHoweverTheyAreCut) {
+  std::array<std::byte, 3000> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+  const Hash128 whole = hash_bytes(bytes);
+  for (const std::size_t cut : {0UL, 1UL, 64UL, 255UL, 256UL, 1024UL, 2999UL, 3000UL}) {
+    const std::span<const std::byte> all(bytes);
+    EXPECT_EQ(Hasher().add_raw_bytes(all.first(cut)).add_raw_bytes(all.subspan(cut)).finish(), whole) << cut;
+  }
+}
+
 TEST(Hasher, MayGoOnAfterFinish) {
   Hasher hasher;
   hasher.add(1);

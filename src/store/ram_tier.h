@@ -10,20 +10,25 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "store/record.h"
+#include "store/tier_stats.h"
 
 namespace ebb {
 
-struct TierStats {
-  std::int64_t n_records = 0;
-  std::size_t bytes = 0;
-  std::int64_t n_puts = 0;
-  std::int64_t n_hits = 0;
-  std::int64_t n_misses = 0;   // never kept, or dropped
-  std::int64_t n_refused = 0;  // kept, and damaged or foreign
-  std::int64_t n_dropped = 0;  // made room for others
+struct Record {
+  RecordKey key;
+  Position begin;
+  std::vector<Token> tokens;
+  std::int32_t n_frames = 0;
+  std::vector<std::byte> frames;
 };
+
+[[nodiscard]] std::vector<std::byte> encode(const Record& record);
+// kDamaged for anything that is not a whole, unaltered record of this version.
+Result<Record> decode(std::span<const std::byte> bytes);
 
 class RamTier {
  public:

@@ -1,0 +1,217 @@
+#include "store/cold_store.h"
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "store/fault_file_system.h"
+#include "store/toy_record.h"
+
+namespace ebb {
+namespace {
+
+const std::size_t kOne = make_toy_record({})->bytes().size();
+
+std::unique_ptr<ColdStore> open_in_ram(std::size_t ram_bytes = 1 << 20) {
+  return *ColdStore::open({.ram_bytes = ram_bytes});
+}
+
+Result<std::unique_ptr<ColdStore>> try_open(FaultFileSystem& system, std::size_t ram_bytes,
+                                            std::size_t queue_bytes = 1 << 20) {
+  return ColdStore::open({.ram_bytes = ram_bytes,
+                          .disk = DiskOptions{.folder = "store", .max_bytes = 1 << 20, .segment_bytes = 1 << 14},
+                          .queue_bytes = queue_bytes,
+                          .system = &system});
+}
+
+void put_behind(ColdStore& store, const ToyRecord& toy) {
+  store.put_behind(toy_header(toy), toy_tokens(toy),
+                   [toy](std::span<std::byte> frames) { fill_toy_frames(toy, frames); });
+}
+
+bool gets(ColdStore& store, std::uint64_t number) {
+  const Result<RecordHandle> record = store.get(toy_key(number));
+  return record.ok() && is_toy_record(**record, {.number = number});
+}
+
+TEST(ColdStore, gives_back_from_ram_what_was_put) {
+  const auto store = open_in_ram();
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  EXPECT_TRUE(store->contains(toy_key(1).name));
+  EXPECT_TRUE(gets(*store, 1));
+  EXPECT_EQ(store->find_content(Hash128{1, 6}), toy_key(1).name);
+  store->drop(toy_key(1).name);
+  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_TRUE(store->flush().ok());
+  store->check_invariants();
+}
+
+TEST(ColdStore, a_record_put_behind_is_pending_until_its_frames_were_copied) {
+  const auto store = open_in_ram();
+  std::latch may_copy(1);
+  const ToyRecord toy = {.number = 1};
+  store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+    may_copy.wait();
+    fill_toy_frames(toy, frames);
+  });
+  EXPECT_TRUE(store->is_pending(toy_key(1).name));
+  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_EQ(store->stats().n_pending, 1);
+  may_copy.count_down();
+  store->wait(toy_key(1).name);
+  EXPECT_FALSE(store->is_pending(toy_key(1).name));
+  EXPECT_TRUE(gets(*store, 1));
+}
+
+TEST(ColdStore, waits_for_a_pending_record_that_is_asked_for) {
+  const auto store = open_in_ram();
+  for (std::uint64_t n = 1; n < 200; ++n) {
+    put_behind(*store, {.number = n});
+    EXPECT_TRUE(gets(*store, n)) << n;
+  }
+}
+
+TEST(ColdStore, copies_a_name_once_however_often_it_is_put_behind) {
+  const auto store = open_in_ram();
+  std::atomic<int> n_filled = 0;
+  const ToyRecord toy = {.number = 1};
+  for (int i = 0; i < 10; ++i) {
+    store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+      ++n_filled;
+      fill_toy_frames(toy, frames);
+    });
+  }
+  EXPECT_TRUE(store->flush().ok());
+  EXPECT_EQ(n_filled, 1);
+}
+
+TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is_given) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  ASSERT_TRUE(store->flush().ok());
+  const RecordHandle damaged = *damaged_copy(*make_toy_record({.number = 1}), kOne - 1, std::byte{1});
+  ASSERT_TRUE(store->put(damaged).ok());  // bytes of RAM that rotted
+  const RecordHandle read = *store->get(toy_key(1));
+  EXPECT_FALSE(is_toy_record(*read, {.number = 1}));
+  store->refuse(read);
+  EXPECT_EQ(store->stats().ram.n_refused, 1);
+  EXPECT_TRUE(gets(*store, 1));
+}
+
+TEST(ColdStore, gives_from_disk_what_ram_had_to_drop) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 2 * kOne);
+  for (std::uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
+  for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
+  ASSERT_TRUE(store->flush().ok());
+  EXPECT_EQ(store->stats().ram.n_records, 2);
+  EXPECT_EQ(store->stats().disk.n_records, 20);
+  EXPECT_EQ(store->stats().queued_bytes, 0U);
+  store->check_invariants();
+}
+
+TEST(ColdStore, has_after_a_restart_what_was_put_before) {
+  FaultFileSystem system;
+  {
+    const auto store = *try_open(system, 2 * kOne);
+    for (std::uint64_t n = 1; n <= 20; ++n) put_behind(*store, {.number = n});
+  }
+  const auto store = *try_open(system, 2 * kOne);
+  for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
+  EXPECT_EQ(store->find_content(Hash128{3, 6}), toy_key(3).name);
+}
+
+TEST(ColdStore, reads_ahead_from_disk_into_ram) {
+  FaultFileSystem system;
+  {
+    const auto store = *try_open(system, 1 << 20);
+    for (std::uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
+  }
+  const auto store = *try_open(system, 1 << 20);
+  const std::vector<Hash128> names = {toy_key(2).name, toy_key(77).name, toy_key(4).name};
+  store->prefetch(names);
+  ASSERT_TRUE(store->flush().ok());
+  EXPECT_EQ(store->stats().ram.n_records, 2);
+  const std::int64_t n_reads = system.n_reads();
+  EXPECT_TRUE(gets(*store, 2));
+  EXPECT_TRUE(gets(*store, 4));
+  EXPECT_EQ(system.n_reads(), n_reads);
+}
+
+TEST(ColdStore, goes_on_in_ram_and_says_so_once_the_disk_is_full) {
+  FaultFileSystem system;
+  system.set_space(3 * kOne);
+  const auto store = *try_open(system, 1 << 20);
+  for (std::uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
+  EXPECT_EQ(store->flush().code(), Code::kIo);
+  EXPECT_NE(store->stats().disk.last_error.find("No space left"), std::string::npos) << store->stats().disk.last_error;
+  EXPECT_GT(store->stats().disk.n_write_errors, 0);
+  for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
+  // With room again, it is used again before long.
+  system.set_space(1 << 20);
+  for (std::uint64_t n = 21; n <= 120; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
+  EXPECT_TRUE(store->flush().ok());
+  EXPECT_GT(store->stats().disk.n_records, 20);
+  store->check_invariants();
+}
+
+TEST(ColdStore, a_slow_disk_makes_who_puts_wait_and_loses_nothing) {
+  FaultFileSystem system;
+  std::latch may_write(1);
+  system.before_append([&] { may_write.wait(); });
+  const auto store = *try_open(system, 2 * kOne, 4 * kOne);
+  std::thread putter([&] {
+    for (std::uint64_t n = 1; n <= 50; ++n) EXPECT_TRUE(store->put(make_toy_record({.number = n})).ok());
+  });
+  // While nothing can be written, what waits stays within its bound and can be had.
+  EXPECT_LE(store->stats().queued_bytes, 4 * kOne);
+  may_write.count_down();
+  putter.join();
+  for (std::uint64_t n = 1; n <= 50; ++n) EXPECT_TRUE(gets(*store, n)) << n;
+}
+
+TEST(ColdStore, another_models_record_is_refused_in_every_tier) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  ASSERT_TRUE(store->flush().ok());
+  RecordKey foreign = toy_key(1);
+  foreign.model = {9, 9};
+  EXPECT_EQ(store->get(foreign).status().code(), Code::kDamaged);
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
+  EXPECT_EQ(store->stats().ram.n_refused, 1);
+  EXPECT_EQ(store->stats().disk.n_refused, 1);
+}
+
+TEST(ColdStore, serves_many_threads_at_once) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 4 * kOne, 8 * kOne);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 300; ++i) {
+        const std::uint64_t n = 1 + (i * 7 + t * 13) % 60;
+        switch ((i + t) % 5) {
+          case 0: EXPECT_TRUE(store->put(make_toy_record({.number = n})).ok()); break;
+          case 1: put_behind(*store, {.number = n}); break;
+          case 2: store->prefetch(std::vector{toy_key(n).name}); break;
+          case 3: store->wait(toy_key(n).name); break;
+          default: break;
+        }
+        const Result<RecordHandle> record = store->get(toy_key(n));
+        EXPECT_TRUE(record.ok() ? is_toy_record(**record, {.number = n}) : record.status().code() == Code::kNotFound);
+        if (i % 50 == 0) store->drop(toy_key(n).name);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(store->flush().ok());
+  store->check_invariants();
+}
+
+}  // namespace
+}  // namespace ebb

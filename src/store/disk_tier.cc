@@ -1,0 +1,288 @@
+#include "store/disk_tier.h"
+
+#include <algorithm>
+
+namespace ebb {
+namespace {
+
+// After a write that failed, so many records are not tried: a full disk is not asked at every eviction, and one that
+// has room again is used again before long.
+constexpr std::int32_t kUntriedAfterFailure = 64;
+constexpr std::uint64_t kLeastDefaultSegmentBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kDefaultSegments = 64;
+
+DiskOptions with_defaults(DiskOptions options) {
+  if (options.segment_bytes == 0) {
+    options.segment_bytes = std::max(options.max_bytes / kDefaultSegments, kLeastDefaultSegmentBytes);
+  }
+  options.segment_bytes = std::min(options.segment_bytes, options.max_bytes / 4);
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DiskTier>> DiskTier::open(const DiskOptions& options, FileSystem& system) {
+  std::unique_ptr<DiskTier> tier(new DiskTier(with_defaults(options), system));
+  EBB_RETURN_IF_ERROR(tier->start());
+  return tier;
+}
+
+DiskTier::DiskTier(const DiskOptions& options, FileSystem& system) : options_(options), system_(system) {}
+
+DiskTier::~DiskTier() {
+  const std::lock_guard writing(write_mutex_);
+  // What cannot be synced any more is lost work, and there is nobody left to tell.
+  if (open_file_) (void)close_segment();
+}
+
+std::filesystem::path DiskTier::path(std::uint64_t segment) const { return options_.folder / segment_name(segment); }
+
+Status DiskTier::start() {
+  EBB_RETURN_IF_ERROR(system_.make_folder(options_.folder));
+  EBB_RETURN_IF_ERROR(take_lock());
+  EBB_ASSIGN_OR_RETURN(const std::vector<std::string> names, system_.list(options_.folder));
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : names) {
+    if (const auto number = find_segment_number(name)) numbers.push_back(*number);
+  }
+  // Oldest first: of two records of one name the later one counts.
+  std::ranges::sort(numbers);
+  for (const std::uint64_t number : numbers) scan(number);
+  if (!numbers.empty()) open_segment_ = numbers.back();
+  return {};
+}
+
+Status DiskTier::take_lock() {
+  const std::filesystem::path path = options_.folder / "lock";
+  Result<std::unique_ptr<File>> file = system_.open(path, FileUse::kAppend);
+  if (!file.ok()) {
+    read_only_ = true;
+    note(file.status(), "the folder is only read: what is saved from now on stays in RAM");
+    return {};
+  }
+  lock_ = *std::move(file);
+  EBB_ASSIGN_OR_RETURN(const bool locked, lock_->try_lock());
+  if (locked) return {};
+  return error(Code::kIo, "{}: another process keeps its cold store there; give each process a folder of its own",
+               options_.folder.string());
+}
+
+void DiskTier::scan(std::uint64_t segment) {
+  const Result<std::unique_ptr<File>> file = system_.open(path(segment), FileUse::kRead);
+  if (!file.ok()) return note(file.status(), "the segment is left alone");
+  const Result<SegmentScan> scan = scan_segment(**file, segment);
+  if (!scan.ok() && scan.status().code() != Code::kDamaged) return note(scan.status(), "the segment is left alone");
+  const Result<std::uint64_t> n_bytes = (*file)->size();
+  if (!n_bytes.ok()) return note(n_bytes.status(), "the segment is left alone");
+  const std::lock_guard lock(index_mutex_);
+  // One without a sound header holds nothing, and goes when segments are next moved.
+  segments_[segment].bytes = *n_bytes;
+  stats_.bytes += *n_bytes;
+  if (!scan.ok()) return;
+  for (const ScannedRecord& found : scan->records) {
+    // Larger than any that put() takes: nothing that we would read into memory.
+    if (found.header.record_bytes() > options_.max_bytes / 4) continue;
+    const Place place = {.segment = segment, .offset = found.offset, .bytes = found.header.record_bytes()};
+    insert(found.header.key.name, {.place = place, .content = found.header.content});
+  }
+}
+
+bool DiskTier::contains(const Hash128& name) const {
+  const std::lock_guard lock(index_mutex_);
+  return index_.contains(name);
+}
+
+std::optional<Hash128> DiskTier::find_content(const Hash128& content) const {
+  const std::lock_guard lock(index_mutex_);
+  const auto found = by_content_.lower_bound({content, Hash128()});
+  if (found == by_content_.end() || found->first != content) return std::nullopt;
+  return found->second;
+}
+
+Status DiskTier::put(const EncodedRecord& record) {
+  const std::lock_guard writing(write_mutex_);
+  if (contains(record.key().name)) return {};
+  if (record.bytes().size() > options_.max_bytes / 4) {
+    return error(Code::kOutOfBudget, "a record of {} bytes for a disk tier of {}; raise its cap", record.bytes().size(),
+                 options_.max_bytes);
+  }
+  EBB_RETURN_IF_ERROR(may_write());
+  if (Status status = write(record); !status.ok()) {
+    stop_writing(status);
+    return status;
+  }
+  const std::lock_guard lock(index_mutex_);
+  ++stats_.n_puts;
+  return {};
+}
+
+Status DiskTier::may_write() {
+  if (!read_only_ && n_untried_ == 0) return {};
+  if (!read_only_) --n_untried_;
+  {
+    const std::lock_guard lock(index_mutex_);
+    ++stats_.n_write_errors;
+  }
+  return not_written();
+}
+
+Status DiskTier::not_written() const {
+  return error(Code::kIo, "{}: nothing is written there: {}", options_.folder.string(), stats().last_error);
+}
+
+Status DiskTier::write(const EncodedRecord& record) {
+  EBB_RETURN_IF_ERROR(make_room(record.bytes().size() + kSegmentHeaderBytes));
+  EBB_RETURN_IF_ERROR(append(record));
+  if (options_.sync == SyncPolicy::kEveryRecord) EBB_RETURN_IF_ERROR(sync_written());
+  return look_for_sparse_ ? compact() : Status();
+}
+
+// Adds a record to the open segment, or to a new one, and the index.
+Status DiskTier::append(const EncodedRecord& record) {
+  const std::span<const std::byte> bytes = record.bytes();
+  if (open_file_ && segments_.at(open_segment_).bytes + bytes.size() > options_.segment_bytes) {
+    EBB_RETURN_IF_ERROR(close_segment());
+  }
+  if (!open_file_) EBB_RETURN_IF_ERROR(open_segment());
+  EBB_RETURN_IF_ERROR(open_file_->append(bytes));
+  const std::lock_guard lock(index_mutex_);
+  Segment& segment = segments_.at(open_segment_);
+  const Place place = {.segment = open_segment_, .offset = segment.bytes, .bytes = bytes.size()};
+  segment.bytes += bytes.size();
+  stats_.bytes += bytes.size();
+  insert(record.key().name, {.place = place, .content = record.header().content});
+  return {};
+}
+
+Status DiskTier::open_segment() {
+  ++open_segment_;
+  EBB_ASSIGN_OR_RETURN(open_file_, system_.open(path(open_segment_), FileUse::kAppend));
+  folder_changed_ = true;
+  {
+    const std::lock_guard lock(index_mutex_);
+    segments_[open_segment_].bytes = kSegmentHeaderBytes;
+    stats_.bytes += kSegmentHeaderBytes;
+  }
+  return open_file_->append(encode_segment_header(open_segment_));
+}
+
+Status DiskTier::close_segment() {
+  Status synced = options_.sync == SyncPolicy::kNever ? Status() : sync_written();
+  open_file_.reset();
+  look_for_sparse_ = true;
+  return synced;
+}
+
+Status DiskTier::sync_written() {
+  if (open_file_) EBB_RETURN_IF_ERROR(open_file_->sync());
+  if (folder_changed_) EBB_RETURN_IF_ERROR(system_.sync_folder(options_.folder));
+  folder_changed_ = false;
+  return {};
+}
+
+// The segment that failed is never appended to again: what lies behind its last whole record is unknown.
+void DiskTier::stop_writing(const Status& status) {
+  if (open_file_) {
+    (void)open_file_->truncate(segments_.at(open_segment_).bytes);
+    (void)close_segment();
+  }
+  n_untried_ = kUntriedAfterFailure;
+  note(status,
+       fmt::format("saved blocks stay in RAM only; the disk is tried again after {} of them", kUntriedAfterFailure));
+  const std::lock_guard lock(index_mutex_);
+  ++stats_.n_write_errors;
+}
+
+void DiskTier::note(const Status& status, std::string_view consequence) {
+  const std::lock_guard lock(index_mutex_);
+  stats_.last_error = fmt::format("{}; {}", status.message(), consequence);
+}
+
+Status DiskTier::sync() {
+  const std::lock_guard writing(write_mutex_);
+  if (options_.sync != SyncPolicy::kNever) {
+    if (Status status = sync_written(); !status.ok()) {
+      stop_writing(status);
+      return status;
+    }
+  }
+  return read_only_ || n_untried_ > 0 ? not_written() : Status();
+}
+
+Result<RecordHandle> DiskTier::get(const RecordKey& key) { return find_and_load(key.name, &key); }
+Result<RecordHandle> DiskTier::get(const Hash128& name) { return find_and_load(name, nullptr); }
+
+Result<RecordHandle> DiskTier::find_and_load(const Hash128& name, const RecordKey* key) {
+  while (true) {
+    Place place;
+    {
+      const std::lock_guard lock(index_mutex_);
+      const auto found = index_.find(name);
+      if (found == index_.end()) {
+        ++stats_.n_misses;
+        return error(Code::kNotFound, "block {} is not on disk", name.hex());
+      }
+      found->second.used = true;
+      place = found->second.place;
+    }
+    Result<RecordHandle> record = load(place, name);
+    Status status = record.ok() && key != nullptr ? (*record)->match(*key) : record.status();
+    const std::lock_guard lock(index_mutex_);
+    if (status.ok()) {
+      ++stats_.n_hits;
+      return record;
+    }
+    const auto found = index_.find(name);
+    if (found != index_.end() && found->second.place == place) {
+      refuse(name, status);
+      return error(status.code() == Code::kIo ? Code::kIo : Code::kDamaged, "{}", status.message());
+    }
+    // It was moved or dropped while it was read, and its old segment removed: look again.
+  }
+}
+
+Result<RecordHandle> DiskTier::load(const Place& place, const Hash128& name) const {
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, system_.open(path(place.segment), FileUse::kRead));
+  RecordBytes bytes(place.bytes);
+  EBB_ASSIGN_OR_RETURN(const std::size_t n_read, file->read(place.offset, bytes.bytes()));
+  if (n_read != place.bytes) {
+    return error(Code::kDamaged, "{}: {} bytes at {} where a record of {} was; the block is computed again",
+                 path(place.segment).string(), n_read, place.offset, place.bytes);
+  }
+  EBB_ASSIGN_OR_RETURN(RecordHandle record, EncodedRecord::open(std::move(bytes)));
+  if (record->key().name != name) {
+    return error(Code::kDamaged, "{}: another block's record at {}; the block is computed again",
+                 path(place.segment).string(), place.offset);
+  }
+  EBB_RETURN_IF_ERROR(record->verify());
+  return record;
+}
+
+void DiskTier::refuse(const Hash128& name, const Status& status) {
+  stats_.last_error = status.message();
+  ++stats_.n_refused;
+  const std::uint64_t segment = index_.at(name).place.segment;
+  if (status.code() == Code::kNotFound) {
+    // Somebody deleted the file: one message, not one for each of its records.
+    forget_segment(segment);
+  } else {
+    erase(name);
+  }
+}
+
+void DiskTier::drop(const Hash128& name) {
+  const std::lock_guard lock(index_mutex_);
+  erase(name);
+}
+
+std::vector<Hash128> DiskTier::take_lost() {
+  const std::lock_guard lock(index_mutex_);
+  return std::exchange(lost_, {});
+}
+
+TierStats DiskTier::stats() const {
+  const std::lock_guard lock(index_mutex_);
+  return stats_;
+}
+
+}  // namespace ebb

@@ -1,0 +1,152 @@
+// DiskTier: the cold store in one folder of append-only segment files.
+//
+// It keeps an index in memory, built at start by walking the segments' headers, and reads records back by one read each,
+// verified before they are given (law 2). It does not know blocks, sessions or RAM. A crash at any moment loses at most
+// what was not synced and never yields a wrong record: the checksums decide at every read, and a torn end is passed over
+// (law 8). Segments of a finished process are never appended to; a new process opens a segment of its own.
+//
+//   full     the oldest segment goes as a whole; of its records those that were read since they were written move on,
+//            up to a quarter of it
+//   dead     a closed segment of which less than half lives, or one of too many small ones, is moved to the open one
+//   sync     SyncPolicy; before a segment is removed whose records were moved, always (but for kNever)
+//   failure  after a write that fails, the next 64 records are not tried, then one is; reading goes on
+//
+// One process per folder (a lock on the file `lock`). A folder that may only be read serves what is in it. Records of
+// other models may lie in the same folder: they have other names.
+//
+// Thread rule: any thread. put() and sync() wait for each other; get() waits for neither.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/file_system.h"
+#include "store/record.h"
+#include "store/segment.h"
+#include "store/tier_stats.h"
+
+namespace ebb {
+
+enum class SyncPolicy {
+  kOnClose,      // when a segment is full, and on sync(): a power failure loses at most the open segment's records
+  kEveryRecord,  // before put() returns
+  kNever,        // when the system pleases, sync() included
+};
+
+struct DiskOptions {
+  std::filesystem::path folder;
+  std::uint64_t max_bytes = std::uint64_t{16} << 30;  // of all segment files together
+  // A segment's most bytes; 0: max_bytes / 64, at least 16 MiB, at most max_bytes / 4. Larger ones mean fewer files and
+  // more records that go at once when the tier is full.
+  std::uint64_t segment_bytes = 0;
+  SyncPolicy sync = SyncPolicy::kOnClose;
+};
+
+class DiskTier {
+ public:
+  // kIo when the folder cannot be made or listed, or another process has it. `system` must outlive the tier.
+  static Result<std::unique_ptr<DiskTier>> open(const DiskOptions& options, FileSystem& system);
+  ~DiskTier();
+  DiskTier(const DiskTier&) = delete;
+  DiskTier& operator=(const DiskTier&) = delete;
+
+  [[nodiscard]] bool contains(const Hash128& name) const;
+  // An exact name whose record has that content.
+  [[nodiscard]] std::optional<Hash128> find_content(const Hash128& content) const;
+
+  // Ok when it is there already. kOutOfBudget for a record of more than a quarter of the tier, kIo when the disk refuses
+  // or writing is off.
+  Status put(const EncodedRecord& record);
+  // A verified record. kNotFound; or kDamaged or kIo for one that is not what was asked for or cannot be read, which is
+  // then dropped and counted.
+  Result<RecordHandle> get(const RecordKey& key);
+  // The same, whatever model it is of.
+  Result<RecordHandle> get(const Hash128& name);
+  // From the index; its bytes stay in the file until the segment goes, and a restart finds it again.
+  void drop(const Hash128& name);
+  // Returns when all that was put is on the device; kIo when that cannot be said, or writing is off.
+  Status sync();
+  // Names that were dropped to make room since the last call.
+  [[nodiscard]] std::vector<Hash128> take_lost();
+
+  [[nodiscard]] TierStats stats() const;
+  void check_invariants() const;
+
+ private:
+  struct Place {
+    std::uint64_t segment = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  struct Entry {
+    Place place;
+    Hash128 content;
+    bool used = false;  // read since it was written here
+  };
+  struct Segment {
+    std::uint64_t bytes = 0;       // of the file
+    std::uint64_t live_bytes = 0;  // of the records that the index has in it
+  };
+
+  DiskTier(const DiskOptions& options, FileSystem& system);
+  [[nodiscard]] std::filesystem::path path(std::uint64_t segment) const;
+  Status start();
+  Status take_lock();
+  void scan(std::uint64_t segment);
+  Result<RecordHandle> find_and_load(const Hash128& name, const RecordKey* key);
+  Result<RecordHandle> load(const Place& place, const Hash128& name) const;
+  void note(const Status& status, std::string_view consequence);
+
+  // With write_mutex_ held.
+  Status may_write();
+  [[nodiscard]] Status not_written() const;
+  Status write(const EncodedRecord& record);
+  Status append(const EncodedRecord& record);
+  Status open_segment();
+  Status close_segment();
+  Status sync_written();
+  Status make_room(std::uint64_t n_bytes);
+  Status drop_oldest();
+  Status remove_segment(std::uint64_t segment);
+  Status compact();
+  [[nodiscard]] std::vector<std::uint64_t> find_sparse_segments() const;
+  [[nodiscard]] std::vector<std::pair<Hash128, Entry>> entries_in(std::uint64_t segment) const;
+  void stop_writing(const Status& status);
+
+  // With index_mutex_ held.
+  void insert(const Hash128& name, const Entry& entry);
+  void erase(const Hash128& name);
+  void forget_segment(std::uint64_t segment);
+  void refuse(const Hash128& name, const Status& status);
+
+  const DiskOptions options_;
+  FileSystem& system_;
+  std::unique_ptr<File> lock_;
+  bool read_only_ = false;
+
+  std::mutex write_mutex_;           // taken before index_mutex_
+  std::unique_ptr<File> open_file_;  // the segment that is appended to
+  std::uint64_t open_segment_ = 0;   // its number, or that of the last one
+  bool folder_changed_ = false;      // since it was synced
+  bool look_for_sparse_ = true;      // whether compaction may have something to do
+  std::int32_t n_untried_ = 0;       // records that are not tried after a failure
+
+  mutable std::mutex index_mutex_;
+  std::map<Hash128, Entry> index_;
+  std::set<std::pair<Hash128, Hash128>> by_content_;  // content, exact name
+  std::map<std::uint64_t, Segment> segments_;         // oldest first; the open one too
+  std::vector<Hash128> lost_;
+  TierStats stats_;
+};
+
+}  // namespace ebb
