@@ -7,6 +7,7 @@
 
 #include "cli/bundled_model.h"
 #include "cli/interrupt.h"
+#include "cli/store_flag.h"
 #include "cli/terminal.h"
 
 namespace ebb {
@@ -58,6 +59,9 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   add_mark("--kv-high-watermark", flags.high_watermark, "Evict when this share of the budget is hot");
   add_mark("--kv-low-watermark", flags.low_watermark,
            "... until this share is; both 1: only what is needed, when it is");
+  app.add_flag("--no-rebase", flags.no_rebase,
+               "End a session where the model's trained context ends, instead of going on with approximate positions")
+      ->group(group);
   app.add_option("--kv-evicted", flags.remains,
                  "What remains of evicted blocks: restore brings their bytes back, breadcrumb computes them again, "
                  "discard leaves holes")
@@ -90,7 +94,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option(
          "--kv-budget", flags.kv_budget,
          "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
-         "old blocks are evicted to RAM; chat recalls those that a message asks about")
+         "blocks are evicted to the cold store; chat recalls those that a message asks about")
       ->check(CLI::Range(0, kMost))
       ->type_name("TOKENS")
       ->capture_default_str()
@@ -111,9 +115,11 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->capture_default_str()
       ->group(cache);
   add_eviction_flags(app, flags);
-  app.add_option("--ram-tier", flags.ram_tier_mib, "RAM for evicted blocks; 0: what is evicted is lost")
-      ->check(CLI::Range(0, kMost))
-      ->type_name("MiB")
+  app.add_option(
+         "--kv-store", flags.store,
+         "Where evicted blocks go: ram=SIZE, disk=FOLDER, disk-max=SIZE, with commas. With a disk they outlive the "
+         "process; one process per folder. Without RAM and disk they are computed again")
+      ->type_name("SPEC")
       ->capture_default_str()
       ->group(cache);
 }
@@ -132,8 +138,9 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptL
                      .sink_tokens = flags.sink_tokens,
                      .recent_tokens = flags.recent_tokens,
                      .pinned_tokens = flags.protected_tokens,
-                     .remains = kRemains.at(flags.remains)};
-  options.ram_tier_bytes = static_cast<std::size_t>(flags.ram_tier_mib) << 20;
+                     .remains = kRemains.at(flags.remains),
+                     .rebases = !flags.no_rebase};
+  EBB_ASSIGN_OR_RETURN(options.store, parse_store_flag(flags.store));
   options.use_repacked = !flags.no_repack;
   ProgressBar bar;
   const std::string what = "loading " + options.model.filename().string();

@@ -32,7 +32,8 @@ struct EngineFlags {
   double high_watermark = 1.0;
   double low_watermark = 1.0;
   std::string remains = "restore";
-  std::int32_t ram_tier_mib = 1024;
+  bool no_rebase = false;
+  std::string store = "ram=1G";
 };
 
 // `flags` must live as long as the app; what it holds now are the defaults.

@@ -38,7 +38,8 @@ struct Engine::State {
   std::unique_ptr<FramePool> pool;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<Policy> policy;
-  std::unique_ptr<RamTier> tier;
+  std::unique_ptr<ColdStore> store;
+  std::unique_ptr<BlockMover> mover;
   Residency::Shape shape;
   SessionOptions session_options;
 
@@ -66,7 +67,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
   EBB_RETURN_IF_ERROR(options.session.validate());
   state->session_options = options.session;
-  if (options.ram_tier_bytes > 0) state->tier = std::make_unique<RamTier>(options.ram_tier_bytes);
+  state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
+  if (options.store.ram_bytes > 0 || options.store.disk) {
+    EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
+  }
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
@@ -120,7 +124,8 @@ SessionParts Engine::State::session_parts() {
           .memory = *memory,
           .vocabulary = *vocabulary,
           .policy = *policy,
-          .tier = tier.get(),
+          .store = store.get(),
+          .mover = mover.get(),
           .shape = shape,
           .model = model->fingerprint(),
           .n_ctx_train = model->hparams().n_ctx_train};
@@ -188,6 +193,19 @@ Status Engine::step(std::span<Generation* const> generations) {
   return {};
 }
 
+std::vector<std::byte> Engine::read_block(const Session& session, BlockIndex block) const {
+  const std::size_t n = state_->memory->frame_bytes();
+  std::vector<std::byte> bytes(n * static_cast<std::size_t>(state_->shape.frames_per_block()));
+  std::size_t at = 0;
+  for (std::int32_t layer = 0; layer < state_->shape.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < state_->shape.n_kv_heads; ++head, at += n) {
+      const FrameIndex frame = session.residency().frame(block, LayerIndex(layer), HeadIndex(head));
+      state_->memory->read(frame, std::span(bytes).subspan(at, n));
+    }
+  }
+  return bytes;
+}
+
 void Engine::request_cancel() { state_->backend->request_cancel(); }
 void Engine::clear_cancel() { state_->backend->clear_cancel(); }
 const Model& Engine::model() const { return *state_->model; }
@@ -195,7 +213,7 @@ const Vocabulary& Engine::vocabulary() const { return *state_->vocabulary; }
 const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
 FramePool& Engine::pool() { return *state_->pool; }
 Runner& Engine::runner() { return *state_->runner; }
-RamTier* Engine::tier() { return state_->tier.get(); }
+ColdStore* Engine::store() { return state_->store.get(); }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
 std::int32_t Engine::budget_tokens() const {

@@ -4,6 +4,11 @@
 #include <charconv>
 
 namespace ebb {
+namespace {
+
+constexpr std::int32_t kMostAnchor = 1 << 30;
+
+}  // namespace
 
 Status SessionOptions::validate() const {
   if (sink_tokens < 0 || recent_tokens < 0 || pinned_tokens < 0) {
@@ -20,6 +25,12 @@ Session::Session(const SessionParts& parts, const SessionOptions& options)
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
   EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
             parts.shape.block_size);
+}
+
+Session::~Session() {
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    if (residency_.is_hot(BlockIndex(b))) wait_for_copy(BlockIndex(b));
+  }
 }
 
 std::int32_t Session::n_hot_blocks() const { return residency_.n_hot_frames() / parts_.shape.frames_per_block(); }
@@ -80,6 +91,8 @@ Hash128 Session::exact_name(BlockIndex block) const {
   hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
   hasher.add(static_cast<std::uint64_t>(residency_.span(block).begin.value()));
   b.lineage.hash_into(hasher);
+  // What never moved has the name that every session gives it.
+  if (b.moves != Hash128()) hasher.add(b.moves);
   hasher.add_bytes(std::as_bytes(block_tokens(block)));
   const Hash128 name = hasher.finish();
   if (is_full(block)) b.name = name;
@@ -89,17 +102,47 @@ Hash128 Session::exact_name(BlockIndex block) const {
 Hash128 Session::visible_before(BlockIndex block) const {
   Hasher hasher;
   for (std::int32_t b = 0; b < block.value(); ++b) {
-    if (residency_.is_hot(BlockIndex(b))) hasher.add(exact_name(BlockIndex(b)));
+    if (!residency_.is_hot(BlockIndex(b))) continue;
+    hasher.add(exact_name(BlockIndex(b)));
+    add_shift(BlockIndex(b), hasher);
   }
+  add_shift(block, hasher);
   return hasher.finish();
+}
+
+// How far its anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
+void Session::add_shift(BlockIndex block, Hasher& hasher) const {
+  const Block& b = blocks_[block.index()];
+  const std::int32_t shift = b.anchor - residency_.span(block).begin;
+  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
 }
 
 RecordKey Session::record_key(BlockIndex block) const {
   return {.model = parts_.model, .layout = parts_.memory.layout().fingerprint(), .name = exact_name(block)};
 }
 
+RecordHeader Session::record_header(BlockIndex block) const {
+  const Block& b = blocks_[block.index()];
+  const std::int32_t n_frames = parts_.shape.frames_per_block();
+  const Hash128 layout = parts_.memory.layout().fingerprint();
+  Hasher lineage;
+  b.lineage.hash_into(lineage);
+  return {.key = record_key(block),
+          .content = Hasher().add(parts_.model).add(layout).add_bytes(std::as_bytes(block_tokens(block))).finish(),
+          .lineage = lineage.finish(),
+          .begin = residency_.span(block).begin,
+          .anchor = b.anchor,
+          .n_frames = n_frames,
+          .frame_bytes = parts_.memory.frame_bytes() * static_cast<std::uint64_t>(n_frames)};
+}
+
 bool Session::is_saved(BlockIndex block) const {
-  return parts_.tier != nullptr && parts_.tier->contains(exact_name(block));
+  return parts_.store != nullptr &&
+         (parts_.store->contains(exact_name(block)) || parts_.store->is_pending(exact_name(block)));
+}
+
+void Session::wait_for_copy(BlockIndex block) const {
+  if (parts_.store != nullptr) parts_.store->wait(exact_name(block));
 }
 
 BlockState Session::state(BlockIndex block) const {
@@ -147,8 +190,19 @@ Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
 }
 
 SessionImage Session::image() const {
-  SessionImage image{.tokens = tokens_, .unfinished = unfinished_, .parts = said_.all(), .n_turns = n_turns_};
-  for (const Block& block : blocks_) image.blocks.push_back({.lineage = block.lineage, .pinned = block.pinned});
+  SessionImage image{.tokens = tokens_,
+                     .unfinished = unfinished_,
+                     .parts = said_.all(),
+                     .next_anchor = next_anchor_,
+                     .epoch = epoch_,
+                     .n_turns = n_turns_};
+  for (const Block& block : blocks_) {
+    image.blocks.push_back({.lineage = block.lineage,
+                            .moves = block.moves,
+                            .anchor = block.anchor,
+                            .epoch = block.epoch,
+                            .pinned = block.pinned});
+  }
   return image;
 }
 
@@ -177,22 +231,34 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     }
     said_end = part.span.end;
   }
+  if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor)) {
+    return error(Code::kDamaged, "a session that goes on at anchor {}", image.next_anchor.value());
+  }
   auto session = std::make_unique<Session>(parts, options);
   session->tokens_ = image.tokens;
   session->unfinished_ = image.unfinished;
   session->n_turns_ = image.n_turns;
+  session->next_anchor_ = image.next_anchor;
+  session->epoch_ = image.epoch;
   for (const Part& part : image.parts) session->said_.add(part);
   for (std::int32_t b = 0; b < n_blocks; ++b) {
     const BlockIndex block(b);
     session->residency_.add_cold_block(Position(b * size), std::min(size, n_tokens - b * size));
     const SessionImage::Block& saved = image.blocks[block.index()];
-    std::int32_t n_in_runs = 0;
-    for (const Lineage::Run& run : saved.lineage.runs()) n_in_runs += run.n_tokens;
+    std::int64_t n_in_runs = 0;
+    for (const Lineage::Run& run : saved.lineage.runs()) n_in_runs += std::max(0, run.n_tokens);
     if (n_in_runs != session->residency_.span(block).n_tokens()) {
       return error(Code::kDamaged, "block {} of a session has {} tokens and a lineage of {}", b,
                    session->residency_.span(block).n_tokens(), n_in_runs);
     }
-    session->blocks_.push_back({.lineage = saved.lineage, .pinned = saved.pinned});
+    if (saved.anchor < Position(0) || saved.anchor + size > Position(kMostAnchor)) {
+      return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.anchor.value());
+    }
+    session->blocks_.push_back({.lineage = saved.lineage,
+                                .moves = saved.moves,
+                                .anchor = saved.anchor,
+                                .epoch = saved.epoch,
+                                .pinned = saved.pinned});
     if (session->is_full(block)) session->index_words(block);
   }
   return session;

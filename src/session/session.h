@@ -20,12 +20,13 @@
 #include "cache/frame_memory.h"
 #include "cache/frame_pool.h"
 #include "cache/residency.h"
+#include "model/key_rotation.h"
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
 #include "session/lineage.h"
 #include "session/parts.h"
-#include "store/ram_tier.h"
+#include "store/cold_store.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -37,7 +38,9 @@ struct SessionParts {
   const Vocabulary& vocabulary;
   const Policy& policy;
   // Null: no bytes are kept of what is evicted.
-  RamTier* tier = nullptr;
+  ColdStore* store = nullptr;
+  // Null: blocks cannot be moved to other anchors.
+  const BlockMover* mover = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
@@ -51,6 +54,17 @@ enum class Remains : std::uint8_t {
   kBytes,    // it comes back as it was; computed again where its bytes are lost ("restore")
 };
 
+// Which anchors recalled blocks and survivors of an eviction carry. All but kOriginal and kSparse move blocks, which is
+// approximate, is counted so, and rounds keys once more.
+enum class RecallPlace : std::uint8_t {
+  kOriginal,  // those they had
+  kTail,      // right before what comes next
+};
+enum class Removal : std::uint8_t {
+  kSparse,   // survivors stay where they are: no work
+  kCompact,  // survivors close up, turned once per eviction, as shifting caches do; for comparison
+};
+
 struct SessionOptions {
   // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
   std::int32_t budget_tokens = 0;
@@ -62,6 +76,11 @@ struct SessionOptions {
   // The first tokens, pinned.
   std::int32_t pinned_tokens = 0;
   Remains remains = Remains::kBytes;
+  RecallPlace recall_place = RecallPlace::kOriginal;
+  Removal removal = Removal::kSparse;
+  // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
+  // Off: the turn is refused.
+  bool rebases = true;
 
   [[nodiscard]] Status validate() const;
 };
@@ -73,6 +92,8 @@ struct SessionStats {
   std::int64_t n_recalled_blocks = 0;
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
+  std::int64_t n_moved_blocks = 0;    // turned to another anchor; one block may be several times
+  std::int64_t n_rebases = 0;
   std::int32_t peak_hot_blocks = 0;
 };
 
@@ -82,6 +103,9 @@ enum class BlockState : std::uint8_t { kHot, kClean, kSaved, kMissing };
 struct SessionImage {
   struct Block {
     Lineage lineage;
+    Hash128 moves;
+    Position anchor;
+    std::int64_t epoch = 0;
     bool pinned = false;
   };
 
@@ -89,6 +113,8 @@ struct SessionImage {
   std::vector<Token> unfinished;
   std::vector<Part> parts;
   std::vector<Block> blocks;
+  Position next_anchor;
+  std::int64_t epoch = 0;
   std::int32_t n_turns = 0;
 };
 
@@ -96,6 +122,10 @@ class Session {
  public:
   // options.validate() must hold.
   Session(const SessionParts& parts, const SessionOptions& options);
+  // Waits for blocks that are being copied to the cold store.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
   // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other or these parts.
   static Result<std::unique_ptr<Session>> restore(const SessionParts& parts, const SessionOptions& options,
                                                   const SessionImage& image);
@@ -111,6 +141,8 @@ class Session {
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return said_.all(); }
   [[nodiscard]] std::int32_t n_ctx_train() const { return parts_.n_ctx_train; }
+  // Whether it goes on past what the model was trained for.
+  [[nodiscard]] bool can_rebase() const { return options_.rebases && parts_.mover != nullptr; }
 
   [[nodiscard]] std::int32_t block_size() const { return parts_.shape.block_size; }
   [[nodiscard]] std::int32_t n_blocks() const { return residency_.n_blocks(); }
@@ -119,6 +151,10 @@ class Session {
   [[nodiscard]] std::int32_t n_hot_tokens() const;
   // The text of a block, control tokens shown.
   [[nodiscard]] Result<std::string> block_text(BlockIndex block) const;
+  // Where its keys are rotated for while it is hot; its first position unless it was moved.
+  [[nodiscard]] Position anchor(BlockIndex block) const { return blocks_[block.index()].anchor; }
+  // The anchor of the next token.
+  [[nodiscard]] Position next_anchor() const { return next_anchor_; }
   // "file:config.py#0": the part that holds most of the block, and the block's place among that part's blocks.
   [[nodiscard]] std::string block_name(BlockIndex block) const;
   // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
@@ -139,6 +175,13 @@ class Session {
 
   struct Block {
     Lineage lineage;
+    // Of moves that could not start from saved bytes and so made other bytes; zero: none.
+    Hash128 moves;
+    Position anchor;
+    // Anchors are comparable within an epoch; a rebase or a compaction begins a new one.
+    std::int64_t epoch = 0;
+    // Its frames were turned away from the bytes that its exact name means.
+    bool turned = false;
     bool pinned = false;
     // Session steps; see BlockEvidence.
     std::int64_t last_access = 0;
@@ -152,7 +195,11 @@ class Session {
   [[nodiscard]] bool is_saved(BlockIndex block) const;
   // What a block at `block` sees before itself.
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
+  void add_shift(BlockIndex block, Hasher& hasher) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
+  [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
+  // Until the cold store no longer reads the block's frames.
+  void wait_for_copy(BlockIndex block) const;
   void index_words(BlockIndex block);
   // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
   [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
@@ -169,6 +216,8 @@ class Session {
   Parts said_;
   WordIndex words_;
   Focus focus_;
+  Position next_anchor_;
+  std::int64_t epoch_ = 0;
   std::int64_t n_steps_ = 0;
   std::int32_t n_turns_ = 0;
   SessionStats stats_;

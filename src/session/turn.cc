@@ -64,11 +64,8 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   if (const std::optional<SequenceInput> input = begin_recompute(max_rows)) return *input;
 
   const std::int32_t block_size = session_.block_size();
-  const std::int32_t n_context_left = session_.n_ctx_train() - session_.end().value();
-  if (n_context_left < 1) {
-    return error(Code::kOutOfBudget, "the session has {} tokens, as many as the model was trained for; start a new one",
-                 session_.end().value());
-  }
+  EBB_RETURN_IF_ERROR(make_anchors_for(1));
+  const std::int32_t n_context_left = session_.n_ctx_train() - session_.next_anchor_.value();
   const std::int32_t share = std::max(1, session_.budget_blocks_ / kStepsPerBudget) * block_size;
   std::int32_t n_tokens = std::min({n_pending(), max_rows, share, n_context_left});
 
@@ -82,6 +79,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   n_step_ = n_tokens;
   return SequenceInput{.tokens = std::span(pending_).first(static_cast<std::size_t>(n_tokens)),
                        .first = session_.end(),
+                       .anchor = session_.next_anchor_,
                        .residency = &session_.residency_,
                        .n_outputs = n_tokens == n_pending() ? 1 : 0};
 }
@@ -106,6 +104,8 @@ std::optional<SequenceInput> Turn::begin_recompute(std::int32_t max_rows) {
         recompute_.erase(recompute_.begin());
         continue;
       }
+      // A rebase since it was queued took away the anchor that it was to have.
+      if (session_.blocks_[next.block.index()].epoch != session_.epoch_) place_cold(next.block);
       prepare_frames(next.block);
     }
     const auto tokens = session_.block_tokens(next.block).subspan(static_cast<std::size_t>(next.n_done));
@@ -113,6 +113,7 @@ std::optional<SequenceInput> Turn::begin_recompute(std::int32_t max_rows) {
     step_recomputes_ = true;
     return SequenceInput{.tokens = tokens.first(static_cast<std::size_t>(n_step_)),
                          .first = session_.residency_.span(next.block).begin + next.n_done,
+                         .anchor = session_.anchor(next.block) + next.n_done,
                          .residency = &session_.residency_,
                          .n_outputs = 0};
   }
@@ -126,6 +127,8 @@ void Turn::end_recompute() {
   if (done.n_done < session_.residency_.span(done.block).n_tokens()) return;
   Session::Block& block = session_.blocks_[done.block.index()];
   block.lineage = std::move(done.lineage);
+  block.moves = Hash128();
+  block.turned = false;
   block.name.reset();
   block.last_access = session_.n_steps_;
   ++session_.stats_.n_recomputed_blocks;
@@ -148,7 +151,7 @@ void Turn::place(std::int32_t n_tokens) {
 void Turn::open_block(Position begin) {
   const Result<BlockIndex> opened = session_.residency_.open_block(begin);
   EBB_CHECK(opened.ok(), "room was made for it: {}", opened.status().message());
-  session_.blocks_.emplace_back();
+  session_.blocks_.push_back({.anchor = session_.next_anchor_ + (begin - session_.end()), .epoch = session_.epoch_});
   prepare_frames(*opened);
 }
 
@@ -165,12 +168,16 @@ void Turn::end_step() {
   const auto begin = pending_.begin();
   session_.tokens_.insert(session_.tokens_.end(), begin, begin + n_step_);
   pending_.erase(begin, begin + n_step_);
+  session_.next_anchor_ = session_.next_anchor_ + n_step_;
   while (next < session_.end()) {
     const BlockIndex block(next.value() / session_.block_size());
     const Position end = std::min(session_.end(), session_.residency_.span(block).end);
     session_.blocks_[block.index()].lineage.add(session_.visible_before(block), end - next);
     session_.blocks_[block.index()].last_access = session_.n_steps_;
-    if (session_.is_full(block)) session_.index_words(block);
+    if (session_.is_full(block)) {
+      session_.index_words(block);
+      save_behind(block);
+    }
     next = end;
   }
   n_step_ = 0;
@@ -234,7 +241,8 @@ void Turn::count_prefix() {
     } else if (std::ranges::find(stats_.recomputed, BlockIndex(b)) != stats_.recomputed.end()) {
       stats_.n_recomputed += n;
     } else if (std::ranges::find(stats_.recalled, BlockIndex(b)) != stats_.recalled.end()) {
-      stats_.n_recalled_exact += n;
+      (session_.blocks_[static_cast<std::size_t>(b)].turned ? stats_.n_recalled_approximate
+                                                            : stats_.n_recalled_exact) += n;
     } else {
       stats_.n_hot_already += n;
     }

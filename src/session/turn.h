@@ -34,11 +34,12 @@ struct PromptPart {
   bool pinned = false;
 };
 
-// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first four,
+// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first five,
 // as it stood when the turn's first token was sampled; each token of the prompt in n_new.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
   std::int32_t n_recalled_exact = 0;
+  std::int32_t n_recalled_approximate = 0;  // turned to another anchor
   std::int32_t n_recomputed = 0;
   std::int32_t n_holes = 0;
   std::int32_t n_new = 0;
@@ -118,11 +119,28 @@ class Turn {
   void make_room(std::int32_t n_blocks);
   void evict(BlockIndex block);
   Status save(BlockIndex block);
+  void save_behind(BlockIndex block);
   // False if the block is not hot now; it may then have been queued for computing.
   bool bring_back(BlockIndex block);
   Status recall_block(BlockIndex block);
+  Status try_recall(BlockIndex block);
+  Status copy_in(const EncodedRecord& record, BlockIndex block);
+  Status copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors);
   Status admit(BlockIndex block);
   void prepare_frames(BlockIndex block);
+  [[nodiscard]] std::size_t block_bytes() const;
+  [[nodiscard]] FrameIndex frame_at(BlockIndex block, std::int32_t i) const;
+  void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
+  void write_frames(BlockIndex block, std::span<const std::byte> bytes);
+
+  // turn_anchors.cc: which anchors blocks carry
+  Status make_anchors_for(std::int32_t n_tokens);
+  void rebase();
+  void compact();
+  void place_cold(BlockIndex block);
+  void move_open_block();
+  void move_block(BlockIndex block, Position anchor);
+  std::optional<Position> read_saved(BlockIndex block, std::span<std::byte> bytes) const;
 
   Session& session_;
   Position first_;

@@ -38,7 +38,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
             .memory = *memory_,
             .vocabulary = *vocabulary_,
             .policy = *policy_,
-            .tier = &tier_,
+            .store = store_.get(),
             .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
             .model = {1, 2},
             .n_ctx_train = 1 << 20};
@@ -127,7 +127,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<Policy> policy_ = make_recency_policy();
-  RamTier tier_{1 << 20};
+  std::unique_ptr<ColdStore> store_ = *ColdStore::open({.ram_bytes = 1 << 20});
   std::set<std::int32_t> filled_;
   std::unique_ptr<Session> session_;
 };
@@ -153,7 +153,7 @@ TEST_P(Turns, any_sequence_of_turns_keeps_every_byte) {
     n_recalled +=
         std::ssize(say(word + " " + std::string(random() % 90, 'z'), words[random() % words.size()], 2).recalled);
     check_every_hot_byte();
-    tier_.check_invariants();
+    store_->check_invariants();
     pool_->check_invariants();
   }
   EXPECT_GT(n_recalled, 20);
@@ -316,7 +316,7 @@ TEST_P(Turns, an_image_that_does_not_fit_is_refused) {
 TEST_P(Turns, lost_bytes_are_computed_again_in_the_turns_first_steps) {
   say("quagga " + kFiller);
   const Hash128 before = session_->exact_name(BlockIndex(0));
-  tier_.drop(before);
+  store_->drop(before);
   const TurnStats stats = say("y", "quagga");
   EXPECT_EQ(stats.recomputed, std::vector{BlockIndex(0)});
   EXPECT_EQ(stats.n_recomputed, kBlockSize);
@@ -327,7 +327,7 @@ TEST_P(Turns, lost_bytes_are_computed_again_in_the_turns_first_steps) {
 TEST_P(Turns, an_abandoned_recomputation_leaves_a_hole_and_the_old_name) {
   say("quagga " + kFiller);
   const Hash128 before = session_->exact_name(BlockIndex(1));
-  tier_.drop(before);
+  store_->drop(before);
   Turn turn(*session_, *vocabulary_->tokenize("y"));
   turn.recall(std::vector{BlockIndex(1)});
   ASSERT_TRUE(turn.begin_step(5).ok());
