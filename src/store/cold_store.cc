@@ -40,7 +40,7 @@ Status ColdStore::keep(const RecordHandle& record) {
   bool to_disk = false;
   {
     const std::lock_guard lock(mutex_);
-    on_disk = disk_ && disk_->contains(name);
+    on_disk = disk_ && disk_->is_verified(name);
     kept = ram_.put(record, on_disk);
     to_disk = disk_ && !on_disk && queued_.emplace(name, record).second;
     pending_.erase(name);
@@ -54,7 +54,7 @@ void ColdStore::put_behind(const RecordHeader& header, std::span<const Token> to
   {
     const std::lock_guard lock(mutex_);
     const Hash128& name = header.key.name;
-    if (ram_.contains(name) || queued_.contains(name) || (disk_ && disk_->contains(name))) return;
+    if (ram_.contains(name) || queued_.contains(name) || (disk_ && disk_->is_verified(name))) return;
     if (!pending_.insert(name).second) return;
   }
   const std::size_t cost = header.frame_bytes + tokens.size_bytes() + kRecordHeaderBytes;
