@@ -117,9 +117,9 @@ Status DiskTier::put(const EncodedRecord& record) {
                  options_.max_bytes);
   }
   EBB_RETURN_IF_ERROR(may_write());
-  if (Status status = write(record); !status.ok()) {
+  if (const Status status = write(record); !status.ok()) {
     stop_writing(status);
-    return status;
+    return error(Code::kIo, "{}", status.message());
   }
   const std::lock_guard lock(index_mutex_);
   ++stats_.n_puts;
