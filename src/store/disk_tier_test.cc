@@ -1,6 +1,8 @@
 #include "store/disk_tier.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -114,6 +116,30 @@ TEST(DiskTier, many_restarts_do_not_leave_many_small_files) {
   EXPECT_LT(system.paths().size(), 25U);
   const auto tier = open_tier(system, options);
   for (std::uint64_t n = 1; n <= 100; ++n) EXPECT_TRUE(gets(*tier, n)) << n;
+}
+
+TEST(DiskTier, reads_while_segments_are_moved_and_dropped_never_take_a_record_for_damaged) {
+  FaultFileSystem system;
+  const auto tier = open_tier(system);
+  std::atomic<std::uint64_t> newest = 0;
+  std::vector<std::thread> readers;
+  for (std::uint64_t t = 0; t < 2; ++t) {
+    readers.emplace_back([&, t] {
+      for (std::uint64_t i = t; newest < 2000; ++i) {
+        const std::uint64_t n = newest - std::min<std::uint64_t>(newest, i % 20);
+        const Result<RecordHandle> record = tier->get(toy_key(n));
+        EXPECT_TRUE(record.ok() ? is_toy_record(**record, {.number = n}) : record.status().code() == Code::kNotFound);
+      }
+    });
+  }
+  for (std::uint64_t n = 1; n <= 2000; ++n) {
+    EXPECT_TRUE(tier->put(*make_toy_record({.number = n})).ok());
+    if (n % 4 != 0) tier->drop(toy_key(n - 1).name);  // leaves segments of which little lives
+    newest = n;
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(tier->stats().n_refused, 0);
+  tier->check_invariants();
 }
 
 TEST(DiskTier, a_flipped_bit_anywhere_in_a_file_yields_the_record_or_an_error) {
