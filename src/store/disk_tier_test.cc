@@ -192,6 +192,34 @@ TEST(DiskTier, records_behind_a_damaged_header_are_found) {
   EXPECT_TRUE(gets(*tier, 3));
 }
 
+TEST(DiskTier, of_two_records_of_one_name_the_sound_one_counts_whichever_came_first) {
+  for (const std::uint64_t damaged : {1, 2}) {
+    FaultFileSystem system;
+    for (const std::uint64_t segment : {1, 2}) {
+      const auto header = encode_segment_header(segment);
+      std::vector<std::byte> bytes(header.begin(), header.end());
+      const RecordHandle record = make_toy_record({.number = 7});
+      bytes.insert(bytes.end(), record->bytes().begin(), record->bytes().end());
+      if (segment == damaged) bytes.back() ^= std::byte{1};
+      system.set_bytes(segment_path(segment), std::move(bytes));
+    }
+    const auto tier = open_tier(system);
+    EXPECT_EQ(tier->stats().n_records, 1);
+    EXPECT_TRUE(gets(*tier, 7)) << damaged;
+    tier->check_invariants();
+  }
+}
+
+TEST(DiskTier, a_write_that_was_torn_leaves_no_bytes_behind) {
+  FaultFileSystem system;
+  const auto tier = open_tier(system);
+  put(*tier, 1, 2);
+  system.set_space(tier->stats().bytes + kOne / 2);
+  EXPECT_EQ(tier->put(*make_toy_record({.number = 3})).code(), Code::kIo);
+  EXPECT_EQ(system.bytes(segment_path(1)).size(), tier->stats().bytes);
+  EXPECT_EQ(tier->stats().bytes, 2 * kOne + kSegmentHeaderBytes);
+}
+
 TEST(DiskTier, a_segment_of_another_version_is_left_alone) {
   FaultFileSystem system;
   { put(*open_tier(system), 1, 1); }
