@@ -36,3 +36,10 @@ set_target_properties(xxHash::xxHash PROPERTIES
   IMPORTED_LOCATION "${XXHASH_LIBRARY}"
   INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}"
   INTERFACE_COMPILE_DEFINITIONS "XXH_STATIC_LINKING_ONLY=")  # makes XXH3_state_t a complete type
+# The library as most build it knows the CPU's wider registers, by functions of their own: twice to four times as fast.
+include(CheckCXXSymbolExists)
+set(CMAKE_REQUIRED_INCLUDES "${XXHASH_INCLUDE_DIR}")
+set(CMAKE_REQUIRED_LIBRARIES "${XXHASH_LIBRARY}")
+check_cxx_symbol_exists(XXH3_128bits_update_dispatch xxh_x86dispatch.h EBB_XXHASH_DISPATCHES)
+unset(CMAKE_REQUIRED_INCLUDES)
+unset(CMAKE_REQUIRED_LIBRARIES)

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#ifdef EBB_XXHASH_DISPATCHES
+#include <xxh_x86dispatch.h>  // makes XXH3_128bits and its like choose by the CPU
+#endif
+
 #include "base/check.h"
 
 namespace ebb {

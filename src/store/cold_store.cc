@@ -21,6 +21,11 @@ bool ColdStore::contains(const Hash128& exact_name) const {
   return ram_.contains(exact_name) || queued_.contains(exact_name) || (disk_ && disk_->contains(exact_name));
 }
 
+bool ColdStore::touch(const Hash128& exact_name) {
+  const std::lock_guard lock(mutex_);
+  return ram_.touch(exact_name) || queued_.contains(exact_name) || (disk_ && disk_->contains(exact_name));
+}
+
 std::optional<Hash128> ColdStore::find_content(const Hash128& content_name) const {
   const std::lock_guard lock(mutex_);
   if (const auto name = ram_.find_content(content_name)) return name;
@@ -40,7 +45,7 @@ Status ColdStore::keep(const RecordHandle& record) {
   bool to_disk = false;
   {
     const std::lock_guard lock(mutex_);
-    on_disk = disk_ && disk_->contains(name);
+    on_disk = disk_ && disk_->is_verified(name);
     kept = ram_.put(record, on_disk);
     to_disk = disk_ && !on_disk && queued_.emplace(name, record).second;
     pending_.erase(name);
@@ -54,7 +59,7 @@ void ColdStore::put_behind(const RecordHeader& header, std::span<const Token> to
   {
     const std::lock_guard lock(mutex_);
     const Hash128& name = header.key.name;
-    if (ram_.contains(name) || queued_.contains(name) || (disk_ && disk_->contains(name))) return;
+    if (ram_.touch(name) || queued_.contains(name) || (disk_ && disk_->is_verified(name))) return;
     if (!pending_.insert(name).second) return;
   }
   const std::size_t cost = header.frame_bytes + tokens.size_bytes() + kRecordHeaderBytes;

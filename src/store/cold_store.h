@@ -56,6 +56,8 @@ class ColdStore {
 
   // Whether a tier has the record; one that is pending is not there yet.
   [[nodiscard]] bool contains(const Hash128& exact_name) const;
+  // The same; a record in RAM then counts as used now. For a block that is evicted clean.
+  bool touch(const Hash128& exact_name);
   // An exact name whose record has that content, for approximate reuse.
   [[nodiscard]] std::optional<Hash128> find_content(const Hash128& content_name) const;
 
@@ -65,7 +67,7 @@ class ColdStore {
   // Writes the frames of a record into [n_frames * bytes of a frame].
   using Fill = std::function<void(std::span<std::byte> frames)>;
   // The record is pending until `fill` has run on the store's thread: until then what `fill` reads must not change.
-  // Waits while the queue is full. A name that is kept or pending already is left alone.
+  // Waits while the queue is full. A name that is kept or pending already is only touched.
   void put_behind(const RecordHeader& header, std::span<const Token> tokens, Fill fill);
   [[nodiscard]] bool is_pending(const Hash128& exact_name) const;
   // Until that name is not pending.

@@ -88,6 +88,30 @@ TEST(ColdStore, copies_a_name_once_however_often_it_is_put_behind) {
   EXPECT_EQ(n_filled, 1);
 }
 
+TEST(ColdStore, keeps_longest_in_ram_what_was_touched_last) {
+  const auto store = open_in_ram(2 * kOne);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  ASSERT_TRUE(store->put(make_toy_record({.number = 2})).ok());
+  EXPECT_TRUE(store->touch(toy_key(1).name));
+  EXPECT_FALSE(store->touch(toy_key(7).name));
+  ASSERT_TRUE(store->put(make_toy_record({.number = 3})).ok());
+  EXPECT_TRUE(store->contains(toy_key(1).name));
+  EXPECT_FALSE(store->contains(toy_key(2).name));
+  put_behind(*store, {.number = 1});
+  ASSERT_TRUE(store->put(make_toy_record({.number = 4})).ok());
+  EXPECT_TRUE(store->contains(toy_key(1).name));
+}
+
+TEST(ColdStore, says_so_when_no_tier_has_room_for_a_record) {
+  const auto store = open_in_ram(kOne);
+  EXPECT_EQ(store->put(make_toy_record({.number = 1, .n_frames = 9})).code(), Code::kOutOfBudget);
+  put_behind(*store, {.number = 1, .n_frames = 9});
+  store->wait(toy_key(1).name);
+  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_EQ(store->stats().ram.n_write_errors, 2);
+  EXPECT_FALSE(store->stats().ram.last_error.empty());
+}
+
 TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is_given) {
   FaultFileSystem system;
   const auto store = *try_open(system, 1 << 20);

@@ -45,7 +45,6 @@ Status DiskTier::start() {
   for (const std::string& name : names) {
     if (const auto number = find_segment_number(name)) numbers.push_back(*number);
   }
-  // Oldest first: of two records of one name the later one counts.
   std::ranges::sort(numbers);
   for (const std::uint64_t number : numbers) scan(number);
   if (!numbers.empty()) open_segment_ = numbers.back();
@@ -82,9 +81,19 @@ void DiskTier::scan(std::uint64_t segment) {
   for (const ScannedRecord& found : scan->records) {
     // Larger than any that put() takes: nothing that we would read into memory.
     if (found.header.record_bytes() > options_.max_bytes / 4) continue;
+    // Two of one name: the first was being moved when the process died, and is sound, or was found damaged and written
+    // again.
+    const auto first = index_.find(found.header.key.name);
+    if (first != index_.end() && load(first->second.place, first->first).ok()) continue;
     const Place place = {.segment = segment, .offset = found.offset, .bytes = found.header.record_bytes()};
     insert(found.header.key.name, {.place = place, .content = found.header.content});
   }
+}
+
+bool DiskTier::is_verified(const Hash128& name) const {
+  const std::lock_guard lock(index_mutex_);
+  const auto found = index_.find(name);
+  return found != index_.end() && found->second.verified;
 }
 
 bool DiskTier::contains(const Hash128& name) const {
@@ -101,15 +110,16 @@ std::optional<Hash128> DiskTier::find_content(const Hash128& content) const {
 
 Status DiskTier::put(const EncodedRecord& record) {
   const std::lock_guard writing(write_mutex_);
-  if (contains(record.key().name)) return {};
+  if (is_verified(record.key().name)) return {};
+  if (contains(record.key().name) && get(record.key()).ok()) return {};
   if (record.bytes().size() > options_.max_bytes / 4) {
     return error(Code::kOutOfBudget, "a record of {} bytes for a disk tier of {}; raise its cap", record.bytes().size(),
                  options_.max_bytes);
   }
   EBB_RETURN_IF_ERROR(may_write());
-  if (Status status = write(record); !status.ok()) {
+  if (const Status status = write(record); !status.ok()) {
     stop_writing(status);
-    return status;
+    return error(Code::kIo, "{}", status.message());
   }
   const std::lock_guard lock(index_mutex_);
   ++stats_.n_puts;
@@ -150,7 +160,7 @@ Status DiskTier::append(const EncodedRecord& record) {
   const Place place = {.segment = open_segment_, .offset = segment.bytes, .bytes = bytes.size()};
   segment.bytes += bytes.size();
   stats_.bytes += bytes.size();
-  insert(record.key().name, {.place = place, .content = record.header().content});
+  insert(record.key().name, {.place = place, .content = record.header().content, .verified = true});
   return {};
 }
 
@@ -228,12 +238,14 @@ Result<RecordHandle> DiskTier::find_and_load(const Hash128& name, const RecordKe
     Result<RecordHandle> record = load(place, name);
     Status status = record.ok() && key != nullptr ? (*record)->match(*key) : record.status();
     const std::lock_guard lock(index_mutex_);
+    const auto found = index_.find(name);
+    const bool still_there = found != index_.end() && found->second.place == place;
     if (status.ok()) {
+      if (still_there) found->second.verified = true;
       ++stats_.n_hits;
       return record;
     }
-    const auto found = index_.find(name);
-    if (found != index_.end() && found->second.place == place) {
+    if (still_there) {
       refuse(name, status);
       return error(status.code() == Code::kIo ? Code::kIo : Code::kDamaged, "{}", status.message());
     }

@@ -59,10 +59,13 @@ class DiskTier {
   DiskTier& operator=(const DiskTier&) = delete;
 
   [[nodiscard]] bool contains(const Hash128& name) const;
+  // Whether this process wrote that record, or has read it whole. Of one that an earlier process left only the header is
+  // known: after a power failure there may be nothing behind it.
+  [[nodiscard]] bool is_verified(const Hash128& name) const;
   // An exact name whose record has that content.
   [[nodiscard]] std::optional<Hash128> find_content(const Hash128& content) const;
 
-  // Ok when it is there already. kOutOfBudget for a record of more than a quarter of the tier, kIo when the disk refuses
+  // Ok when it is there already and sound, which is looked at once. kOutOfBudget for a record of more than a quarter of the tier, kIo when the disk refuses
   // or writing is off.
   Status put(const EncodedRecord& record);
   // A verified record. kNotFound; or kDamaged or kIo for one that is not what was asked for or cannot be read, which is
@@ -91,7 +94,8 @@ class DiskTier {
   struct Entry {
     Place place;
     Hash128 content;
-    bool used = false;  // read since it was written here
+    bool used = false;      // read since it was written here
+    bool verified = false;  // written or read whole by this process
   };
   struct Segment {
     std::uint64_t bytes = 0;       // of the file

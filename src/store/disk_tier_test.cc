@@ -1,6 +1,8 @@
 #include "store/disk_tier.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -116,6 +118,30 @@ TEST(DiskTier, many_restarts_do_not_leave_many_small_files) {
   for (std::uint64_t n = 1; n <= 100; ++n) EXPECT_TRUE(gets(*tier, n)) << n;
 }
 
+TEST(DiskTier, reads_while_segments_are_moved_and_dropped_never_take_a_record_for_damaged) {
+  FaultFileSystem system;
+  const auto tier = open_tier(system);
+  std::atomic<std::uint64_t> newest = 0;
+  std::vector<std::thread> readers;
+  for (std::uint64_t t = 0; t < 2; ++t) {
+    readers.emplace_back([&, t] {
+      for (std::uint64_t i = t; newest < 2000; ++i) {
+        const std::uint64_t n = newest - std::min<std::uint64_t>(newest, i % 20);
+        const Result<RecordHandle> record = tier->get(toy_key(n));
+        EXPECT_TRUE(record.ok() ? is_toy_record(**record, {.number = n}) : record.status().code() == Code::kNotFound);
+      }
+    });
+  }
+  for (std::uint64_t n = 1; n <= 2000; ++n) {
+    EXPECT_TRUE(tier->put(*make_toy_record({.number = n})).ok());
+    if (n % 4 != 0) tier->drop(toy_key(n - 1).name);  // leaves segments of which little lives
+    newest = n;
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(tier->stats().n_refused, 0);
+  tier->check_invariants();
+}
+
 TEST(DiskTier, a_flipped_bit_anywhere_in_a_file_yields_the_record_or_an_error) {
   FaultFileSystem system;
   { put(*open_tier(system), 1, 2); }
@@ -164,6 +190,34 @@ TEST(DiskTier, records_behind_a_damaged_header_are_found) {
   EXPECT_FALSE(tier->contains(toy_key(1).name));
   EXPECT_TRUE(gets(*tier, 2));
   EXPECT_TRUE(gets(*tier, 3));
+}
+
+TEST(DiskTier, of_two_records_of_one_name_the_sound_one_counts_whichever_came_first) {
+  for (const std::uint64_t damaged : {1, 2}) {
+    FaultFileSystem system;
+    for (const std::uint64_t segment : {1, 2}) {
+      const auto header = encode_segment_header(segment);
+      std::vector<std::byte> bytes(header.begin(), header.end());
+      const RecordHandle record = make_toy_record({.number = 7});
+      bytes.insert(bytes.end(), record->bytes().begin(), record->bytes().end());
+      if (segment == damaged) bytes.back() ^= std::byte{1};
+      system.set_bytes(segment_path(segment), std::move(bytes));
+    }
+    const auto tier = open_tier(system);
+    EXPECT_EQ(tier->stats().n_records, 1);
+    EXPECT_TRUE(gets(*tier, 7)) << damaged;
+    tier->check_invariants();
+  }
+}
+
+TEST(DiskTier, a_write_that_was_torn_leaves_no_bytes_behind) {
+  FaultFileSystem system;
+  const auto tier = open_tier(system);
+  put(*tier, 1, 2);
+  system.set_space(tier->stats().bytes + kOne / 2);
+  EXPECT_EQ(tier->put(*make_toy_record({.number = 3})).code(), Code::kIo);
+  EXPECT_EQ(system.bytes(segment_path(1)).size(), tier->stats().bytes);
+  EXPECT_EQ(tier->stats().bytes, 2 * kOne + kSegmentHeaderBytes);
 }
 
 TEST(DiskTier, a_segment_of_another_version_is_left_alone) {

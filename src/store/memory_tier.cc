@@ -15,9 +15,17 @@ MemoryTier::Rank MemoryTier::rank(const Kept& kept) {
   return {kept.clock + (kept.on_disk ? kCostOnDisk : kCostOnlyHere), kept.use};
 }
 
-void MemoryTier::use(Kept& kept) {
+void MemoryTier::use(const Hash128& name, Kept& kept) {
+  order_.erase(rank(kept));
   kept.clock = clock_;
   kept.use = ++n_uses_;
+  order_.emplace(rank(kept), name);
+}
+
+bool MemoryTier::touch(const Hash128& name) {
+  const auto found = records_.find(name);
+  if (found != records_.end()) use(name, found->second);
+  return found != records_.end();
 }
 
 std::optional<Hash128> MemoryTier::find_content(const Hash128& content) const {
@@ -29,8 +37,14 @@ std::optional<Hash128> MemoryTier::find_content(const Hash128& content) const {
 Status MemoryTier::put(RecordHandle record, bool on_disk) {
   const std::size_t n_bytes = record->bytes().size();
   if (n_bytes > max_bytes_) {
-    return error(Code::kOutOfBudget, "a record of {} bytes for a cold store of {} in RAM; raise its cap", n_bytes,
-                 max_bytes_);
+    Status refused = error(Code::kOutOfBudget, "a record of {} bytes for a cold store of {} in RAM; raise its cap",
+                           n_bytes, max_bytes_);
+    // A tier of no bytes was switched off: nothing went wrong.
+    if (max_bytes_ > 0) {
+      ++stats_.n_write_errors;
+      stats_.last_error = refused.message();
+    }
+    return refused;
   }
   const Hash128 name = record->key().name;
   drop(name);
@@ -44,8 +58,7 @@ Status MemoryTier::put(RecordHandle record, bool on_disk) {
   Kept& kept = records_[name];
   kept.record = std::move(record);
   kept.on_disk = on_disk;
-  use(kept);
-  order_.emplace(rank(kept), name);
+  use(name, kept);
   stats_.bytes += n_bytes;
   ++stats_.n_records;
   ++stats_.n_puts;
@@ -65,9 +78,7 @@ Result<RecordHandle> MemoryTier::get(const RecordKey& key) {
     return match;
   }
   ++stats_.n_hits;
-  order_.erase(rank(kept));
-  use(kept);
-  order_.emplace(rank(kept), key.name);
+  use(key.name, kept);
   return kept.record;
 }
 

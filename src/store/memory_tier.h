@@ -25,6 +25,8 @@ class MemoryTier {
   // An exact name whose record has that content.
   [[nodiscard]] std::optional<Hash128> find_content(const Hash128& content) const;
 
+  // Whether the record is kept; if so it counts as used now.
+  bool touch(const Hash128& name);
   // Replaces a record of the same name. kOutOfBudget for one larger than the whole tier, which is then unchanged.
   Status put(RecordHandle record, bool on_disk);
   // Counts as a use. kNotFound, or kDamaged for a record that is not what `key` asks for, which is then dropped.
@@ -50,7 +52,7 @@ class MemoryTier {
   };
 
   [[nodiscard]] static Rank rank(const Kept& kept);
-  void use(Kept& kept);
+  void use(const Hash128& name, Kept& kept);
 
   std::size_t max_bytes_;
   std::map<Hash128, Kept> records_;

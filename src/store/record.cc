@@ -8,6 +8,8 @@
 #include <limits>
 #include <new>
 
+#include "base/stream_copy.h"
+
 namespace ebb {
 namespace {
 
@@ -20,6 +22,9 @@ constexpr std::size_t kBodyChecksumOffset = 160;
 constexpr std::size_t kHeaderChecksumOffset = 176;
 // Far above any block, and far below where sums of sizes could overflow.
 constexpr std::uint64_t kMostFrameBytes = std::uint64_t{1} << 40;
+
+// What is hashed and then copied at a time: larger pieces leave the innermost cache in between, smaller ones cost calls.
+constexpr std::size_t kPieceBytes = 8 * 1024;
 
 std::uint64_t round_up(std::uint64_t n) { return (n + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment; }
 
@@ -136,20 +141,38 @@ Status EncodedRecord::match(const RecordKey& key) const {
                key.name.hex(), header_.key.model.hex(), header_.key.layout.hex(), key.model.hex(), key.layout.hex());
 }
 
-Status EncodedRecord::copy_frames(const FrameSink& sink) const {
+// take(frame, hasher, bytes) hashes the bytes of one frame, and does with them what it will.
+template <class Take>
+Status EncodedRecord::hash_and_take(const Take& take) const {
   const std::span<const std::byte> all = bytes();
   const std::size_t frames_begin = header_.frames_offset();
   const std::size_t frames_end = frames_begin + header_.frame_bytes;
   Hasher hasher;
   hasher.add_raw_bytes(all.subspan(kRecordHeaderBytes, frames_begin - kRecordHeaderBytes));
-  const std::size_t n_bytes = header_.n_frames == 0 ? 0 : header_.frame_bytes / header_.n_frames;
-  for (std::int32_t i = 0; i < header_.n_frames; ++i) {
-    const auto frame = all.subspan(frames_begin + static_cast<std::size_t>(i) * n_bytes, n_bytes);
-    hasher.add_raw_bytes(frame);
-    sink(i, frame);
-  }
+  const auto n_frames = static_cast<std::size_t>(header_.n_frames);
+  const std::size_t n_bytes = n_frames == 0 ? 0 : header_.frame_bytes / n_frames;
+  for (std::size_t i = 0; i < n_frames; ++i) take(i, hasher, all.subspan(frames_begin + i * n_bytes, n_bytes));
   hasher.add_raw_bytes(all.subspan(frames_end));
   return hasher.finish() == get<Hash128>(all, kBodyChecksumOffset) ? Status() : body_error(header_);
+}
+
+Status EncodedRecord::copy_frames(const FrameSink& sink) const {
+  return hash_and_take([&](std::size_t frame, Hasher& hasher, std::span<const std::byte> bytes) {
+    hasher.add_raw_bytes(bytes);
+    sink(static_cast<std::int32_t>(frame), bytes);
+  });
+}
+
+Status EncodedRecord::copy_frames(std::span<std::byte* const> into) const {
+  EBB_CHECK(into.size() == static_cast<std::size_t>(header_.n_frames), "{} places for {} frames", into.size(),
+            header_.n_frames);
+  return hash_and_take([&](std::size_t frame, Hasher& hasher, std::span<const std::byte> bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+      const auto piece = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+      hasher.add_raw_bytes(piece);
+      copy_past_cache(into[frame] + at, piece);
+    }
+  });
 }
 
 Status EncodedRecord::verify() const {

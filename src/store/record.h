@@ -115,12 +115,16 @@ class EncodedRecord {
   // it is in the processor's cache. kDamaged at the end when the body is not what was sealed; what the sink took must
   // then be forgotten, and the store told (ColdStore::refuse).
   [[nodiscard]] Status copy_frames(const FrameSink& sink) const;
+  // The same into memory of the host, past the cache: frame i goes to into[i], which has n_frames places.
+  [[nodiscard]] Status copy_frames(std::span<std::byte* const> into) const;
   // The same check without a copy.
   [[nodiscard]] Status verify() const;
 
  private:
   friend class RecordBuilder;
   EncodedRecord(const RecordHeader& header, RecordBytes bytes) : header_(header), bytes_(std::move(bytes)) {}
+  template <class Take>
+  Status hash_and_take(const Take& take) const;
 
   RecordHeader header_;
   RecordBytes bytes_;

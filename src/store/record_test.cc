@@ -49,6 +49,22 @@ TEST(Record, gives_its_frames_one_by_one_and_in_order) {
   EXPECT_EQ(n_frames, 4);
 }
 
+TEST(Record, copies_its_frames_to_scattered_places) {
+  const ToyRecord toy = {.n_frames = 3, .bytes_per_frame = 20000};
+  const RecordHandle record = make_toy_record(toy);
+  std::vector<std::byte> memory(100000);
+  const std::vector<std::byte*> places = {memory.data() + 60000, memory.data() + 1, memory.data() + 30000};
+  ASSERT_TRUE(record->copy_frames(places).ok());
+  ASSERT_TRUE(record
+                  ->copy_frames([&](std::int32_t frame, std::span<const std::byte> bytes) {
+                    EXPECT_TRUE(std::ranges::equal(bytes, std::span(places[static_cast<std::size_t>(frame)], 20000)));
+                  })
+                  .ok());
+  EXPECT_EQ(memory[20001], std::byte{0});
+  const Result<RecordHandle> damaged = damaged_copy(*record, 50000, std::byte{4});
+  EXPECT_EQ((*damaged)->copy_frames(places).code(), Code::kDamaged);
+}
+
 TEST(Record, any_flipped_bit_is_refused_before_its_frames_are_believed) {
   const RecordHandle record = make_toy_record({.bytes_per_frame = 100});
   for (std::size_t i = 0; i < record->bytes().size() * 8; ++i) {
