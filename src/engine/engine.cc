@@ -174,9 +174,12 @@ Status Engine::step(std::span<Generation* const> generations) {
   state_->gather(generations, parts, inputs);
   if (parts.empty()) return {};
   const Status status = state_->runner->run(inputs);
-  for (const StepPart& part : parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const StepPart& part = parts[i];
     if (status.ok()) {
-      part.generation->turn_.end_step();
+      const bool has_mass = inputs[i].n_mass_rows > 0;
+      part.generation->turn_.end_step(has_mass ? state_->runner->block_mass(static_cast<std::int32_t>(i))
+                                               : std::span<const BlockMass>());
     } else {
       part.generation->turn_.abandon_step();
     }

@@ -176,6 +176,8 @@ Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
     if (!residency_.is_hot(block)) continue;
     const Part said = said_.merged(residency_.span(block));
     std::optional<double> focus;
+    std::optional<double> attention;
+    if (parts_.policy.wants_attention()) attention = blocks_[block.index()].attention;
     if (parts_.policy.wants_focus()) focus = focus_.similarity(words_, block);
     evidence.blocks.push_back({.block = block,
                                .span = residency_.span(block),
@@ -183,6 +185,7 @@ Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
                                .source = said.source,
                                .priority = said.priority,
                                .last_access = blocks_[block.index()].last_access,
+                               .attention = attention,
                                .focus = focus,
                                .recovery = blocks_[block.index()].recovery});
   }

@@ -185,6 +185,7 @@ class Session {
     bool pinned = false;
     // Session steps; see BlockEvidence.
     std::int64_t last_access = 0;
+    double attention = 0.0;
     double recovery = 0.0;
     // Set once the block is full, when its name can no longer change.
     mutable std::optional<Hash128> name;

@@ -13,6 +13,12 @@ constexpr std::int32_t kStepsPerBudget = 4;
 // Of a message, its end says what it is about; of a long one the rest is what was read.
 constexpr std::size_t kHeardBytes = 4096;
 
+// Of a chunk of a prompt, its last rows say where attention goes; all of them would cost memory for each row and block.
+constexpr std::int32_t kMassRows = 16;
+
+// How slowly a block's share of attention follows, per step. EVOKE's value.
+constexpr double kMassKept = 0.95;
+
 // How fast what was recalled becomes a block like any other, per turn. EVOKE's value.
 constexpr double kRecoveryKept = 0.7;
 
@@ -57,11 +63,13 @@ void Turn::hear(const PromptPart& part) {
 // --- steps ---
 
 Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
-  EBB_CHECK(n_step_ == 0 && n_pending() > 0 && max_rows > 0, "{} tokens under way, {} pending", n_step_, n_pending());
+  EBB_CHECK(n_step_ == 0 && n_pending() + n_recomputing() > 0 && max_rows > 0,
+            "{} tokens under way, {} pending, {} blocks to compute again", n_step_, n_pending(), n_recomputing());
   EBB_CHECK(session_.end() == end_, "two turns of one session: it ends at {}, this turn left it at {}",
             session_.end().value(), end_.value());
   wake_open_block();
   if (const std::optional<SequenceInput> input = begin_recompute(max_rows)) return *input;
+  if (n_pending() == 0) return no_room();
 
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));
@@ -81,7 +89,8 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .first = session_.end(),
                        .anchor = session_.next_anchor_,
                        .residency = &session_.residency_,
-                       .n_outputs = n_tokens == n_pending() ? 1 : 0};
+                       .n_outputs = n_tokens == n_pending() ? 1 : 0,
+                       .n_mass_rows = session_.parts_.policy.wants_attention() ? std::min(n_tokens, kMassRows) : 0};
 }
 
 Status Turn::no_room() const {
@@ -155,9 +164,23 @@ void Turn::open_block(Position begin) {
   prepare_frames(*opened);
 }
 
-void Turn::end_step() {
+// A block was looked at if it got its fair share or more.
+void Turn::note_mass(std::span<const BlockMass> mass) {
+  double total = 0.0;
+  for (const BlockMass& m : mass) total += m.mass;
+  if (total <= 0.0) return;
+  for (const BlockMass& m : mass) {
+    Session::Block& block = session_.blocks_[m.block.index()];
+    const double share = m.mass / total;
+    block.attention = kMassKept * block.attention + (1.0 - kMassKept) * share;
+    if (share * static_cast<double>(mass.size()) >= 1.0) block.last_access = session_.n_steps_;
+  }
+}
+
+void Turn::end_step(std::span<const BlockMass> mass) {
   EBB_CHECK(n_step_ > 0, "no step under way");
   ++session_.n_steps_;
+  note_mass(mass);
   if (step_recomputes_) {
     end_recompute();
     step_recomputes_ = false;

@@ -76,12 +76,15 @@ class Turn {
   // Tokens whose K and V are not computed yet.
   [[nodiscard]] std::int32_t n_pending() const { return static_cast<std::int32_t>(pending_.size()); }
 
+  // Blocks that are to be computed again; steps go on until there are none, prompt or not.
+  [[nodiscard]] std::int32_t n_recomputing() const { return static_cast<std::int32_t>(recompute_.size()); }
+
   // Blocks to compute again come first, one to a step. Then the next up to max_rows pending tokens get their places and
   // frames, evicting for them; the last pending token asks for logits. kOutOfBudget when not even one token finds room, or
   // the model's trained context is full; nothing is computed or lost then.
   Result<SequenceInput> begin_step(std::int32_t max_rows);
-  // The step was computed.
-  void end_step();
+  // The step was computed. `mass` is what the runner gives where the step's input asked for it.
+  void end_step(std::span<const BlockMass> mass = {});
   // The step failed or was cancelled: its tokens are pending again.
   void abandon_step();
   // A token to compute next.
@@ -106,6 +109,7 @@ class Turn {
   // turn.cc: steps
   std::optional<SequenceInput> begin_recompute(std::int32_t max_rows);
   void end_recompute();
+  void note_mass(std::span<const BlockMass> mass);
   [[nodiscard]] Status no_room() const;
   [[nodiscard]] std::int32_t n_free_blocks() const;
   [[nodiscard]] std::int32_t room_in_last_block() const;

@@ -205,7 +205,7 @@ Status Turn::save(BlockIndex block) {
   ColdStore* store = session_.parts_.store;
   if (store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
   session_.wait_for_copy(block);
-  if (store->contains(session_.exact_name(block))) return {};
+  if (store->touch(session_.exact_name(block))) return {};
   if (session_.blocks_[block.index()].turned) {
     return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
   }
