@@ -101,6 +101,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->footer(kFooter);
   command->require_subcommand(1);
   add_speed(*command, action);
+  add_bench_wall(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 

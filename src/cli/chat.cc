@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "cli/block_map.h"
 #include "cli/command.h"
 #include "cli/conversation.h"
 #include "cli/engine_flags.h"
@@ -32,7 +33,8 @@ Examples:
   ebb chat -m model.gguf --kv-budget 1024     older blocks are evicted, and recalled when they are asked about)";
 
 constexpr const char* kHelp =
-    "/reset starts a new conversation, /stats shows tokens, speeds, blocks and memory, /quit leaves.\n"
+    "/reset starts a new conversation, /stats shows tokens, speeds, blocks and memory, /blocks draws which blocks are\n"
+    "hot, /quit leaves.\n"
     "Ctrl-C stops a reply; at the prompt, twice leaves. A line that ends with \\ goes on with the next one.\n";
 
 struct ChatFlags {
@@ -83,6 +85,8 @@ class Chat {
       std::cerr << kHelp;
     } else if (line == "/stats") {
       std::cerr << last_reply_stats_ << session_stats_text(engine_, *session_);
+    } else if (line == "/blocks") {
+      fmt::print(stderr, "{}\n{}\n", block_map(*session_, last_recalled_), block_map_legend());
     } else if (line == "/reset") {
       return reset();
     } else if (line.starts_with('/')) {
@@ -99,6 +103,7 @@ class Chat {
     session_.reset();
     conversation_ = Conversation(engine_.vocabulary(), flags_.system);
     last_reply_stats_.clear();
+    last_recalled_.clear();
     EBB_ASSIGN_OR_RETURN(session_, engine_.new_session());
     return {};
   }
@@ -112,6 +117,7 @@ class Chat {
     if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
     std::fflush(stdout);
     last_reply_stats_ = reply_stats_text(*generation);
+    last_recalled_ = generation->turn_stats().recalled;
     EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
     return status;
   }
@@ -123,6 +129,7 @@ class Chat {
   std::unique_ptr<Session> session_;
   Conversation conversation_;
   std::string last_reply_stats_;
+  std::vector<BlockIndex> last_recalled_;
 };
 
 Status run_chat(const ChatFlags& flags) {

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/report.h"
+#include "cli/block_map.h"
 #include "cli/command.h"
 #include "cli/conversation.h"
 #include "cli/demo_session.h"
@@ -89,6 +90,7 @@ class Demo {
       options.max_recalled_blocks = n_recalled_blocks;
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation, reply(*session, prompt, options, result));
       EBB_RETURN_IF_ERROR(conversation.answer(generation->tokens(), generation->text()));
+      if (n_recalled_blocks > 0) show_blocks(*session, generation->turn_stats(), result);
     }
     result.session_tokens = session->end().value();
     result.n_evicted = session->stats().n_evicted_blocks;
@@ -152,6 +154,16 @@ class Demo {
                 static_cast<double>(result.replies.size()) / static_cast<double>(demo_turns().user.size()));
   }
 
+  // What the turn did to the cache, as it happens.
+  void show_blocks(const Session& session, const TurnStats& stats, const ArmResult& result) {
+    bar_.clear();
+    if (result.replies.size() == 1) fmt::print("blocks of {} tokens: {}\n\n", session.block_size(), block_map_legend());
+    fmt::print("turn {:2}  {:2} hot of {}  {:2} evicted  {} recalled  {}\n", result.replies.size(),
+               session.n_hot_blocks(), session.budget_blocks(), stats.evicted.size(), stats.recalled.size(),
+               block_map(session, stats.recalled));
+    std::fflush(stdout);
+  }
+
   Engine& engine_;
   const DemoFlags& flags_;
   ProgressBar& bar_;
@@ -167,7 +179,7 @@ void print_replies(const std::vector<ArmResult>& arms) {
 }
 
 void print_results(const std::vector<ArmResult>& arms) {
-  fmt::print("turn 1:   {}\nturn 14:  {}\n", demo_turns().user.front(), demo_turns().user.back());
+  fmt::print("\nturn 1:   {}\nturn 14:  {}\n", demo_turns().user.front(), demo_turns().user.back());
   for (const ArmResult& arm : arms) {
     fmt::print("{:>15}: {}   [{}]\n", arm.name, arm.replies.back(), knows_the_fact(arm) ? "right" : "wrong");
   }

@@ -1,0 +1,128 @@
+#include "bench/wall_session.h"
+
+#include <array>
+#include <random>
+#include <set>
+
+namespace ebb {
+namespace {
+
+constexpr std::array kSubjects = {"the old miller", "a young officer",  "the captain",      "her sister",
+                                  "the merchant",   "the two brothers", "a tired teacher",  "the gardener",
+                                  "the stranger",   "the doctor",       "an elderly clerk", "the postman",
+                                  "the shepherd",   "the actress",      "his neighbour"};
+constexpr std::array kVerbs = {"walked along", "looked at", "painted", "remembered", "crossed", "described",
+                               "avoided",      "repaired",  "watched", "measured",   "left",    "admired"};
+constexpr std::array kObjects = {"the narrow bridge", "a wooden table",  "the frozen river", "the market square",
+                                 "an empty house",    "the long letter", "a broken fence",   "the quiet harbour",
+                                 "the stone tower",   "a field of rye",  "the church clock", "the station road"};
+constexpr std::array kEnds = {"before the rain began",
+                              "without saying a word",
+                              "for the third time that week",
+                              "while the others slept",
+                              "as if nothing had happened",
+                              "until it grew dark",
+                              "with great care",
+                              "on the way home",
+                              "and smiled",
+                              "in the cold morning light"};
+
+class Source {
+ public:
+  explicit Source(std::uint64_t seed) : random_(seed) {}
+
+  std::string sentence() {
+    std::string text = pick(kSubjects) + " " + pick(kVerbs) + " " + pick(kObjects) + " " + pick(kEnds) + ".";
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+    return text;
+  }
+
+  // A pseudo-word that no other name of this source is.
+  std::string name() {
+    static constexpr std::string_view kConsonants = "bcdfghjklmnprstvwz";
+    static constexpr std::string_view kVowels = "aeiou";
+    while (true) {
+      std::string word;
+      for (int i = 0; i < 3; ++i) {
+        word += kConsonants[random_() % kConsonants.size()];
+        word += kVowels[random_() % kVowels.size()];
+      }
+      word.front() = static_cast<char>(word.front() - 'a' + 'A');
+      if (names_.insert(word).second) return word;
+    }
+  }
+
+  std::size_t draw(std::size_t n) { return random_() % n; }
+
+ private:
+  template <std::size_t N>
+  std::string pick(const std::array<const char*, N>& words) {
+    return words[random_() % N];
+  }
+
+  std::mt19937_64 random_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+Result<std::vector<WallSection>> make_wall_sections(const Vocabulary& vocabulary, std::int32_t n_sections,
+                                                    std::int32_t n_tokens, std::uint64_t seed) {
+  Source source(seed);
+  std::vector<WallSection> sections;
+  for (std::int32_t i = 0; i < n_sections; ++i) {
+    const std::string service = source.name();
+    // EVOKE's values.
+    const std::string id = std::to_string(100000 + 7 * i);
+    const std::string fact = "The service id of the " + service + " service is " + id + ".";
+    std::vector<std::string> sentences;
+    std::int32_t n = 0;
+    while (n < n_tokens) {
+      sentences.push_back(source.sentence());
+      EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens,
+                           vocabulary.tokenize(" " + sentences.back(), {.add_bos = false}));
+      n += static_cast<std::int32_t>(tokens.size());
+    }
+    const std::size_t at = source.draw(sentences.size() + 1);
+    std::string text = "Read this:";
+    for (std::size_t s = 0; s <= sentences.size(); ++s) {
+      if (s == at) text += " " + fact;
+      if (s < sentences.size()) text += " " + sentences[s];
+    }
+    sections.push_back(
+        {.text = std::move(text), .question = "What is the service id of the " + service + " service?", .answer = id});
+  }
+  return sections;
+}
+
+Result<std::vector<Token>> turn_tokens(const Vocabulary& vocabulary, std::string_view message, Before before) {
+  constexpr std::string_view kReply = "Ebbwallreply";
+  std::vector<ChatMessage> messages;
+  if (before != Before::kNothing) {
+    messages.push_back({.role = "user", .content = "Hello"});
+    messages.push_back({.role = "assistant", .content = std::string(kReply)});
+  }
+  messages.push_back({.role = "user", .content = std::string(message)});
+  EBB_ASSIGN_OR_RETURN(std::string text, vocabulary.render_chat(messages, true));
+  if (before != Before::kNothing) {
+    const std::size_t at = text.find(kReply);
+    if (at == std::string::npos) {
+      return error(Code::kUnsupported, "the model's chat template drops earlier replies; choose another model");
+    }
+    text = text.substr(at + kReply.size());
+  }
+  if (before == Before::kEndedReply) {
+    // The token that ended the reply is the session's already.
+    for (const std::optional<Token> end : {vocabulary.eot(), vocabulary.eos()}) {
+      if (!end) continue;
+      EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.piece(*end, SpecialTokens::kShow));
+      if (!piece.empty() && text.starts_with(piece)) {
+        text = text.substr(piece.size());
+        break;
+      }
+    }
+  }
+  return vocabulary.tokenize(text, {.add_bos = before == Before::kNothing, .parse_special = true});
+}
+
+}  // namespace ebb
