@@ -198,6 +198,54 @@ TEST(ColdStore, a_slow_disk_makes_who_puts_wait_and_loses_nothing) {
   for (std::uint64_t n = 1; n <= 50; ++n) EXPECT_TRUE(gets(*store, n)) << n;
 }
 
+TEST(ColdStore, what_is_dropped_while_it_is_written_is_gone) {
+  FaultFileSystem system;
+  std::latch is_writing(1);
+  std::latch may_write(1);
+  std::atomic<int> n_appends = 0;
+  system.before_append([&] {
+    if (n_appends++ > 0) return;
+    is_writing.count_down();
+    may_write.wait();
+  });
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  is_writing.wait();
+  store->drop(toy_key(1).name);
+  may_write.count_down();
+  EXPECT_TRUE(store->flush().ok());
+  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
+}
+
+TEST(ColdStore, waits_for_a_record_that_is_being_read_ahead_and_does_not_read_it_twice) {
+  for (std::int32_t round = 0; round < 50; ++round) {
+    FaultFileSystem system;
+    { EXPECT_TRUE((*try_open(system, 1 << 20))->put(make_toy_record({.number = 1})).ok()); }
+    const auto store = *try_open(system, 1 << 20);
+    const std::int64_t n_reads = system.n_reads();
+    std::latch is_reading(1);
+    std::latch may_read(1);
+    std::latch is_getting(1);
+    std::atomic<int> n_begun = 0;
+    system.before_read([&] {
+      if (n_begun++ > 0) return;
+      is_reading.count_down();
+      may_read.wait();
+    });
+    store->prefetch(std::vector{toy_key(1).name});
+    is_reading.wait();
+    std::thread getter([&] {
+      is_getting.count_down();
+      EXPECT_TRUE(gets(*store, 1));
+    });
+    is_getting.wait();
+    may_read.count_down();
+    getter.join();
+    EXPECT_EQ(system.n_reads(), n_reads + 1);
+  }
+}
+
 TEST(ColdStore, another_models_record_is_refused_in_every_tier) {
   FaultFileSystem system;
   const auto store = *try_open(system, 1 << 20);
