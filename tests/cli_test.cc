@@ -56,14 +56,15 @@ TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
 
 TEST_F(CliTest, APromptLongerThanTheContextIsAnErrorThatSaysSo) {
   const std::string model = toy({.n_ctx_train = 300});
-  const ProgramResult result = run_ebb({"run", "-m", model, "--raw", "-p", std::string(400, 'y')});
+  const ProgramResult result = run_ebb({"run", "-m", model, "--no-rebase", "--raw", "-p", std::string(400, 'y')});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("trained for 300"));
 }
 
 TEST_F(CliTest, AReplyThatFillsTheContextEndsWithAReason) {
   const std::string model = toy({.n_ctx_train = 300});
-  std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-p", std::string(290, 'y'), "-n", "100"};
+  std::vector<std::string> arguments = {"run", "-m", model, "--no-rebase", "--raw", "-p", std::string(290, 'y'),
+                                        "-n",  "100"};
   for (const std::string& flag : forbid_end(model)) arguments.push_back(flag);
   const ProgramResult result = run_ebb(arguments);
   EXPECT_EQ(result.exit_code, 0);

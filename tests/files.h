@@ -24,4 +24,21 @@ class TemporaryFile {
   std::filesystem::path path_;
 };
 
+// The same for a folder, which exists at first and is removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Damages a file: one bit in each kilobyte of it.
+void flip_bits(const std::filesystem::path& path);
+
 }  // namespace ebb

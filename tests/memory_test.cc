@@ -44,7 +44,7 @@ TEST_P(Memory, peak_stays_within_weights_frames_15_percent_and_64_mb) {
   std::string prompt;
   while (prompt.size() < 2 * kBudgetTokens) prompt += "abcdefgh ijkl ";
   const ProgramResult result = run_ebb({"run", "-m", file.path().string(), "--raw", "-p", prompt, "-n", "4",
-                                        "--kv-budget", std::to_string(kBudgetTokens), "--ram-tier", "0"});
+                                        "--kv-budget", std::to_string(kBudgetTokens), "--kv-store", "ram=0"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const double limit = 1.15 * static_cast<double>(weight_bytes + frame_bytes(spec)) + (64 << 20);
   RecordProperty("peak_mb", static_cast<int>(result.peak_resident_bytes >> 20));

@@ -23,6 +23,7 @@ class Sessions : public ::testing::Test {
     options.model = file_.path();
     options.n_threads = 2;
     options.block_size = 16;
+    options.policy = "recency";
     options.chunk = 64;
     Result<std::unique_ptr<Engine>> engine = Engine::open(options);
     ASSERT_TRUE(engine.ok()) << engine.status().message();
@@ -35,8 +36,12 @@ class Sessions : public ::testing::Test {
     return *std::move(tokens);
   }
 
-  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, bool saves = true) {
-    Result<std::unique_ptr<Session>> session = engine_->new_session(budget_tokens, saves);
+  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, Remains remains = Remains::kBytes) {
+    return open_session({.budget_tokens = budget_tokens, .remains = remains});
+  }
+
+  std::unique_ptr<Session> open_session(const SessionOptions& options) {
+    Result<std::unique_ptr<Session>> session = engine_->new_session(options);
     EXPECT_TRUE(session.ok()) << session.status().message();
     return *std::move(session);
   }
@@ -80,8 +85,8 @@ TEST_F(Sessions, hot_blocks_never_exceed_the_budget_and_old_ones_are_saved) {
   EXPECT_GT(session->stats().n_evicted_blocks, 10);
   EXPECT_EQ(session->stats().n_saved_blocks, session->stats().n_evicted_blocks);
   EXPECT_EQ(session->stats().peak_hot_blocks, 6);
-  EXPECT_EQ(engine_->tier()->stats().n_records, session->stats().n_saved_blocks);
-  engine_->tier()->check_invariants();
+  EXPECT_GE(engine_->store()->stats().ram.n_records, session->stats().n_saved_blocks);
+  engine_->store()->check_invariants();
 }
 
 TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
@@ -89,7 +94,7 @@ TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
   say(*session, "the quagga sleeps here " + kLongText);
   const std::int32_t before = session->end().value();
   say(*session, "where is the quagga", {.max_tokens = 4, .recall_question = "where is the quagga"});
-  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_holes, before);
+  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_recomputed + last_.n_holes, before);
   EXPECT_GT(last_.n_recalled_exact, 0);
   EXPECT_GT(last_.n_holes, 0);
 }
@@ -105,19 +110,23 @@ TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
   EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
 }
 
-TEST_F(Sessions, a_damaged_record_is_refused_counted_and_left_a_hole) {
+TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
+  const TemporaryFolder folder;
+  open({.store = {.ram_bytes = 0, .disk = DiskOptions{.folder = folder.path()}}});
   const auto session = new_session(96);
   say(*session, "quagga " + kLongText);
-  engine_->tier()->damage(session->exact_name(BlockIndex(0)),
-                          [](std::vector<std::byte>& bytes) { bytes[bytes.size() / 2] ^= std::byte{4}; });
+  ASSERT_TRUE(engine_->store()->flush().ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) flip_bits(entry.path());
   say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
   EXPECT_TRUE(last_.recalled.empty());
+  EXPECT_THAT(last_.recomputed, ::testing::ElementsAre(BlockIndex(0)));
+  EXPECT_EQ(last_.n_recomputed, 16);
   EXPECT_EQ(session->stats().n_missed_recalls, 1);
-  EXPECT_EQ(engine_->tier()->stats().n_refused, 1);
+  EXPECT_EQ(engine_->store()->stats().disk.n_refused, 1);
 }
 
-TEST_F(Sessions, without_a_tier_evicted_blocks_are_lost_and_work_goes_on) {
-  const auto session = new_session(96, false);
+TEST_F(Sessions, where_nothing_remains_evicted_blocks_are_lost_and_work_goes_on) {
+  const auto session = new_session(96, Remains::kNothing);
   say(*session, "quagga " + kLongText);
   say(*session, "quagga", {.max_tokens = 3, .recall_question = "quagga"});
   EXPECT_TRUE(last_.recalled.empty());
@@ -181,7 +190,7 @@ TEST_F(Sessions, what_a_cancelled_turn_left_is_computed_with_the_next) {
 }
 
 TEST_F(Sessions, a_full_context_ends_the_generation_with_a_reason_and_no_other) {
-  const auto full = new_session(320);
+  const auto full = open_session({.budget_tokens = 320, .rebases = false});
   const auto other = new_session(320);
   const auto long_one = start(*full, std::string(630, 'y'), {.max_tokens = 100});
   const auto short_one = start(*other, "ok", {.max_tokens = 20});
@@ -194,8 +203,62 @@ TEST_F(Sessions, a_full_context_ends_the_generation_with_a_reason_and_no_other) 
   EXPECT_EQ(full->end().value(), 640);
 }
 
+TEST_F(Sessions, past_the_trained_context_hot_blocks_close_up_and_the_session_goes_on) {
+  const auto session = new_session(320);
+  say(*session, "quagga " + kLongText);
+  for (int turn = 0; turn < 12; ++turn) {
+    say(*session, kLongText, {.max_tokens = 4});
+    ASSERT_LE(session->next_anchor().value(), 640);
+  }
+  say(*session, "where", {.max_tokens = 4, .recall_question = "quagga"});
+  EXPECT_GT(session->end().value(), 2 * 640);
+  EXPECT_GT(session->stats().n_rebases, 1);
+  EXPECT_GT(session->stats().n_moved_blocks, 10);
+  EXPECT_GT(last_.n_recalled_approximate, 0) << "they come back to anchors that are not theirs";
+}
+
+TEST_F(Sessions, what_was_evicted_after_a_rebase_comes_back_as_it_was_moved) {
+  const auto session = new_session(320);
+  while (session->stats().n_rebases == 0) say(*session, kLongText, {.max_tokens = 1});
+  BlockIndex moved(0);
+  while (!session->residency().is_hot(moved) || session->anchor(moved) == session->residency().span(moved).begin) {
+    moved = BlockIndex(moved.value() + 1);
+    ASSERT_LT(moved.value(), session->n_blocks());
+  }
+  const auto frames = [&] { return engine_->read_block(*session, moved); };
+  const std::vector<std::byte> before = frames();
+  Turn evicting(*session, std::span<const Token>());
+  evicting.evict(std::vector{moved});
+  evicting.settle();
+  ASSERT_FALSE(session->residency().is_hot(moved));
+  Turn recalling(*session, std::span<const Token>());
+  recalling.recall(std::vector{moved});
+  recalling.settle();
+  ASSERT_TRUE(session->residency().is_hot(moved));
+  EXPECT_EQ(frames(), before);
+}
+
+TEST_F(Sessions, compacting_survivors_close_up_at_each_eviction_and_count_as_moved) {
+  const auto session = open_session({.budget_tokens = 96, .removal = Removal::kCompact});
+  say(*session, kLongText + kLongText, {.max_tokens = 4});
+  EXPECT_GT(session->stats().n_moved_blocks, 0);
+  EXPECT_EQ(session->next_anchor().value(), session->n_hot_tokens());
+}
+
+TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next) {
+  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
+  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
+  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  const Position tail = session->next_anchor();
+  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga"});
+  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
+  EXPECT_EQ(session->anchor(BlockIndex(0)), tail);
+  EXPECT_EQ(last_.n_recalled_approximate, 16);
+  EXPECT_EQ(last_.n_recalled_exact, 0);
+}
+
 TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_work) {
-  const auto session = new_session();
+  const auto session = open_session({.rebases = false});
   say(*session, "hello");
   const std::int32_t before = session->end().value();
   const Result<std::unique_ptr<Generation>> refused =
@@ -207,8 +270,8 @@ TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_wor
 }
 
 TEST_F(Sessions, senseless_budgets_are_refused_with_what_to_give) {
-  EXPECT_THAT(engine_->new_session(16).status().message(), HasSubstr("give 64 to"));
-  EXPECT_EQ(engine_->new_session(1 << 30).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(engine_->new_session({.budget_tokens = 16}).status().message(), HasSubstr("give 64 to"));
+  EXPECT_EQ(engine_->new_session({.budget_tokens = 1 << 30}).status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(Sessions, composed_attention_says_the_same) {

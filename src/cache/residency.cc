@@ -40,10 +40,7 @@ Span Residency::span(BlockIndex block) const {
   return {b.begin, b.begin + b.n_tokens};
 }
 
-bool Residency::is_hot(BlockIndex block) const {
-  const auto& frames = get(block).frames;
-  return std::find(frames.begin(), frames.end(), kNoFrame) == frames.end();
-}
+bool Residency::is_hot(BlockIndex block) const { return get(block).n_hot == shape_.frames_per_block(); }
 
 bool Residency::is_hot(BlockIndex block, LayerIndex layer, HeadIndex head) const {
   return get(block).frames[slot(layer, head)] != kNoFrame;
@@ -67,9 +64,18 @@ Result<BlockIndex> Residency::open_block(Position begin) {
   EBB_CHECK(blocks_.empty() || blocks_.back().n_tokens > 0, "the last block is still empty; fill or drop it first");
   Block block{.begin = begin, .frames = std::vector<FrameIndex>(tables_.size())};
   EBB_RETURN_IF_ERROR(pool_.acquire(block.frames));
+  block.n_hot = shape_.frames_per_block();
   n_hot_frames_ += shape_.frames_per_block();
   blocks_.push_back(std::move(block));
   for (std::size_t s = 0; s < tables_.size(); ++s) insert_entry(s, blocks_.back());
+  return BlockIndex(n_blocks() - 1);
+}
+
+BlockIndex Residency::add_cold_block(Position begin, std::int32_t n_tokens) {
+  EBB_CHECK(begin >= end() && n_tokens > 0 && n_tokens <= shape_.block_size, "{} tokens at {} behind {}", n_tokens,
+            begin.value(), end().value());
+  blocks_.push_back(
+      {.begin = begin, .n_tokens = n_tokens, .frames = std::vector<FrameIndex>(tables_.size(), kNoFrame)});
   return BlockIndex(n_blocks() - 1);
 }
 
@@ -95,6 +101,7 @@ void Residency::evict(BlockIndex block, LayerIndex layer, HeadIndex head) {
   remove_entry(s, b.begin);
   pool_.release({&b.frames[s], 1});
   b.frames[s] = kNoFrame;
+  --b.n_hot;
   --n_hot_frames_;
 }
 
@@ -110,6 +117,7 @@ Status Residency::admit(BlockIndex block) {
     b.frames[missing[i]] = frames[i];
     insert_entry(missing[i], b);
   }
+  b.n_hot += static_cast<std::int32_t>(missing.size());
   n_hot_frames_ += static_cast<std::int32_t>(missing.size());
   return {};
 }
@@ -161,8 +169,10 @@ void Residency::check_invariants() const {
   std::size_t n_frames = 0;
   for (const Block& block : blocks_) {
     EBB_CHECK(block.n_tokens <= shape_.block_size, "{} tokens in a block", block.n_tokens);
-    n_frames += static_cast<std::size_t>(
-        std::count_if(block.frames.begin(), block.frames.end(), [](FrameIndex f) { return f != kNoFrame; }));
+    const auto n_hot =
+        std::count_if(block.frames.begin(), block.frames.end(), [](FrameIndex f) { return f != kNoFrame; });
+    EBB_CHECK(n_hot == block.n_hot, "{} frames of a block, {} counted", n_hot, block.n_hot);
+    n_frames += static_cast<std::size_t>(n_hot);
   }
   EBB_CHECK(n_frames == n_entries, "{} frames, {} entries", n_frames, n_entries);
 }

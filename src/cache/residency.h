@@ -5,6 +5,7 @@
 // positions for good.
 //
 //   open_block   -> hot, empty, frames of all heads           append -> n_tokens grows up to block_size
+//   add_cold_block -> not hot, with its tokens
 //   evict        hot -> not hot, frames go back to the pool    admit  -> not hot -> hot in new frames (bytes to be filled)
 //   truncate     the last block loses its last tokens, or goes as if never opened (an abandoned prefill)
 //
@@ -56,6 +57,8 @@ class Residency {
 
   // `begin` must not lie before end(). kOutOfBudget when the pool has not enough free frames; nothing changes then.
   Result<BlockIndex> open_block(Position begin);
+  // A block behind end() that is not hot, with 1 to block_size tokens: of a session that goes on from its cold store.
+  BlockIndex add_cold_block(Position begin, std::int32_t n_tokens);
   // Tokens go to the last block, which must be hot and have room.
   void append(std::int32_t n_tokens);
   void evict(BlockIndex block);
@@ -71,6 +74,7 @@ class Residency {
   struct Block {
     Position begin;
     std::int32_t n_tokens = 0;
+    std::int32_t n_hot = 0;          // of its frames
     std::vector<FrameIndex> frames;  // [layer][head]; kNoFrame where not hot
   };
 

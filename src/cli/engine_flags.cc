@@ -1,9 +1,13 @@
 #include "cli/engine_flags.h"
 
+#include <map>
+#include <set>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/bundled_model.h"
 #include "cli/interrupt.h"
+#include "cli/store_flag.h"
 #include "cli/terminal.h"
 
 namespace ebb {
@@ -11,6 +15,61 @@ namespace {
 
 constexpr std::int32_t kMostThreads = 512;
 constexpr std::int32_t kMost = 1 << 30;
+
+const std::map<std::string, Remains> kRemains = {
+    {"discard", Remains::kNothing}, {"breadcrumb", Remains::kTokens}, {"restore", Remains::kBytes}};
+
+std::string eviction_help() {
+  std::string text = "What leaves when room is needed:";
+  for (const PolicyEntry& policy : policies()) text += fmt::format("\n{}: {}", policy.name, policy.summary);
+  return text;
+}
+
+std::set<std::string> policy_names() {
+  std::set<std::string> names;
+  for (const PolicyEntry& policy : policies()) names.emplace(policy.name);
+  return names;
+}
+
+void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
+  const char* group = "Eviction";
+  app.add_option("--kv-eviction", flags.eviction, eviction_help())
+      ->check(CLI::IsMember(policy_names()))
+      ->type_name("POLICY")
+      ->capture_default_str()
+      ->group(group);
+  const auto add_tokens = [&](const char* name, std::int32_t& value, const char* help) {
+    app.add_option(name, value, help)
+        ->check(CLI::Range(0, kMost))
+        ->type_name("TOKENS")
+        ->capture_default_str()
+        ->group(group);
+  };
+  add_tokens("--kv-sink-tokens", flags.sink_tokens, "First tokens that leave last (recency lets them go)");
+  add_tokens("--kv-recent-tokens", flags.recent_tokens, "Last tokens that leave last");
+  add_tokens("--kv-protected-tokens", flags.protected_tokens,
+             "First tokens that never leave, such as a system prompt's");
+  const auto add_mark = [&](const char* name, double& value, const char* help) {
+    app.add_option(name, value, help)
+        ->check(CLI::Range(0.01, 1.0))
+        ->type_name("SHARE")
+        ->capture_default_str()
+        ->group(group);
+  };
+  add_mark("--kv-high-watermark", flags.high_watermark, "Evict when this share of the budget is hot");
+  add_mark("--kv-low-watermark", flags.low_watermark,
+           "... until this share is; both 1: only what is needed, when it is");
+  app.add_flag("--no-rebase", flags.no_rebase,
+               "End a session where the model's trained context ends, instead of going on with approximate positions")
+      ->group(group);
+  app.add_option("--kv-evicted", flags.remains,
+                 "What remains of evicted blocks: restore brings their bytes back, breadcrumb computes them again, "
+                 "discard leaves holes")
+      ->check(CLI::IsMember({"restore", "breadcrumb", "discard"}))
+      ->type_name("MODE")
+      ->capture_default_str()
+      ->group(group);
+}
 
 }  // namespace
 
@@ -35,7 +94,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option(
          "--kv-budget", flags.kv_budget,
          "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
-         "old blocks are evicted to RAM; chat recalls those that a message asks about")
+         "blocks are evicted to the cold store; chat recalls those that a message asks about")
       ->check(CLI::Range(0, kMost))
       ->type_name("TOKENS")
       ->capture_default_str()
@@ -55,9 +114,12 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->type_name("TOKENS")
       ->capture_default_str()
       ->group(cache);
-  app.add_option("--ram-tier", flags.ram_tier_mib, "RAM for evicted blocks; 0: what is evicted is lost")
-      ->check(CLI::Range(0, kMost))
-      ->type_name("MiB")
+  add_eviction_flags(app, flags);
+  app.add_option(
+         "--kv-store", flags.store,
+         "Where evicted blocks go: ram=SIZE, disk=FOLDER, disk-max=SIZE, with commas. With a disk they outlive the "
+         "process; one process per folder. Without RAM and disk they are computed again")
+      ->type_name("SPEC")
       ->capture_default_str()
       ->group(cache);
 }
@@ -71,7 +133,14 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptL
   options.block_size = flags.block_size;
   options.kv_budget_tokens = flags.kv_budget;
   options.chunk = flags.chunk;
-  options.ram_tier_bytes = static_cast<std::size_t>(flags.ram_tier_mib) << 20;
+  options.policy = flags.eviction;
+  options.session = {.watermarks = {.high = flags.high_watermark, .low = flags.low_watermark},
+                     .sink_tokens = flags.sink_tokens,
+                     .recent_tokens = flags.recent_tokens,
+                     .pinned_tokens = flags.protected_tokens,
+                     .remains = kRemains.at(flags.remains),
+                     .rebases = !flags.no_rebase};
+  EBB_ASSIGN_OR_RETURN(options.store, parse_store_flag(flags.store));
   options.use_repacked = !flags.no_repack;
   ProgressBar bar;
   const std::string what = "loading " + options.model.filename().string();

@@ -25,7 +25,15 @@ struct EngineFlags {
   std::string kv_type = "f16";
   std::int32_t block_size = 64;
   std::int32_t chunk = 512;
-  std::int32_t ram_tier_mib = 1024;
+  std::string eviction = "streaming";
+  std::int32_t sink_tokens = 4;
+  std::int32_t recent_tokens = 64;
+  std::int32_t protected_tokens = 0;
+  double high_watermark = 1.0;
+  double low_watermark = 1.0;
+  std::string remains = "restore";
+  bool no_rebase = false;
+  std::string store = "ram=1G";
 };
 
 // `flags` must live as long as the app; what it holds now are the defaults.

@@ -38,10 +38,14 @@ struct Engine::State {
   std::unique_ptr<FramePool> pool;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<Policy> policy;
-  std::unique_ptr<RamTier> tier;
+  std::unique_ptr<ColdStore> store;
+  std::unique_ptr<BlockMover> mover;
   Residency::Shape shape;
+  SessionOptions session_options;
 
   Status open_frames(const EngineOptions& options);
+  [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
+  [[nodiscard]] SessionParts session_parts();
   void gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
               std::vector<SequenceInput>& inputs);
 };
@@ -60,8 +64,13 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_RETURN_IF_ERROR(state->open_frames(options));
   EBB_ASSIGN_OR_RETURN(state->runner,
                        Runner::create(*state->model, *state->backend, *state->memory, {.max_rows = options.chunk}));
-  state->policy = make_recency_policy();
-  if (options.ram_tier_bytes > 0) state->tier = std::make_unique<RamTier>(options.ram_tier_bytes);
+  EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
+  EBB_RETURN_IF_ERROR(options.session.validate());
+  state->session_options = options.session;
+  state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
+  if (options.store.ram_bytes > 0 || options.store.disk) {
+    EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
+  }
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
@@ -99,22 +108,43 @@ Status Engine::State::open_frames(const EngineOptions& options) {
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Session>> Engine::new_session(std::int32_t budget_tokens, bool saves) {
-  State& s = *state_;
-  if (budget_tokens == 0) budget_tokens = this->budget_tokens();
-  if (budget_tokens < kMinBudgetBlocks * s.shape.block_size || budget_tokens > this->budget_tokens()) {
-    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", budget_tokens,
-                 kMinBudgetBlocks * s.shape.block_size, this->budget_tokens());
+Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
+  EBB_RETURN_IF_ERROR(options.validate());
+  const std::int32_t most = pool->n_frames() / shape.frames_per_block() * shape.block_size;
+  if (options.budget_tokens == 0) options.budget_tokens = most;
+  if (options.budget_tokens < kMinBudgetBlocks * shape.block_size || options.budget_tokens > most) {
+    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", options.budget_tokens,
+                 kMinBudgetBlocks * shape.block_size, most);
   }
-  const SessionParts parts = {.pool = *s.pool,
-                              .memory = *s.memory,
-                              .vocabulary = *s.vocabulary,
-                              .policy = *s.policy,
-                              .tier = saves ? s.tier.get() : nullptr,
-                              .shape = s.shape,
-                              .model = s.model->fingerprint(),
-                              .n_ctx_train = s.model->hparams().n_ctx_train};
-  return std::make_unique<Session>(parts, SessionOptions{.budget_tokens = budget_tokens});
+  return options;
+}
+
+SessionParts Engine::State::session_parts() {
+  return {.pool = *pool,
+          .memory = *memory,
+          .vocabulary = *vocabulary,
+          .policy = *policy,
+          .store = store.get(),
+          .mover = mover.get(),
+          .shape = shape,
+          .model = model->fingerprint(),
+          .n_ctx_train = model->hparams().n_ctx_train};
+}
+
+Result<std::unique_ptr<Session>> Engine::new_session() {
+  SessionOptions options = state_->session_options;
+  options.budget_tokens = 0;
+  return new_session(options);
+}
+
+Result<std::unique_ptr<Session>> Engine::new_session(const SessionOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
+  return std::make_unique<Session>(state_->session_parts(), checked);
+}
+
+Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& options, const SessionImage& image) {
+  EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
+  return Session::restore(state_->session_parts(), checked, image);
 }
 
 // Decoding generations first, one row each: they are waited for by people. Then prompts, in order.
@@ -163,6 +193,19 @@ Status Engine::step(std::span<Generation* const> generations) {
   return {};
 }
 
+std::vector<std::byte> Engine::read_block(const Session& session, BlockIndex block) const {
+  const std::size_t n = state_->memory->frame_bytes();
+  std::vector<std::byte> bytes(n * static_cast<std::size_t>(state_->shape.frames_per_block()));
+  std::size_t at = 0;
+  for (std::int32_t layer = 0; layer < state_->shape.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < state_->shape.n_kv_heads; ++head, at += n) {
+      const FrameIndex frame = session.residency().frame(block, LayerIndex(layer), HeadIndex(head));
+      state_->memory->read(frame, std::span(bytes).subspan(at, n));
+    }
+  }
+  return bytes;
+}
+
 void Engine::request_cancel() { state_->backend->request_cancel(); }
 void Engine::clear_cancel() { state_->backend->clear_cancel(); }
 const Model& Engine::model() const { return *state_->model; }
@@ -170,7 +213,7 @@ const Vocabulary& Engine::vocabulary() const { return *state_->vocabulary; }
 const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
 FramePool& Engine::pool() { return *state_->pool; }
 Runner& Engine::runner() { return *state_->runner; }
-RamTier* Engine::tier() { return state_->tier.get(); }
+ColdStore* Engine::store() { return state_->store.get(); }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
 std::int32_t Engine::budget_tokens() const {

@@ -35,8 +35,12 @@ struct EngineOptions {
   std::int32_t kv_budget_tokens = 0;
   // Rows of one step at most.
   std::int32_t chunk = 512;
-  // 0: nothing is saved; what is evicted is lost.
-  std::size_t ram_tier_bytes = std::size_t{1} << 30;
+  // What leaves when room is needed; one of policies().
+  std::string policy = "streaming";
+  // Of sessions that are opened without any of their own; budget_tokens is not looked at.
+  SessionOptions session;
+  // Where evicted blocks go; without RAM and disk they are computed again.
+  ColdStoreOptions store;
   bool use_repacked = true;
   // Attention composed of ggml operations on the CPU too; slower, for tests.
   bool composed_attention = false;
@@ -57,9 +61,14 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget; sessions that live at once share it,
-  // and one finds no room where others hold it all. `saves` false: the session does
-  // without the cold store.
-  Result<std::unique_ptr<Session>> new_session(std::int32_t budget_tokens = 0, bool saves = true);
+  // and one finds no room where others hold it all.
+  Result<std::unique_ptr<Session>> new_session();
+  Result<std::unique_ptr<Session>> new_session(const SessionOptions& options);
+  // One that goes on where `image` was taken; its blocks come from the cold store or are computed again.
+  Result<std::unique_ptr<Session>> restore_session(const SessionOptions& options, const SessionImage& image);
+
+  // The bytes of a hot block's frames, [layer][KV head], one after the other.
+  [[nodiscard]] std::vector<std::byte> read_block(const Session& session, BlockIndex block) const;
 
   // Computes one step for those of the generations that are not finished; samples where a prompt's last token or a
   // generated one was computed. A generation that finds no room, or whose logits
@@ -75,7 +84,8 @@ class Engine {
   [[nodiscard]] const FrameLayout& layout() const;
   [[nodiscard]] FramePool& pool();
   [[nodiscard]] Runner& runner();
-  [[nodiscard]] RamTier* tier();
+  // Null without RAM and disk.
+  [[nodiscard]] ColdStore* store();
   [[nodiscard]] std::int32_t n_threads() const;
   [[nodiscard]] std::int32_t budget_tokens() const;
   [[nodiscard]] EngineMemory memory() const;

@@ -12,7 +12,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
     }
   }
   const std::int64_t n_left = std::int64_t{session.n_ctx_train()} - session.end().value() - session.n_unfinished();
-  if (std::ssize(prompt) > n_left) {
+  if (std::ssize(prompt) > n_left && !session.can_rebase()) {
     return error(Code::kOutOfBudget,
                  "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
                  "session or say it shorter",

@@ -40,7 +40,7 @@ struct GenerationStats {
 class Generation {
  public:
   // The session must outlive it. kInvalidArgument for an empty prompt or sick options; kOutOfBudget for a prompt that
-  // the model's trained context cannot hold, before any work.
+  // the model's trained context cannot hold, before any work, where the session does not rebase.
   static Result<std::unique_ptr<Generation>> start(Session& session, const Vocabulary& vocabulary,
                                                    std::span<const Token> prompt, const GenerationOptions& options);
 

@@ -36,6 +36,8 @@ struct SequenceRows {
   std::int32_t row_begin = 0;
   std::int32_t n_rows = 0;
   Position first;
+  // The last rows whose attention mass is wanted (model/step_mass.h).
+  std::int32_t n_mass_rows = 0;
 };
 
 // One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed

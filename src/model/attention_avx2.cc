@@ -91,6 +91,7 @@ const AttentionKernels kAvx2Kernels = {
                      kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
     .to_f16 = kernel::to_f16<Vector>,
+    .from_f16 = kernel::from_f16<Vector>,
 };
 
 }  // namespace ebb

@@ -57,6 +57,7 @@ struct AttentionKernels {
   // n is a multiple of 16. Exactly 1 at 0; 0 below -126.
   void (*exp2_in_place)(float* x, std::int32_t n);
   void (*to_f16)(const float* x, std::uint16_t* out, std::int32_t n);
+  void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
 };
 
 // The most rows in a step and keys in a block of any kernel set.

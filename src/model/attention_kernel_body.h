@@ -318,4 +318,19 @@ void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
   for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];
 }
 
+template <class V>
+void from_f16(const std::uint16_t* x, float* out, std::int32_t n) {
+  F16 part[kLanes] = {};
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) part[j] = static_cast<F16>(x[i + j]);
+    V::load(part).store(out + i);
+  }
+  if (i == n) return;
+  float part_out[kLanes];
+  for (int j = 0; i + j < n; ++j) part[j] = static_cast<F16>(x[i + j]);
+  V::load(part).store(part_out);
+  for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];
+}
+
 }  // namespace ebb::kernel

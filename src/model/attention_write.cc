@@ -1,13 +1,12 @@
 // write_kv: puts the K and V rows of a step into their frames.
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
 #include "model/attention.h"
 #include "model/attention_work.h"
+#include "model/row_convert.h"
 
 namespace ebb {
 namespace {
@@ -18,31 +17,6 @@ constexpr std::int32_t kMaxHeadDim = 1024;
 
 constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
-// Round to nearest even; NaN stays NaN (and quiet), as in ggml.
-std::uint16_t to_bf16(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
-}
-
-// roundf for |x| <= 127, without the call. The addend is the float below 1/2, so that 0.49999997 does not round up.
-std::int8_t round_away(float x) {
-  if (!(std::fabs(x) < 127.5F)) return 0;  // only from infinities and NaNs, which q8_0 cannot hold
-  return static_cast<std::int8_t>(static_cast<std::int32_t>(x + std::copysign(0x1.fffffep-2F, x)));
-}
-
-// One group of q8_0: d = amax / 127, kept as f16; q = round(x * (1 / d)) with d before rounding.
-std::uint16_t quantise_group(const AttentionKernels& kernels, const float* x, std::int8_t* out) {
-  float greatest = 0.0F;
-  for (std::int32_t i = 0; i < kScaleGroup; ++i) greatest = std::max(greatest, std::fabs(x[i]));
-  const float d = greatest / 127.0F;
-  const float inverse = d != 0.0F ? 1.0F / d : 0.0F;
-  for (std::int32_t i = 0; i < kScaleGroup; ++i) out[i] = round_away(x[i] * inverse);
-  std::uint16_t scale = 0;
-  kernels.to_f16(&d, &scale, 1);
-  return scale;
-}
-
 // Rows of one type, converted.
 struct Row {
   alignas(64) std::array<std::byte, kMaxHeadDim * sizeof(float)> elements;
@@ -50,22 +24,12 @@ struct Row {
 };
 
 void convert_row(const AttentionKernels& kernels, RowType type, const float* x, std::int32_t n, Row& row) {
-  switch (type) {
-    case RowType::kF32: std::memcpy(row.elements.data(), x, to_size(n) * sizeof(float)); return;
-    case RowType::kF16: kernels.to_f16(x, reinterpret_cast<std::uint16_t*>(row.elements.data()), n); return;
-    case RowType::kBF16:
-      for (std::int32_t i = 0; i < n; ++i) {
-        const std::uint16_t element = to_bf16(x[i]);
-        std::memcpy(row.elements.data() + to_size(i) * sizeof(element), &element, sizeof(element));
-      }
-      return;
-    case RowType::kQ8_0:
-      for (std::int32_t i = 0; i < n; i += kScaleGroup) {
-        row.scales[to_size(i / kScaleGroup)] =
-            quantise_group(kernels, x + i, reinterpret_cast<std::int8_t*>(row.elements.data()) + i);
-      }
-      return;
+  if (type != RowType::kQ8_0) return write_elements(kernels, type, x, n, row.elements.data());
+  std::array<float, kMaxHeadDim / kScaleGroup> scales;
+  for (std::int32_t i = 0; i < n; i += kScaleGroup) {
+    scales[to_size(i / kScaleGroup)] = quantise_group(x + i, reinterpret_cast<std::int8_t*>(row.elements.data()) + i);
   }
+  kernels.to_f16(scales.data(), row.scales.data(), n / kScaleGroup);
 }
 
 // out[d][token] = rows[token][d] for elements of E.

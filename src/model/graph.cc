@@ -10,7 +10,7 @@ namespace ebb {
 namespace {
 
 // Nodes of one layer with every optional part, and of what surrounds the layers. Too few: ggml stops while building.
-constexpr std::size_t kNodesPerLayer = 56;
+constexpr std::size_t kNodesPerLayer = 58;
 constexpr std::size_t kNodesAround = 32;
 
 // Metadata of a tensor that is built and then only viewed takes room too.
@@ -25,7 +25,7 @@ std::vector<AttentionShape> layer_shapes(std::span<const AttentionOp> ops) {
 // Lanes multiply the nodes of composed attention; what else a graph has does not depend on the step.
 std::size_t max_nodes(const Model& model, const ComposedPlan* plan) {
   // ComposedAttention states its own bound per layer, and needs a context to be made: bounded here from the plan.
-  constexpr std::size_t kNodesPerLane = 48;
+  constexpr std::size_t kNodesPerLane = 56;
   const std::size_t per_layer = kNodesPerLayer + (plan == nullptr ? 0 : kNodesPerLane * (plan->lanes.size() + 1));
   return per_layer * static_cast<std::size_t>(model.hparams().n_layers) + kNodesAround;
 }
@@ -55,8 +55,14 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .q_head_stride = head_stride(q),
                                     .out = static_cast<float*>(dst->data),
                                     .out_row_stride = row_stride(dst),
-                                    .out_head_stride = head_stride(dst)};
+                                    .out_head_stride = head_stride(dst),
+                                    .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr};
   attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth);
+}
+
+void run_sum_mass(ggml_tensor*, int ith, int nth, void* user_data) {
+  const auto& op = *static_cast<const AttentionOp*>(user_data);
+  op.mass->add_rows(*op.step, op.layer, ith, nth);
 }
 
 }  // namespace
@@ -76,6 +82,7 @@ Graph::Graph(const Model& model, const GraphAttention& attention, const GraphSha
         context_, *attention.memory,
         ComposedAttention::Setup{
             .plan = *attention.plan, .layers = layer_shapes(attention.ops), .ops = attention.composed_ops});
+    if (shape.with_mass) composed_mass_ = std::make_unique<ComposedMass>(context_, *attention.plan);
   }
   build();
 }
@@ -84,9 +91,9 @@ Graph::~Graph() { ggml_free(context_); }
 
 void Graph::build() {
   tokens_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
-  positions_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
+  anchors_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_rows);
   ggml_set_input(tokens_);
-  ggml_set_input(positions_);
+  ggml_set_input(anchors_);
   if (shape_.n_outputs > 0) {
     output_rows_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, shape_.n_outputs);
     ggml_set_input(output_rows_);
@@ -108,7 +115,7 @@ ggml_tensor* Graph::build_layer(LayerIndex layer, ggml_tensor* x) {
   const LayerWeights& weights = model_.weights().layers[layer.index()];
   const bool is_last = layer.value() == model_.hparams().n_layers - 1;
   ggml_tensor* attention = build_attention(layer, build_norm(x, weights.attn_norm));
-  if (attention == nullptr) return nullptr;
+  if (is_last && shape_.n_outputs == 0) return nullptr;
   if (is_last && shape_.n_outputs < shape_.n_rows) {
     attention = ggml_get_rows(context_, attention, output_rows_);
     x = ggml_get_rows(context_, x, output_rows_);
@@ -124,11 +131,12 @@ ggml_tensor* Graph::build_layer(LayerIndex layer, ggml_tensor* x) {
 }
 
 // [n_embd, n_rows] -> [n_heads * head_dim_v, n_rows], or null when only K and V of the last layer are wanted.
+// What the graph must compute of it, whoever reads the result, is expanded here.
 ggml_tensor* Graph::build_attention(LayerIndex layer, ggml_tensor* x) {
   const Hparams& hparams = model_.hparams();
   const LayerWeights& weights = model_.weights().layers[layer.index()];
   ggml_tensor* q = nullptr;
-  if (layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0) {
+  if (layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0 || shape_.with_mass) {
     q = build_queries(layer, x);
     // Computed before K and V are written, so that its inputs' memory is free again by then.
     ggml_build_forward_expand(graph_, q);
@@ -160,6 +168,11 @@ ggml_tensor* Graph::build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_t
   std::array<ggml_tensor*, 2> queries = {q, written};
   ggml_tensor* result = ggml_custom_4d(context_, GGML_TYPE_F32, hparams.head_dim_v, hparams.n_heads, shape_.n_rows, 1,
                                        queries.data(), 2, run_attend, GGML_N_TASKS_MAX, op);
+  if (shape_.with_mass) {
+    // Right behind it: the rows of the next layer go where these are.
+    ggml_build_forward_expand(
+        graph_, ggml_custom_4d(context_, GGML_TYPE_F32, 1, 1, 1, 1, &result, 1, run_sum_mass, GGML_N_TASKS_MAX, op));
+  }
   return ggml_reshape_2d(context_, result, static_cast<std::int64_t>(hparams.head_dim_v) * hparams.n_heads,
                          shape_.n_rows);
 }
@@ -168,7 +181,12 @@ ggml_tensor* Graph::build_composed_attention(LayerIndex layer, ggml_tensor* q, g
   const ComposedAttention::Written written = composed_->write(layer, k, v);
   ggml_build_forward_expand(graph_, written.k);
   ggml_build_forward_expand(graph_, written.v);
-  return q == nullptr ? nullptr : composed_->attend(layer, q, false).out;
+  if (q == nullptr) return nullptr;
+  const ComposedAttention::Attended attended = composed_->attend(layer, q, shape_.with_mass);
+  if (shape_.with_mass) {
+    for (ggml_tensor* sums : composed_mass_->sum_rows(layer, attended.mass)) ggml_build_forward_expand(graph_, sums);
+  }
+  return attended.out;
 }
 
 // [n_embd, n_rows] -> [head_dim, n_heads, n_rows]
@@ -185,7 +203,7 @@ ggml_tensor* Graph::build_norm(ggml_tensor* x, ggml_tensor* weight) {
 ggml_tensor* Graph::build_rope(LayerIndex layer, ggml_tensor* x) {
   const Hparams& h = model_.hparams();
   const int mode = model_.architecture().rope == RopeKind::kNeoX ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-  return ggml_rope_ext(context_, x, positions_, model_.weights().layers[layer.index()].rope_factors, h.n_rot, mode,
+  return ggml_rope_ext(context_, x, anchors_, model_.weights().layers[layer.index()].rope_factors, h.n_rot, mode,
                        h.rope_orig_ctx, h.freq_base(layer), h.freq_scale(layer), h.yarn_ext_factor, h.yarn_attn_factor,
                        h.yarn_beta_fast, h.yarn_beta_slow);
 }

@@ -8,7 +8,8 @@
 //                            norm -> gated feed-forward -> + ] x layers -> norm -> output matrix -> logits
 //
 // Rows whose logits nobody asked for leave the graph after the last layer's attention; where none are asked for, the
-// graph ends once the last layer has written its K and V.
+// graph ends once the last layer has written its K and V. With mass asked for, every layer attends all the same, and
+// its rows' mass is summed right after.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,9 @@
 
 #include "model/attention.h"
 #include "model/composed_attention.h"
+#include "model/composed_mass.h"
 #include "model/model.h"
+#include "model/step_mass.h"
 
 struct ggml_cgraph;
 struct ggml_context;
@@ -29,6 +32,8 @@ namespace ebb {
 struct GraphShape {
   std::int32_t n_rows = 0;
   std::int32_t n_outputs = 0;
+  // Sums attention mass (AttentionOp::mass or ComposedMass). A step with mass takes a graph with it, and the reverse.
+  bool with_mass = false;
 
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
 };
@@ -39,6 +44,7 @@ struct AttentionOp {
   LayerIndex layer;
   const AttentionStep* step = nullptr;
   AttentionScratch* scratch = nullptr;
+  StepMass* mass = nullptr;
 };
 
 // How attention is computed: by our CPU operations, or composed of ggml's.
@@ -63,12 +69,14 @@ class Graph {
   [[nodiscard]] ggml_cgraph* handle() const { return graph_; }
   // Inputs: i32 [n_rows], i32 [n_rows], i32 [n_outputs] (null when there are none).
   [[nodiscard]] ggml_tensor* tokens() const { return tokens_; }
-  [[nodiscard]] ggml_tensor* positions() const { return positions_; }
+  [[nodiscard]] ggml_tensor* anchors() const { return anchors_; }
   [[nodiscard]] ggml_tensor* output_rows() const { return output_rows_; }
   // f32 [n_vocab, n_outputs]; null when there are none.
   [[nodiscard]] ggml_tensor* logits() const { return logits_; }
   // Null where our CPU operations attend.
   [[nodiscard]] ComposedAttention* composed() const { return composed_.get(); }
+  // Null unless composed, with mass.
+  [[nodiscard]] ComposedMass* composed_mass() const { return composed_mass_.get(); }
 
  private:
   void build();
@@ -86,11 +94,12 @@ class Graph {
   const Model& model_;
   std::span<AttentionOp> ops_;
   std::unique_ptr<ComposedAttention> composed_;
+  std::unique_ptr<ComposedMass> composed_mass_;
   GraphShape shape_;
   ggml_context* context_ = nullptr;
   ggml_cgraph* graph_ = nullptr;
   ggml_tensor* tokens_ = nullptr;
-  ggml_tensor* positions_ = nullptr;
+  ggml_tensor* anchors_ = nullptr;
   ggml_tensor* output_rows_ = nullptr;
   ggml_tensor* logits_ = nullptr;
 };

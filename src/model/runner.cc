@@ -37,6 +37,8 @@ struct Runner::State {
   std::unique_ptr<ggml_gallocr, GallocrDeleter> allocator;
   AttentionStep step;
   AttentionScratch scratch;
+  StepMass mass;
+  std::vector<std::vector<BlockMass>> block_mass;  // [input]; empty when nobody asked
   std::vector<AttentionOp> ops;
   // Frames lie by row: attention is composed of ggml's operations.
   bool composed = false;
@@ -47,7 +49,7 @@ struct Runner::State {
 
   // Inputs of the step being put together.
   std::vector<std::int32_t> tokens;
-  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> anchors;
   std::vector<std::int32_t> output_rows;
   // Logits of the last step: in the graph's own memory on the CPU, copied here from elsewhere.
   const float* logits = nullptr;
@@ -59,7 +61,10 @@ struct Runner::State {
   Result<Graph*> get_graph(const GraphShape& shape);
   [[nodiscard]] bool serves(const Graph& graph, const GraphShape& shape) const;
   [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
+  void prepare_mass();
   void read_logits(const Graph& graph);
+  void read_mass(const Graph& graph, std::span<const SequenceInput> inputs);
+  void check_has_mass(std::int32_t input) const;
 };
 
 FrameLayout Runner::layout_for(const Model& model, const Backend& backend, RowType type, std::int32_t block_size,
@@ -83,7 +88,8 @@ Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& back
     state->ops.push_back({.shape = shape_of_layer(hparams, memory.layout(), LayerIndex(layer)),
                           .layer = LayerIndex(layer),
                           .step = &state->step,
-                          .scratch = &state->scratch});
+                          .scratch = &state->scratch,
+                          .mass = &state->mass});
     state->layer_shapes.push_back(state->ops.back().shape);
   }
   state->composed = memory.layout().key_order == KeyOrder::kByRow;
@@ -109,32 +115,48 @@ std::span<const float> Runner::logits(std::int32_t output) const {
   return {state_->logits + static_cast<std::size_t>(output) * n_vocab, n_vocab};
 }
 
+std::span<const float> Runner::mass(std::int32_t input, LayerIndex layer, HeadIndex head) const {
+  state_->check_has_mass(input);
+  return state_->mass.sums(static_cast<std::size_t>(input), layer, head);
+}
+
+std::span<const BlockMass> Runner::block_mass(std::int32_t input) const {
+  state_->check_has_mass(input);
+  return state_->block_mass[static_cast<std::size_t>(input)];
+}
+
 std::size_t Runner::compute_bytes() const {
-  return ggml_gallocr_get_buffer_size(state_->allocator.get(), 0) + state_->scratch.bytes() +
+  return ggml_gallocr_get_buffer_size(state_->allocator.get(), 0) + state_->scratch.bytes() + state_->mass.bytes() +
          state_->copied_logits.size() * sizeof(float);
 }
 
 Status Runner::run(std::span<const SequenceInput> inputs) {
   State& s = *state_;
   s.n_outputs = 0;
+  s.block_mass.clear();
+  s.mass.clear();
   EBB_RETURN_IF_ERROR(s.check(inputs));
   s.gather(inputs);
+  s.prepare_mass();
   EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
-                                                   .n_outputs = static_cast<std::int32_t>(s.output_rows.size())}));
+                                                   .n_outputs = static_cast<std::int32_t>(s.output_rows.size()),
+                                                   .with_mass = s.step.mass_stride > 0}));
   ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
-  ggml_backend_tensor_set(graph->positions(), s.positions.data(), 0, s.positions.size() * sizeof(std::int32_t));
+  ggml_backend_tensor_set(graph->anchors(), s.anchors.data(), 0, s.anchors.size() * sizeof(std::int32_t));
   // The graph has no use for them where every row is an output.
   if (s.output_rows.size() < s.tokens.size() && !s.output_rows.empty()) {
     ggml_backend_tensor_set(graph->output_rows(), s.output_rows.data(), 0, s.output_rows.size() * sizeof(std::int32_t));
   }
   if (s.composed) {
     graph->composed()->fill(s.step);
+    if (graph->composed_mass() != nullptr) graph->composed_mass()->fill(s.step);
   } else {
     // Layers differ in their window alone, and the room that is needed does not depend on it.
     s.scratch.reserve(s.layer_shapes.front(), s.step, s.backend.n_threads());
   }
   EBB_RETURN_IF_ERROR(s.backend.compute(graph->handle()));
   s.read_logits(*graph);
+  s.read_mass(*graph, inputs);
   return {};
 }
 
@@ -144,6 +166,8 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     EBB_CHECK(n_tokens >= 1 && input.n_outputs >= 0 && input.n_outputs <= n_tokens, "{} tokens, {} outputs", n_tokens,
               input.n_outputs);
+    EBB_CHECK(input.n_mass_rows >= 0 && input.n_mass_rows <= n_tokens, "mass of {} of {} tokens", input.n_mass_rows,
+              n_tokens);
     EBB_CHECK(input.residency->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
               (input.first + n_tokens).value(), input.residency->end().value());
     n_rows += input.tokens.size();
@@ -162,17 +186,19 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
 
 void Runner::State::gather(std::span<const SequenceInput> inputs) {
   tokens.clear();
-  positions.clear();
+  anchors.clear();
   output_rows.clear();
   step.sequences.clear();
   step.tables.clear();
   for (const SequenceInput& input : inputs) {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     const auto row_begin = static_cast<std::int32_t>(tokens.size());
-    step.sequences.push_back({.row_begin = row_begin, .n_rows = n_tokens, .first = input.first});
+    const Position anchor = input.anchor.value_or(input.first);
+    step.sequences.push_back(
+        {.row_begin = row_begin, .n_rows = n_tokens, .first = input.first, .n_mass_rows = input.n_mass_rows});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
-      positions.push_back((input.first + i).value());
+      anchors.push_back((anchor + i).value());
       if (i >= n_tokens - input.n_outputs) output_rows.push_back(row_begin + i);
     }
     for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
@@ -181,6 +207,18 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
       }
     }
   }
+}
+
+// The stride says whether anybody asks.
+void Runner::State::prepare_mass() {
+  step.mass_stride = 0;
+  const auto asks = [](const SequenceRows& rows) { return rows.n_mass_rows > 0; };
+  if (std::ranges::none_of(step.sequences, asks)) return;
+  for (const BlockTable& table : step.tables) {
+    step.mass_stride = std::max(step.mass_stride, static_cast<std::int32_t>(table.size()));
+  }
+  mass.begin(step);
+  if (!composed) mass.reserve_rows(step);
 }
 
 // A graph of this shape, allocated: a kept one, or a new one.
@@ -210,7 +248,7 @@ bool Runner::State::serves(const Graph& graph, const GraphShape& shape) const {
 std::unique_ptr<Graph> Runner::State::build_graph(const GraphShape& shape) {
   GraphAttention attention = {.ops = ops, .memory = &memory, .composed_ops = composed_ops};
   if (!composed) return std::make_unique<Graph>(model, attention, shape);
-  const ComposedPlan plan = plan_composed(step, layer_shapes, false);
+  const ComposedPlan plan = plan_composed(step, layer_shapes, shape.with_mass);
   attention.plan = &plan;
   return std::make_unique<Graph>(model, attention, shape);
 }
@@ -226,6 +264,20 @@ void Runner::State::read_logits(const Graph& graph) {
   copied_logits.resize(static_cast<std::size_t>(ggml_nelements(tensor)));
   ggml_backend_tensor_get(tensor, copied_logits.data(), 0, ggml_nbytes(tensor));
   logits = copied_logits.data();
+}
+
+void Runner::State::read_mass(const Graph& graph, std::span<const SequenceInput> inputs) {
+  if (step.mass_stride == 0) return;
+  if (graph.composed_mass() != nullptr) graph.composed_mass()->read(step, mass);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    block_mass.emplace_back();
+    if (inputs[i].n_mass_rows > 0) block_mass.back() = sum_by_block(mass, step, i, *inputs[i].residency);
+  }
+}
+
+void Runner::State::check_has_mass(std::int32_t input) const {
+  EBB_CHECK(input >= 0 && static_cast<std::size_t>(input) < block_mass.size(),
+            "mass of input {}; the last run has it of {}", input, block_mass.size());
 }
 
 }  // namespace ebb

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "cache/residency.h"
 #include "device/backend.h"
 #include "model/model.h"
+#include "model/step_mass.h"
 
 namespace ebb {
 
@@ -25,9 +27,18 @@ struct SequenceInput {
   // Consecutive tokens, at `first`, first + 1, ...; their residency holds their entries already. At least one.
   std::span<const Token> tokens;
   Position first;
+  // Anchor of the first token; the others follow one by one. Not given: its position. Queries and keys are rotated for
+  // their anchors; order, causality, windows and segments go by positions. What the model takes for the distance of two
+  // tokens is the difference of their anchors.
+  std::optional<Position> anchor = std::nullopt;
   const Residency* residency = nullptr;
   // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
   std::int32_t n_outputs = 1;
+  // Attention mass is given for the last n_mass_rows tokens together; 0 where no policy asks. A step in which nobody asks
+  // is computed as if there were no such thing. On the CPU's own kernels asking changes no bit of logits, K or V, and
+  // takes n_kv_heads floats of memory for each row of the step and hot block. Where attention is composed it takes
+  // n_heads floats for each row and hot token, and what a window hides is read too: ask in short steps.
+  std::int32_t n_mass_rows = 0;
 };
 
 struct RunnerOptions {
@@ -58,6 +69,15 @@ class Runner {
   [[nodiscard]] std::int32_t n_outputs() const;
   // [n_vocab]
   [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
+
+  // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next run.
+  // Of one KV head: [e] that of entry e of its block table as it was in the run, which is the sum over the n_mass_rows
+  // and over the query heads of the group of their probabilities of the entry's tokens. All together add up to
+  // n_mass_rows * n_heads / n_kv_heads.
+  [[nodiscard]] std::span<const float> mass(std::int32_t input, LayerIndex layer, HeadIndex head) const;
+  // Those of all layers and KV heads added up, of every block that was hot in any, by rising index. Together
+  // n_mass_rows * n_heads * n_layers; divide by that for shares. Bits do not depend on the number of threads.
+  [[nodiscard]] std::span<const BlockMass> block_mass(std::int32_t input) const;
   // Bytes of activations and scratch memory, weights and frames aside.
   [[nodiscard]] std::size_t compute_bytes() const;
 

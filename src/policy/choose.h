@@ -1,4 +1,4 @@
-// choose: which blocks leave, from a policy's scores and a need. A pure function; it moves nothing.
+// choose: how many blocks leave and which, from a policy's scores and a need. Pure functions; they move nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,24 @@
 
 namespace ebb {
 
-// The blocks of the lowest scores, lowest first, that are not pinned: n_blocks of them, or all there are.
+// When and how far to evict, as shares of the budget. Both 1: only what is needed leaves, when it is needed (hard mode).
+// Lower: room for several steps is made at once, so that evictions come rarely, at the price of having less hot.
+struct Watermarks {
+  double high = 1.0;
+  double low = 1.0;
+
+  // 0 < low <= high <= 1.
+  [[nodiscard]] Status validate() const;
+};
+
+// Blocks to evict so that n_new more fit: none while n_hot + n_new stays within the high mark, else down to the low mark,
+// and always enough for the budget.
+[[nodiscard]] std::int32_t count_victims(std::int32_t n_hot, std::int32_t n_new, std::int32_t budget,
+                                         const Watermarks& watermarks);
+
+// The blocks of the lowest scores, lowest first: n_blocks of them, or all that may leave. Protected ones come after all
+// others, in the same order, and never more of them than n_needed leaves open; pinned ones never.
 [[nodiscard]] std::vector<BlockIndex> choose_victims(const Policy& policy, const Evidence& evidence,
-                                                     std::int32_t n_blocks);
+                                                     std::int32_t n_blocks, std::int32_t n_needed);
 
 }  // namespace ebb

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -11,11 +12,31 @@
 
 namespace ebb {
 
+// Who said it.
+enum class Source : std::uint8_t { kSystem, kUser, kAssistant, kTool };
+
+// How firmly a block is held.
+enum class Hold : std::uint8_t {
+  kNone,
+  kProtected,  // a sink, recent, or of the reply under way: leaves only when nothing else can
+  kPinned,     // by the caller, asked for by this turn, or still written to: never leaves
+};
+
 struct BlockEvidence {
   BlockIndex block;
   Span span;
-  // May not be evicted: pinned, recalled for this turn, or still being written.
-  bool pinned = false;
+  Hold hold = Hold::kNone;
+  Source source = Source::kUser;
+  // Given by the caller; 1 is normal, more stays longer.
+  double priority = 1.0;
+  // The session's step in which the block was last written, recalled or notably looked at by attention.
+  std::int64_t last_access = 0;
+  // What attention gives it lately: share of the mass, decayed from step to step; none where nobody measures it.
+  std::optional<double> attention;
+  // Cosine, 0..1, of its words and what the session's last messages are about; none where there are no words.
+  std::optional<double> focus;
+  // 1 when it was recalled, fading with each turn.
+  double recovery = 0.0;
 };
 
 struct Evidence {

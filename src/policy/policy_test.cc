@@ -1,3 +1,8 @@
+#include "policy/policy.h"
+
+#include <cmath>
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,29 +13,113 @@ namespace ebb {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Evidence three_blocks() {
+Evidence blocks(std::int32_t n) {
   Evidence evidence;
-  for (std::int32_t i = 0; i < 3; ++i) {
+  for (std::int32_t i = 0; i < n; ++i) {
     evidence.blocks.push_back({.block = BlockIndex(i), .span = {Position(i * 64), Position(i * 64 + 64)}});
   }
-  evidence.end = Position(192);
+  evidence.end = Position(n * 64);
   return evidence;
 }
 
+std::vector<BlockIndex> victims(const Policy& policy, const Evidence& evidence, std::int32_t n) {
+  return choose_victims(policy, evidence, n, n);
+}
+
 TEST(Choose, takes_the_oldest_blocks_first_by_recency) {
-  EXPECT_THAT(choose_victims(*make_recency_policy(), three_blocks(), 2), ElementsAre(BlockIndex(0), BlockIndex(1)));
+  EXPECT_THAT(victims(*make_recency_policy(), blocks(3), 2), ElementsAre(BlockIndex(0), BlockIndex(1)));
 }
 
-TEST(Choose, passes_over_pinned_blocks) {
-  Evidence evidence = three_blocks();
-  evidence.blocks[0].pinned = true;
-  EXPECT_THAT(choose_victims(*make_recency_policy(), evidence, 2), ElementsAre(BlockIndex(1), BlockIndex(2)));
+TEST(Choose, never_takes_pinned_blocks) {
+  Evidence evidence = blocks(3);
+  evidence.blocks[0].hold = Hold::kPinned;
+  EXPECT_THAT(victims(*make_recency_policy(), evidence, 3), ElementsAre(BlockIndex(1), BlockIndex(2)));
 }
 
-TEST(Choose, gives_all_there_are_when_more_are_asked_for) {
-  EXPECT_EQ(choose_victims(*make_recency_policy(), three_blocks(), 9).size(), 3U);
+TEST(Choose, takes_protected_blocks_last_and_only_as_many_as_are_needed) {
+  Evidence evidence = blocks(4);
+  evidence.blocks[0].hold = Hold::kProtected;
+  evidence.blocks[1].hold = Hold::kProtected;
+  const auto policy = make_recency_policy();
+  EXPECT_THAT(choose_victims(*policy, evidence, 2, 1), ElementsAre(BlockIndex(2), BlockIndex(3)));
+  EXPECT_THAT(choose_victims(*policy, evidence, 4, 2), ElementsAre(BlockIndex(2), BlockIndex(3)));
+  EXPECT_THAT(choose_victims(*policy, evidence, 4, 3), ElementsAre(BlockIndex(2), BlockIndex(3), BlockIndex(0)));
+}
+
+TEST(Choose, counts_what_is_needed_in_hard_mode_and_down_to_the_low_mark_otherwise) {
+  EXPECT_EQ(count_victims(8, 1, 10, {}), 0);
+  EXPECT_EQ(count_victims(10, 2, 10, {}), 2);
+  const Watermarks marks = {.high = 0.9, .low = 0.5};
+  EXPECT_EQ(count_victims(8, 1, 10, marks), 0);
+  EXPECT_EQ(count_victims(9, 1, 10, marks), 5);
+  EXPECT_EQ(count_victims(10, 8, 10, marks), 13);
+  EXPECT_FALSE((Watermarks{.high = 0.5, .low = 0.9}).validate().ok());
+  EXPECT_FALSE((Watermarks{.high = 1.1, .low = 0.9}).validate().ok());
+  EXPECT_FALSE((Watermarks{.high = NAN, .low = NAN}).validate().ok());
+  EXPECT_TRUE(marks.validate().ok());
+}
+
+TEST(Policies, are_found_by_name_and_an_unknown_one_is_told_what_there_is) {
+  for (const PolicyEntry& entry : policies()) EXPECT_EQ((*make_policy(entry.name))->name(), entry.name);
+  EXPECT_THAT(make_policy("lru").status().message(), HasSubstr("streaming, scored, evoke, recency, none"));
+}
+
+TEST(Policies, every_one_gives_one_comparable_score_a_block_whatever_the_evidence) {
+  std::mt19937_64 random(5);
+  const auto unit = [&] { return static_cast<double>(random() % 1001) / 1000.0; };
+  for (int round = 0; round < 200; ++round) {
+    Evidence evidence = blocks(static_cast<std::int32_t>(random() % 20));
+    for (BlockEvidence& block : evidence.blocks) {
+      block.source = static_cast<Source>(random() % 4);
+      block.priority = unit() * 3;
+      block.last_access = static_cast<std::int64_t>(random() % 100);
+      if (random() % 2 == 0) block.attention = unit();
+      if (random() % 2 == 0) block.focus = unit();
+      block.recovery = unit();
+    }
+    for (const PolicyEntry& entry : policies()) {
+      const std::vector<double> scores = entry.make()->score(evidence);
+      ASSERT_EQ(scores.size(), evidence.blocks.size()) << entry.name;
+      for (const double score : scores) EXPECT_FALSE(std::isnan(score)) << entry.name;
+    }
+  }
+}
+
+TEST(Policies, none_lets_nothing_leave) { EXPECT_THAT(victims(*make_none_policy(), blocks(5), 5), IsEmpty()); }
+
+TEST(Policies, streaming_wants_sinks_and_recency_does_not) {
+  EXPECT_TRUE(make_streaming_policy()->wants_sinks());
+  EXPECT_FALSE(make_recency_policy()->wants_sinks());
+}
+
+TEST(Policies, scored_takes_the_least_recently_looked_at_and_the_older_of_equals) {
+  Evidence evidence = blocks(4);
+  const std::int64_t access[] = {9, 2, 7, 2};
+  for (std::size_t i = 0; i < 4; ++i) evidence.blocks[i].last_access = access[i];
+  EXPECT_THAT(victims(*make_scored_policy(), evidence, 3), ElementsAre(BlockIndex(1), BlockIndex(3), BlockIndex(2)));
+}
+
+TEST(Policies, evoke_gives_the_scores_of_its_definition) {
+  Evidence evidence = blocks(2);
+  evidence.blocks[0].source = Source::kTool;
+  evidence.blocks[0].focus = 0.2;
+  evidence.blocks[1].source = Source::kAssistant;
+  const std::vector<double> scores = make_evoke_policy()->score(evidence);
+  EXPECT_NEAR(scores[0], 0.4 * std::exp(-0.64) + 0.6 * 0.6, 1e-12);
+  EXPECT_NEAR(scores[1], 0.5 + 0.5 * (0.4 + 0.6 * 0.5), 1e-12);
+}
+
+TEST(Policies, evoke_keeps_what_is_talked_about_what_users_said_and_what_has_priority) {
+  Evidence evidence = blocks(4);
+  for (BlockEvidence& block : evidence.blocks) block.source = Source::kTool;
+  evidence.blocks[0].focus = 0.9;
+  evidence.blocks[1].source = Source::kUser;
+  evidence.blocks[2].priority = 4.0;
+  EXPECT_THAT(victims(*make_evoke_policy({.recency_decay = 0.0}), evidence, 4),
+              ElementsAre(BlockIndex(3), BlockIndex(1), BlockIndex(0), BlockIndex(2)));
 }
 
 TEST(RareWords, splits_identifiers_and_folds_case) {
@@ -56,7 +145,34 @@ TEST(RareWords, words_of_every_block_and_of_no_block_weigh_nothing) {
   EXPECT_THAT(index.rank("the unheard"), IsEmpty());
 }
 
+TEST(RareWords, a_removed_block_leaves_no_trace) {
+  WordIndex index;
+  index.add(BlockIndex(0), "red gate");
+  index.add(BlockIndex(1), "blue gate");
+  index.remove(BlockIndex(1));
+  index.remove(BlockIndex(7));
+  EXPECT_THAT(index.rank("blue"), IsEmpty());
+  EXPECT_EQ(index.rank("gate").size(), 1U);
+  index.add(BlockIndex(1), "green");
+  EXPECT_EQ(index.rank("green").size(), 1U);
+}
+
 TEST(RareWords, an_empty_index_ranks_nothing) { EXPECT_THAT(WordIndex().rank("anything"), IsEmpty()); }
+
+TEST(Focus, follows_the_messages_and_fades) {
+  WordIndex index;
+  index.add(BlockIndex(0), "the quagga eats grass");
+  index.add(BlockIndex(1), "the server listens on a port");
+  index.add(BlockIndex(2), "");
+  Focus focus;
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(0)).has_value());
+  focus.hear("tell me of the quagga");
+  EXPECT_GT(*focus.similarity(index, BlockIndex(0)), *focus.similarity(index, BlockIndex(1)));
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(2)).has_value());
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(9)).has_value());
+  for (int i = 0; i < 3; ++i) focus.hear("which port has the server");
+  EXPECT_GT(*focus.similarity(index, BlockIndex(1)), *focus.similarity(index, BlockIndex(0)));
+}
 
 }  // namespace
 }  // namespace ebb

@@ -13,6 +13,11 @@ namespace {
 constexpr double kSaturation = 1.2;
 constexpr double kLengthWeight = 0.75;
 
+// Share of the focus that a new message leaves. Larger: the focus is slow to follow; smaller: it forgets the task for a
+// passing remark. EVOKE's value.
+constexpr double kFocusKept = 0.7;
+constexpr double kFocusForgotten = 1e-3;
+
 bool is_word_byte(unsigned char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
@@ -56,46 +61,88 @@ std::vector<std::string> split_words(std::string_view text) {
 
 void WordIndex::add(BlockIndex block, std::string_view text) {
   EBB_CHECK(!contains(block), "block {} indexed twice", block.value());
-  Document document{.block = block};
+  Document document;
   for (std::string& word : split_words(text)) {
     ++document.n_words;
     ++document.counts[std::move(word)];
   }
   for (const auto& [word, count] : document.counts) ++n_documents_with_[word];
   n_words_ += document.n_words;
-  documents_.push_back(std::move(document));
+  documents_.emplace(block, std::move(document));
 }
 
-bool WordIndex::contains(BlockIndex block) const {
-  return std::any_of(documents_.begin(), documents_.end(), [&](const Document& d) { return d.block == block; });
+void WordIndex::remove(BlockIndex block) {
+  const auto found = documents_.find(block);
+  if (found == documents_.end()) return;
+  for (const auto& [word, count] : found->second.counts) {
+    if (--n_documents_with_.at(word) == 0) n_documents_with_.erase(word);
+  }
+  n_words_ -= found->second.n_words;
+  documents_.erase(found);
+}
+
+double WordIndex::rarity(const std::string& word) const {
+  const auto found = n_documents_with_.find(word);
+  if (found == n_documents_with_.end()) return 0.0;
+  const auto n = static_cast<double>(documents_.size());
+  const double n_with = found->second;
+  // A word of every block tells none apart; the first block of a session is alone and is told apart by any.
+  if (n_with == n && n > 1) return 0.0;
+  return std::log(1.0 + (n - n_with + 0.5) / (n_with + 0.5));
+}
+
+const std::unordered_map<std::string, std::int32_t>* WordIndex::find_words(BlockIndex block) const {
+  const auto found = documents_.find(block);
+  return found == documents_.end() ? nullptr : &found->second.counts;
 }
 
 std::vector<Scored> WordIndex::rank(std::string_view question) const {
   const std::vector<std::string> words = split_words(question);
   const std::set<std::string> distinct(words.begin(), words.end());
-  const auto n = static_cast<double>(documents_.size());
-  const double mean_words = std::max(1.0, static_cast<double>(n_words_) / std::max(1.0, n));
+  const double mean_words =
+      std::max(1.0, static_cast<double>(n_words_) / std::max(1.0, static_cast<double>(documents_.size())));
 
   std::vector<Scored> ranked;
-  for (const Document& document : documents_) {
+  for (const auto& [block, document] : documents_) {
     double score = 0.0;
     for (const std::string& word : distinct) {
       const auto count = document.counts.find(word);
       if (count == document.counts.end()) continue;
-      const double n_with = n_documents_with_.at(word);
-      // A word of every block tells none apart; the first block of a session is alone and is told apart by any.
-      if (n_with == n && n > 1) continue;
-      const double idf = std::log(1.0 + (n - n_with + 0.5) / (n_with + 0.5));
       const double f = count->second;
       const double norm = 1.0 - kLengthWeight + kLengthWeight * document.n_words / mean_words;
-      score += idf * f * (kSaturation + 1.0) / (f + kSaturation * norm);
+      score += rarity(word) * f * (kSaturation + 1.0) / (f + kSaturation * norm);
     }
-    if (score > 0.0) ranked.push_back({document.block, score});
+    if (score > 0.0) ranked.push_back({block, score});
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.block > b.block;
   });
   return ranked;
+}
+
+void Focus::hear(std::string_view message) {
+  for (auto& [word, weight] : weights_) weight *= kFocusKept;
+  for (std::string& word : split_words(message)) weights_[std::move(word)] += 1.0 - kFocusKept;
+  std::erase_if(weights_, [](const auto& entry) { return entry.second < kFocusForgotten; });
+}
+
+std::optional<double> Focus::similarity(const WordIndex& index, BlockIndex block) const {
+  const auto* counts = index.find_words(block);
+  if (counts == nullptr) return std::nullopt;
+  double dot = 0.0;
+  double of_block = 0.0;
+  double of_focus = 0.0;
+  for (const auto& [word, weight] : weights_) {
+    const double w = weight * index.rarity(word);
+    of_focus += w * w;
+    if (const auto count = counts->find(word); count != counts->end()) dot += w * count->second * index.rarity(word);
+  }
+  for (const auto& [word, count] : *counts) {
+    const double w = count * index.rarity(word);
+    of_block += w * w;
+  }
+  if (of_block == 0.0 || of_focus == 0.0) return std::nullopt;
+  return dot / std::sqrt(of_block * of_focus);
 }
 
 }  // namespace ebb

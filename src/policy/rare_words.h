@@ -1,11 +1,13 @@
-// Rare words: which cold blocks share the rarest words with a question.
+// Rare words: which blocks share the rarest words with a question, and what a session is talking about.
 //
-// The selector sees words, not tensors, and recalls nothing itself. The score is BM25's (Robertson and Zaragoza 2009)
-// with k1 = 1.2, b = 0.75, so a word that stands in few blocks weighs most; words that stand in every block weigh
-// nothing, and so do words that stand in none.
+// It sees words, not tensors, and recalls nothing itself. The rank is BM25's (Robertson and Zaragoza 2009) with k1 = 1.2,
+// b = 0.75, so a word that stands in few blocks weighs most; words that stand in every block weigh nothing, and so do
+// words that stand in none. Thread rule: one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,25 +26,40 @@ struct Scored {
 // parts: "config_server.max" gives config_server, config, server, max.
 [[nodiscard]] std::vector<std::string> split_words(std::string_view text);
 
-// Words of the blocks of one session. Thread rule: one thread at a time.
+// Words of the blocks of one session.
 class WordIndex {
  public:
   // Blocks are added once each, when their text is complete.
   void add(BlockIndex block, std::string_view text);
-  [[nodiscard]] bool contains(BlockIndex block) const;
+  void remove(BlockIndex block);
+  [[nodiscard]] bool contains(BlockIndex block) const { return documents_.contains(block); }
   // Blocks that share words with the question, best first, ties to the later block; none with score 0.
   [[nodiscard]] std::vector<Scored> rank(std::string_view question) const;
+  // log(1 + (n - n_with + .5) / (n_with + .5)); 0 for a word of no block, or of all blocks where there are several.
+  [[nodiscard]] double rarity(const std::string& word) const;
+  // Null for a block that is not in the index.
+  [[nodiscard]] const std::unordered_map<std::string, std::int32_t>* find_words(BlockIndex block) const;
 
  private:
   struct Document {
-    BlockIndex block;
     std::int32_t n_words = 0;
     std::unordered_map<std::string, std::int32_t> counts;
   };
 
-  std::vector<Document> documents_;
+  std::map<BlockIndex, Document> documents_;
   std::unordered_map<std::string, std::int32_t> n_documents_with_;
   std::int64_t n_words_ = 0;
+};
+
+// What a session is about lately: the words of its messages, fading with each new one.
+class Focus {
+ public:
+  void hear(std::string_view message);
+  // Cosine, 0..1, of the block's words and the focus, both weighed by rarity; none where either has no such word.
+  [[nodiscard]] std::optional<double> similarity(const WordIndex& index, BlockIndex block) const;
+
+ private:
+  std::unordered_map<std::string, double> weights_;
 };
 
 }  // namespace ebb

@@ -13,6 +13,8 @@ class Recency final : public Policy {
     for (const BlockEvidence& block : evidence.blocks) scores.push_back(block.span.end.value());
     return scores;
   }
+
+  [[nodiscard]] bool wants_sinks() const override { return false; }
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 // runs: this many tokens saw that. How the tokens were cut into steps leaves no trace. Thread rule: as its session's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,6 +14,13 @@ namespace ebb {
 
 class Lineage {
  public:
+  struct Run {
+    Hash128 visible;
+    std::int32_t n_tokens = 0;
+
+    friend bool operator==(const Run&, const Run&) = default;
+  };
+
   void add(const Hash128& visible, std::int32_t n_tokens) {
     if (!runs_.empty() && runs_.back().visible == visible) {
       runs_.back().n_tokens += n_tokens;
@@ -21,17 +29,23 @@ class Lineage {
     }
   }
 
+  // Keeps the runs of the first n_tokens.
+  void truncate(std::int32_t n_tokens) {
+    for (Run& run : runs_) {
+      run.n_tokens = std::min(run.n_tokens, n_tokens);
+      n_tokens -= run.n_tokens;
+    }
+    std::erase_if(runs_, [](const Run& run) { return run.n_tokens == 0; });
+  }
+
   void hash_into(Hasher& hasher) const {
     hasher.add(runs_.size());
     for (const Run& run : runs_) hasher.add(run.visible).add(static_cast<std::uint64_t>(run.n_tokens));
   }
 
- private:
-  struct Run {
-    Hash128 visible;
-    std::int32_t n_tokens = 0;
-  };
+  [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
 
+ private:
   std::vector<Run> runs_;
 };
 

@@ -1,15 +1,36 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace ebb {
+namespace {
+
+constexpr std::int32_t kMostAnchor = 1 << 30;
+
+}  // namespace
+
+Status SessionOptions::validate() const {
+  if (sink_tokens < 0 || recent_tokens < 0 || pinned_tokens < 0) {
+    return error(Code::kInvalidArgument, "{} sink, {} recent and {} pinned tokens; none may be negative", sink_tokens,
+                 recent_tokens, pinned_tokens);
+  }
+  return watermarks.validate();
+}
 
 Session::Session(const SessionParts& parts, const SessionOptions& options)
-    : parts_(parts), residency_(parts.pool, parts.shape) {
+    : parts_(parts), options_(options), residency_(parts.pool, parts.shape) {
+  EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
   EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
             parts.shape.block_size);
+}
+
+Session::~Session() {
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    if (residency_.is_hot(BlockIndex(b))) wait_for_copy(BlockIndex(b));
+  }
 }
 
 std::int32_t Session::n_hot_blocks() const { return residency_.n_hot_frames() / parts_.shape.frames_per_block(); }
@@ -33,6 +54,36 @@ Result<std::string> Session::block_text(BlockIndex block) const {
   return parts_.vocabulary.detokenize(block_tokens(block), SpecialTokens::kShow);
 }
 
+std::string Session::block_name(BlockIndex block) const {
+  const Part part = said_.merged(residency_.span(block));
+  const std::int32_t first = part.span.begin.value() / block_size();
+  return fmt::format("{}#{}", part.name, block.value() - first);
+}
+
+std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
+  std::vector<BlockIndex> blocks;
+  for (const Span span : said_.find(name)) {
+    const std::int32_t last = std::min((span.end.value() + block_size() - 1) / block_size(), n_blocks());
+    for (std::int32_t b = span.begin.value() / block_size(); b < last; ++b) {
+      if (blocks.empty() || blocks.back() < BlockIndex(b)) blocks.emplace_back(b);
+    }
+  }
+  const std::size_t mark = name.rfind('#');
+  if (!blocks.empty() || mark == std::string_view::npos) return blocks;
+
+  std::size_t index = 0;
+  const std::string_view digits = name.substr(mark + 1);
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (failure != std::errc() || end != digits.data() + digits.size()) return {};
+  const std::vector<BlockIndex> all = find_blocks(name.substr(0, mark));
+  return index < all.size() ? std::vector{all[index]} : std::vector<BlockIndex>{};
+}
+
+void Session::set_pinned(BlockIndex block, bool pinned) {
+  EBB_CHECK(block.value() >= 0 && block.value() < n_blocks(), "block {} of {}", block.value(), n_blocks());
+  blocks_[block.index()].pinned = pinned;
+}
+
 Hash128 Session::exact_name(BlockIndex block) const {
   const Block& b = blocks_[block.index()];
   if (b.name) return *b.name;
@@ -40,6 +91,8 @@ Hash128 Session::exact_name(BlockIndex block) const {
   hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
   hasher.add(static_cast<std::uint64_t>(residency_.span(block).begin.value()));
   b.lineage.hash_into(hasher);
+  // What never moved has the name that every session gives it.
+  if (b.moves != Hash128()) hasher.add(b.moves);
   hasher.add_bytes(std::as_bytes(block_tokens(block)));
   const Hash128 name = hasher.finish();
   if (is_full(block)) b.name = name;
@@ -49,13 +102,166 @@ Hash128 Session::exact_name(BlockIndex block) const {
 Hash128 Session::visible_before(BlockIndex block) const {
   Hasher hasher;
   for (std::int32_t b = 0; b < block.value(); ++b) {
-    if (residency_.is_hot(BlockIndex(b))) hasher.add(exact_name(BlockIndex(b)));
+    if (!residency_.is_hot(BlockIndex(b))) continue;
+    hasher.add(exact_name(BlockIndex(b)));
+    add_shift(BlockIndex(b), hasher);
   }
+  add_shift(block, hasher);
   return hasher.finish();
+}
+
+// How far its anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
+void Session::add_shift(BlockIndex block, Hasher& hasher) const {
+  const Block& b = blocks_[block.index()];
+  const std::int32_t shift = b.anchor - residency_.span(block).begin;
+  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
 }
 
 RecordKey Session::record_key(BlockIndex block) const {
   return {.model = parts_.model, .layout = parts_.memory.layout().fingerprint(), .name = exact_name(block)};
+}
+
+RecordHeader Session::record_header(BlockIndex block) const {
+  const Block& b = blocks_[block.index()];
+  const std::int32_t n_frames = parts_.shape.frames_per_block();
+  const Hash128 layout = parts_.memory.layout().fingerprint();
+  Hasher lineage;
+  b.lineage.hash_into(lineage);
+  return {.key = record_key(block),
+          .content = Hasher().add(parts_.model).add(layout).add_bytes(std::as_bytes(block_tokens(block))).finish(),
+          .lineage = lineage.finish(),
+          .begin = residency_.span(block).begin,
+          .anchor = b.anchor,
+          .n_frames = n_frames,
+          .frame_bytes = parts_.memory.frame_bytes() * static_cast<std::uint64_t>(n_frames)};
+}
+
+bool Session::is_saved(BlockIndex block) const {
+  return parts_.store != nullptr &&
+         (parts_.store->contains(exact_name(block)) || parts_.store->is_pending(exact_name(block)));
+}
+
+void Session::wait_for_copy(BlockIndex block) const {
+  if (parts_.store != nullptr) parts_.store->wait(exact_name(block));
+}
+
+BlockState Session::state(BlockIndex block) const {
+  const bool saved = is_saved(block);
+  if (residency_.is_hot(block)) return saved ? BlockState::kClean : BlockState::kHot;
+  return saved ? BlockState::kSaved : BlockState::kMissing;
+}
+
+// A block whose text cannot be told is one that no words find.
+void Session::index_words(BlockIndex block) {
+  if (const Result<std::string> text = block_text(block); text.ok()) words_.add(block, *text);
+}
+
+Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const {
+  const Span span = residency_.span(block);
+  const Part said = said_.merged(span);
+  // The block that is still written to stays whatever happens.
+  if (!is_full(block) || said.pinned || blocks_[block.index()].pinned || span.begin.value() < options_.pinned_tokens ||
+      std::ranges::find(held, block) != held.end()) {
+    return Hold::kPinned;
+  }
+  const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
+  const bool is_recent = span.end > end() - options_.recent_tokens;
+  return is_sink || is_recent || span.overlaps(reply) ? Hold::kProtected : Hold::kNone;
+}
+
+Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
+  Evidence evidence{.end = end()};
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (!residency_.is_hot(block)) continue;
+    const Part said = said_.merged(residency_.span(block));
+    std::optional<double> focus;
+    if (parts_.policy.wants_focus()) focus = focus_.similarity(words_, block);
+    evidence.blocks.push_back({.block = block,
+                               .span = residency_.span(block),
+                               .hold = hold(block, held, reply),
+                               .source = said.source,
+                               .priority = said.priority,
+                               .last_access = blocks_[block.index()].last_access,
+                               .focus = focus,
+                               .recovery = blocks_[block.index()].recovery});
+  }
+  return evidence;
+}
+
+SessionImage Session::image() const {
+  SessionImage image{.tokens = tokens_,
+                     .unfinished = unfinished_,
+                     .parts = said_.all(),
+                     .next_anchor = next_anchor_,
+                     .epoch = epoch_,
+                     .n_turns = n_turns_};
+  for (const Block& block : blocks_) {
+    image.blocks.push_back({.lineage = block.lineage,
+                            .moves = block.moves,
+                            .anchor = block.anchor,
+                            .epoch = block.epoch,
+                            .pinned = block.pinned});
+  }
+  return image;
+}
+
+Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, const SessionOptions& options,
+                                                  const SessionImage& image) {
+  const std::int32_t size = parts.shape.block_size;
+  const auto n_tokens = static_cast<std::int32_t>(image.tokens.size());
+  const std::int32_t n_blocks = (n_tokens + size - 1) / size;
+  if (std::ssize(image.blocks) != n_blocks) {
+    return error(Code::kDamaged, "a session of {} tokens in {} blocks, and blocks of {} make {}", n_tokens,
+                 image.blocks.size(), size, n_blocks);
+  }
+  for (const std::vector<Token>* tokens : {&image.tokens, &image.unfinished}) {
+    for (const Token token : *tokens) {
+      if (!parts.vocabulary.contains(token)) {
+        return error(Code::kDamaged, "a session with token {}, which the vocabulary of {} does not have", token.value(),
+                     parts.vocabulary.n_tokens());
+      }
+    }
+  }
+  Position said_end(0);
+  for (const Part& part : image.parts) {
+    if (part.span.begin < said_end || part.span.end < part.span.begin || !(part.priority >= 0.0)) {
+      return error(Code::kDamaged, "a session with a part from {} to {} behind {}, of priority {}",
+                   part.span.begin.value(), part.span.end.value(), said_end.value(), part.priority);
+    }
+    said_end = part.span.end;
+  }
+  if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor)) {
+    return error(Code::kDamaged, "a session that goes on at anchor {}", image.next_anchor.value());
+  }
+  auto session = std::make_unique<Session>(parts, options);
+  session->tokens_ = image.tokens;
+  session->unfinished_ = image.unfinished;
+  session->n_turns_ = image.n_turns;
+  session->next_anchor_ = image.next_anchor;
+  session->epoch_ = image.epoch;
+  for (const Part& part : image.parts) session->said_.add(part);
+  for (std::int32_t b = 0; b < n_blocks; ++b) {
+    const BlockIndex block(b);
+    session->residency_.add_cold_block(Position(b * size), std::min(size, n_tokens - b * size));
+    const SessionImage::Block& saved = image.blocks[block.index()];
+    std::int64_t n_in_runs = 0;
+    for (const Lineage::Run& run : saved.lineage.runs()) n_in_runs += std::max(0, run.n_tokens);
+    if (n_in_runs != session->residency_.span(block).n_tokens()) {
+      return error(Code::kDamaged, "block {} of a session has {} tokens and a lineage of {}", b,
+                   session->residency_.span(block).n_tokens(), n_in_runs);
+    }
+    if (saved.anchor < Position(0) || saved.anchor + size > Position(kMostAnchor)) {
+      return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.anchor.value());
+    }
+    session->blocks_.push_back({.lineage = saved.lineage,
+                                .moves = saved.moves,
+                                .anchor = saved.anchor,
+                                .epoch = saved.epoch,
+                                .pinned = saved.pinned});
+    if (session->is_full(block)) session->index_words(block);
+  }
+  return session;
 }
 
 void Session::check_invariants() const {

@@ -1,8 +1,9 @@
 // Session: one conversation's logical space, its blocks, and where each block's K and V are.
 //
 // Positions are dense and given once: position p holds tokens()[p]. Blocks cut them into runs of block_size. The session
-// knows which blocks are hot (its residency), which were saved (by exact name) and what made each block's K and V
-// (lineage). It does not compute and does not choose: Turn (session/turn.h) is the only one that changes it (law 5).
+// knows which blocks are hot (its residency), which were saved (by exact name), who said what (its parts) and what made
+// each block's K and V (lineage). It does not compute and does not choose: Turn (session/turn.h) is the only one that
+// changes residency (law 5).
 //
 // Thread rule: one thread at a time (the engine's).
 #pragma once
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -18,10 +20,13 @@
 #include "cache/frame_memory.h"
 #include "cache/frame_pool.h"
 #include "cache/residency.h"
+#include "model/key_rotation.h"
+#include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
 #include "session/lineage.h"
-#include "store/ram_tier.h"
+#include "session/parts.h"
+#include "store/cold_store.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -32,17 +37,52 @@ struct SessionParts {
   FrameMemory& memory;
   const Vocabulary& vocabulary;
   const Policy& policy;
-  // Null: what is evicted is lost, and becomes a hole.
-  RamTier* tier = nullptr;
+  // Null: no bytes are kept of what is evicted.
+  ColdStore* store = nullptr;
+  // Null: blocks cannot be moved to other anchors.
+  const BlockMover* mover = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
   std::int32_t n_ctx_train = 0;
 };
 
+// What remains of a block that is evicted, and so what a recall can do.
+enum class Remains : std::uint8_t {
+  kNothing,  // it stays a hole (EVOKE's "discard")
+  kTokens,   // it is computed again ("breadcrumb")
+  kBytes,    // it comes back as it was; computed again where its bytes are lost ("restore")
+};
+
+// Which anchors recalled blocks and survivors of an eviction carry. All but kOriginal and kSparse move blocks, which is
+// approximate, is counted so, and rounds keys once more.
+enum class RecallPlace : std::uint8_t {
+  kOriginal,  // those they had
+  kTail,      // right before what comes next
+};
+enum class Removal : std::uint8_t {
+  kSparse,   // survivors stay where they are: no work
+  kCompact,  // survivors close up, turned once per eviction, as shifting caches do; for comparison
+};
+
 struct SessionOptions {
   // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
   std::int32_t budget_tokens = 0;
+  Watermarks watermarks;
+  // The first tokens, protected where the policy wants sinks.
+  std::int32_t sink_tokens = 4;
+  // The last tokens, protected. Less: models lose the thread of the sentence.
+  std::int32_t recent_tokens = 64;
+  // The first tokens, pinned.
+  std::int32_t pinned_tokens = 0;
+  Remains remains = Remains::kBytes;
+  RecallPlace recall_place = RecallPlace::kOriginal;
+  Removal removal = Removal::kSparse;
+  // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
+  // Off: the turn is refused.
+  bool rebases = true;
+
+  [[nodiscard]] Status validate() const;
 };
 
 // Counted from the session's start.
@@ -50,13 +90,46 @@ struct SessionStats {
   std::int64_t n_evicted_blocks = 0;
   std::int64_t n_saved_blocks = 0;
   std::int64_t n_recalled_blocks = 0;
+  std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
+  std::int64_t n_moved_blocks = 0;    // turned to another anchor; one block may be several times
+  std::int64_t n_rebases = 0;
   std::int32_t peak_hot_blocks = 0;
+};
+
+enum class BlockState : std::uint8_t { kHot, kClean, kSaved, kMissing };
+
+// All of a session but its hot K and V: what a fork or a later process starts from. Blocks come back from the cold store.
+struct SessionImage {
+  struct Block {
+    Lineage lineage;
+    Hash128 moves;
+    Position anchor;
+    std::int64_t epoch = 0;
+    bool pinned = false;
+  };
+
+  std::vector<Token> tokens;
+  std::vector<Token> unfinished;
+  std::vector<Part> parts;
+  std::vector<Block> blocks;
+  Position next_anchor;
+  std::int64_t epoch = 0;
+  std::int32_t n_turns = 0;
 };
 
 class Session {
  public:
+  // options.validate() must hold.
   Session(const SessionParts& parts, const SessionOptions& options);
+  // Waits for blocks that are being copied to the cold store.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other or these parts.
+  static Result<std::unique_ptr<Session>> restore(const SessionParts& parts, const SessionOptions& options,
+                                                  const SessionImage& image);
+  [[nodiscard]] SessionImage image() const;
 
   // Those whose K and V were computed, by position.
   [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
@@ -65,7 +138,11 @@ class Session {
   [[nodiscard]] Position end() const { return Position(static_cast<std::int32_t>(tokens_.size())); }
   [[nodiscard]] const Residency& residency() const { return residency_; }
   [[nodiscard]] const SessionStats& stats() const { return stats_; }
+  [[nodiscard]] const SessionOptions& options() const { return options_; }
+  [[nodiscard]] const std::vector<Part>& parts() const { return said_.all(); }
   [[nodiscard]] std::int32_t n_ctx_train() const { return parts_.n_ctx_train; }
+  // Whether it goes on past what the model was trained for.
+  [[nodiscard]] bool can_rebase() const { return options_.rebases && parts_.mover != nullptr; }
 
   [[nodiscard]] std::int32_t block_size() const { return parts_.shape.block_size; }
   [[nodiscard]] std::int32_t n_blocks() const { return residency_.n_blocks(); }
@@ -74,8 +151,22 @@ class Session {
   [[nodiscard]] std::int32_t n_hot_tokens() const;
   // The text of a block, control tokens shown.
   [[nodiscard]] Result<std::string> block_text(BlockIndex block) const;
+  // Where its keys are rotated for while it is hot; its first position unless it was moved.
+  [[nodiscard]] Position anchor(BlockIndex block) const { return blocks_[block.index()].anchor; }
+  // The anchor of the next token.
+  [[nodiscard]] Position next_anchor() const { return next_anchor_; }
+  // "file:config.py#0": the part that holds most of the block, and the block's place among that part's blocks.
+  [[nodiscard]] std::string block_name(BlockIndex block) const;
   // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
   [[nodiscard]] Hash128 exact_name(BlockIndex block) const;
+  [[nodiscard]] BlockState state(BlockIndex block) const;
+
+  // Blocks that hold tokens of the parts called `name`, or with "name#i" the i-th of them; none where there are none.
+  [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
+  // Pins hold what is hot now and what becomes hot later; they recall nothing. Returns how many parts have the name.
+  std::int32_t set_pinned(std::string_view name, bool pinned) { return said_.set_pinned(name, pinned); }
+  std::int32_t set_priority(std::string_view name, double priority) { return said_.set_priority(name, priority); }
+  void set_pinned(BlockIndex block, bool pinned);
 
   void check_invariants() const;
 
@@ -84,24 +175,51 @@ class Session {
 
   struct Block {
     Lineage lineage;
+    // Of moves that could not start from saved bytes and so made other bytes; zero: none.
+    Hash128 moves;
+    Position anchor;
+    // Anchors are comparable within an epoch; a rebase or a compaction begins a new one.
+    std::int64_t epoch = 0;
+    // Its frames were turned away from the bytes that its exact name means.
+    bool turned = false;
+    bool pinned = false;
+    // Session steps; see BlockEvidence.
+    std::int64_t last_access = 0;
+    double recovery = 0.0;
     // Set once the block is full, when its name can no longer change.
     mutable std::optional<Hash128> name;
   };
 
   [[nodiscard]] std::span<const Token> block_tokens(BlockIndex block) const;
   [[nodiscard]] bool is_full(BlockIndex block) const;
+  [[nodiscard]] bool is_saved(BlockIndex block) const;
   // What a block at `block` sees before itself.
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
+  void add_shift(BlockIndex block, Hasher& hasher) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
+  [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
+  // Until the cold store no longer reads the block's frames.
+  void wait_for_copy(BlockIndex block) const;
+  void index_words(BlockIndex block);
+  // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
+  [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
+  [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const;
 
   SessionParts parts_;
+  SessionOptions options_;
   std::int32_t budget_blocks_;
   std::vector<Token> tokens_;
   // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;
   Residency residency_;
   std::vector<Block> blocks_;
+  Parts said_;
   WordIndex words_;
+  Focus focus_;
+  Position next_anchor_;
+  std::int64_t epoch_ = 0;
+  std::int64_t n_steps_ = 0;
+  std::int32_t n_turns_ = 0;
   SessionStats stats_;
 };
 

@@ -1,9 +1,7 @@
 #include "session/turn.h"
 
 #include <algorithm>
-
-#include "base/clock.h"
-#include "policy/choose.h"
+#include <array>
 
 namespace ebb {
 namespace {
@@ -12,68 +10,62 @@ namespace {
 // prefill, and more of the past is evicted before it could be looked at.
 constexpr std::int32_t kStepsPerBudget = 4;
 
+// Of a message, its end says what it is about; of a long one the rest is what was read.
+constexpr std::size_t kHeardBytes = 4096;
+
+// How fast what was recalled becomes a block like any other, per turn. EVOKE's value.
+constexpr double kRecoveryKept = 0.7;
+
 }  // namespace
+
+Turn::Turn(Session& session, std::span<const PromptPart> prompt)
+    : session_(session), first_(session.end()), end_(session.end()), pending_(std::move(session.unfinished_)) {
+  begin(prompt);
+}
 
 Turn::Turn(Session& session, std::span<const Token> prompt)
     : session_(session), first_(session.end()), end_(session.end()), pending_(std::move(session.unfinished_)) {
-  session.unfinished_.clear();
-  pending_.insert(pending_.end(), prompt.begin(), prompt.end());
+  const std::array<PromptPart, 1> parts = {PromptPart{.tokens = prompt}};
+  begin(parts);
+}
+
+void Turn::begin(std::span<const PromptPart> prompt) {
+  session_.unfinished_.clear();
+  ++session_.n_turns_;
+  for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
+  for (const PromptPart& part : prompt) {
+    if (part.tokens.empty()) continue;
+    const Position begin = session_.end() + n_pending();
+    session_.said_.add({.span = {begin, begin + static_cast<std::int32_t>(part.tokens.size())},
+                        .source = part.source,
+                        .name = part.name.empty() ? fmt::format("turn{}", session_.n_turns_) : part.name,
+                        .priority = part.priority,
+                        .pinned = part.pinned});
+    pending_.insert(pending_.end(), part.tokens.begin(), part.tokens.end());
+    if (part.source == Source::kUser) hear(part);
+  }
   n_prompt_ = n_pending();
 }
 
-void Turn::recall(std::string_view question, std::int32_t max_blocks) {
-  if (session_.parts_.tier == nullptr) return;
-  const Stopwatch watch;
-  // Half of the budget stays for what the turn brings.
-  const std::int32_t n_most = std::min(max_blocks, session_.budget_blocks_ / 2);
-  for (const Scored& candidate : session_.words_.rank(question)) {
-    if (static_cast<std::int32_t>(kept_.size()) >= n_most) break;
-    if (!session_.residency_.is_hot(candidate.block)) {
-      if (!recall_block(candidate.block).ok()) {
-        ++session_.stats_.n_missed_recalls;
-        continue;
-      }
-      stats_.recalled.push_back(candidate.block);
-    }
-    kept_.push_back(candidate.block);
-  }
-  stats_.recall_ms += watch.elapsed_ms();
+void Turn::hear(const PromptPart& part) {
+  const std::size_t n = std::min(part.tokens.size(), kHeardBytes);
+  const Result<std::string> text = session_.parts_.vocabulary.detokenize(part.tokens.last(n), SpecialTokens::kHide);
+  if (!text.ok()) return;
+  session_.focus_.hear(std::string_view(*text).substr(text->size() - std::min(text->size(), kHeardBytes)));
 }
 
-Status Turn::recall_block(BlockIndex block) {
-  EBB_ASSIGN_OR_RETURN(const Record record, session_.parts_.tier->get(session_.record_key(block)));
-  const Residency::Shape& shape = session_.residency_.shape();
-  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-  if (record.begin != session_.residency_.span(block).begin ||
-      !std::ranges::equal(record.tokens, session_.block_tokens(block)) || record.n_frames != shape.frames_per_block() ||
-      record.frames.size() != frame_bytes * static_cast<std::size_t>(record.n_frames)) {
-    return error(Code::kDamaged, "the record of block {} holds something else", block.value());
-  }
-  make_room(1);
-  if (n_free_blocks() < 1) return error(Code::kOutOfBudget, "no room to recall block {}", block.value());
-  EBB_RETURN_IF_ERROR(session_.residency_.admit(block));
-  std::span<const std::byte> bytes = record.frames;
-  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
-      const FrameIndex frame = session_.residency_.frame(block, LayerIndex(layer), HeadIndex(head));
-      session_.parts_.memory.write(frame, bytes.first(frame_bytes));
-      bytes = bytes.subspan(frame_bytes);
-    }
-  }
-  ++session_.stats_.n_recalled_blocks;
-  return {};
-}
+// --- steps ---
 
 Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   EBB_CHECK(n_step_ == 0 && n_pending() > 0 && max_rows > 0, "{} tokens under way, {} pending", n_step_, n_pending());
   EBB_CHECK(session_.end() == end_, "two turns of one session: it ends at {}, this turn left it at {}",
             session_.end().value(), end_.value());
+  wake_open_block();
+  if (const std::optional<SequenceInput> input = begin_recompute(max_rows)) return *input;
+
   const std::int32_t block_size = session_.block_size();
-  const std::int32_t n_context_left = session_.n_ctx_train() - session_.end().value();
-  if (n_context_left < 1) {
-    return error(Code::kOutOfBudget, "the session has {} tokens, as many as the model was trained for; start a new one",
-                 session_.end().value());
-  }
+  EBB_RETURN_IF_ERROR(make_anchors_for(1));
+  const std::int32_t n_context_left = session_.n_ctx_train() - session_.next_anchor_.value();
   const std::int32_t share = std::max(1, session_.budget_blocks_ / kStepsPerBudget) * block_size;
   std::int32_t n_tokens = std::min({n_pending(), max_rows, share, n_context_left});
 
@@ -82,20 +74,66 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
     make_room(n_new_blocks);
     n_tokens = std::min(n_tokens, room_in_last_block() + n_free_blocks() * block_size);
   }
-  if (n_tokens < 1) {
-    return error(
-        Code::kOutOfBudget,
-        "no room for a token: this session has {} hot blocks of its {}, and {} of {} frames of the pool are free; "
-        "raise the budget, or end other sessions",
-        session_.n_hot_blocks(), session_.budget_blocks_, session_.parts_.pool.n_free(),
-        session_.parts_.pool.n_frames());
-  }
+  if (n_tokens < 1) return no_room();
   place(n_tokens);
   n_step_ = n_tokens;
   return SequenceInput{.tokens = std::span(pending_).first(static_cast<std::size_t>(n_tokens)),
                        .first = session_.end(),
+                       .anchor = session_.next_anchor_,
                        .residency = &session_.residency_,
                        .n_outputs = n_tokens == n_pending() ? 1 : 0};
+}
+
+Status Turn::no_room() const {
+  const Evidence evidence = session_.evidence(kept_, reply());
+  const auto n_pinned = std::ranges::count(evidence.blocks, Hold::kPinned, &BlockEvidence::hold);
+  return error(
+      Code::kOutOfBudget,
+      "no room for a token: this session has {} hot blocks of its {} ({} pinned, policy {}), and {} of {} frames "
+      "of the pool are free; raise the budget, unpin, or end other sessions",
+      session_.n_hot_blocks(), session_.budget_blocks_, n_pinned, session_.parts_.policy.name(),
+      session_.parts_.pool.n_free(), session_.parts_.pool.n_frames());
+}
+
+// The next piece of a block that is computed again. A block that finds no room stays a hole.
+std::optional<SequenceInput> Turn::begin_recompute(std::int32_t max_rows) {
+  while (!recompute_.empty()) {
+    const Recompute& next = recompute_.front();
+    if (next.n_done == 0) {
+      if (session_.residency_.is_hot(next.block) || !admit(next.block).ok()) {
+        recompute_.erase(recompute_.begin());
+        continue;
+      }
+      // A rebase since it was queued took away the anchor that it was to have.
+      if (session_.blocks_[next.block.index()].epoch != session_.epoch_) place_cold(next.block);
+      prepare_frames(next.block);
+    }
+    const auto tokens = session_.block_tokens(next.block).subspan(static_cast<std::size_t>(next.n_done));
+    n_step_ = std::min(max_rows, static_cast<std::int32_t>(tokens.size()));
+    step_recomputes_ = true;
+    return SequenceInput{.tokens = tokens.first(static_cast<std::size_t>(n_step_)),
+                         .first = session_.residency_.span(next.block).begin + next.n_done,
+                         .anchor = session_.anchor(next.block) + next.n_done,
+                         .residency = &session_.residency_,
+                         .n_outputs = 0};
+  }
+  return std::nullopt;
+}
+
+void Turn::end_recompute() {
+  Recompute& done = recompute_.front();
+  done.lineage.add(session_.visible_before(done.block), n_step_);
+  done.n_done += n_step_;
+  if (done.n_done < session_.residency_.span(done.block).n_tokens()) return;
+  Session::Block& block = session_.blocks_[done.block.index()];
+  block.lineage = std::move(done.lineage);
+  block.moves = Hash128();
+  block.turned = false;
+  block.name.reset();
+  block.last_access = session_.n_steps_;
+  ++session_.stats_.n_recomputed_blocks;
+  stats_.recomputed.push_back(done.block);
+  recompute_.erase(recompute_.begin());
 }
 
 void Turn::place(std::int32_t n_tokens) {
@@ -113,28 +151,32 @@ void Turn::place(std::int32_t n_tokens) {
 void Turn::open_block(Position begin) {
   const Result<BlockIndex> opened = session_.residency_.open_block(begin);
   EBB_CHECK(opened.ok(), "room was made for it: {}", opened.status().message());
-  session_.blocks_.emplace_back();
-  const Residency::Shape& shape = session_.residency_.shape();
-  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
-      session_.parts_.memory.prepare(session_.residency_.frame(*opened, LayerIndex(layer), HeadIndex(head)));
-    }
-  }
+  session_.blocks_.push_back({.anchor = session_.next_anchor_ + (begin - session_.end()), .epoch = session_.epoch_});
+  prepare_frames(*opened);
 }
 
 void Turn::end_step() {
   EBB_CHECK(n_step_ > 0, "no step under way");
+  ++session_.n_steps_;
+  if (step_recomputes_) {
+    end_recompute();
+    step_recomputes_ = false;
+    n_step_ = 0;
+    return;
+  }
   Position next = session_.end();
   const auto begin = pending_.begin();
   session_.tokens_.insert(session_.tokens_.end(), begin, begin + n_step_);
   pending_.erase(begin, begin + n_step_);
+  session_.next_anchor_ = session_.next_anchor_ + n_step_;
   while (next < session_.end()) {
     const BlockIndex block(next.value() / session_.block_size());
     const Position end = std::min(session_.end(), session_.residency_.span(block).end);
     session_.blocks_[block.index()].lineage.add(session_.visible_before(block), end - next);
+    session_.blocks_[block.index()].last_access = session_.n_steps_;
     if (session_.is_full(block)) {
-      // A block whose text cannot be told is one that no words find.
-      if (const Result<std::string> text = session_.block_text(block); text.ok()) session_.words_.add(block, *text);
+      session_.index_words(block);
+      save_behind(block);
     }
     next = end;
   }
@@ -144,6 +186,10 @@ void Turn::end_step() {
 }
 
 void Turn::abandon_step() {
+  if (step_recomputes_) {
+    session_.residency_.evict(recompute_.front().block);
+    recompute_.front() = {.block = recompute_.front().block};
+  }
   while (session_.residency_.end() > session_.end()) {
     const BlockIndex last(session_.n_blocks() - 1);
     const Span span = session_.residency_.span(last);
@@ -151,23 +197,39 @@ void Turn::abandon_step() {
     session_.residency_.truncate_last(n_kept);
     if (n_kept == 0) session_.blocks_.pop_back();
   }
+  step_recomputes_ = false;
   n_step_ = 0;
 }
 
 void Turn::push(Token token) {
+  if (!reply_begin_) {
+    reply_begin_ = session_.end() + n_pending();
+    session_.said_.add({.span = {*reply_begin_, *reply_begin_},
+                        .source = Source::kAssistant,
+                        .name = fmt::format("reply{}", session_.n_turns_)});
+  }
+  session_.said_.extend_last(1);
   ++stats_.n_generated;
   pending_.push_back(token);
 }
 
+Span Turn::reply() const {
+  const Position end = session_.end() + n_pending();
+  return {reply_begin_.value_or(end), end};
+}
+
 const TurnStats& Turn::settle() {
   EBB_CHECK(n_step_ == 0, "{} tokens under way", n_step_);
+  // A block that is half computed is none.
+  if (!recompute_.empty() && recompute_.front().n_done > 0) session_.residency_.evict(recompute_.front().block);
+  recompute_.clear();
   count_prefix();
   session_.unfinished_ = std::move(pending_);
   pending_.clear();
   return stats_;
 }
 
-// Law 7: every token that was there before the turn is hot already, recalled, or a hole.
+// Law 7: every token that was there before the turn is hot already, recalled, computed again, or a hole.
 void Turn::count_prefix() {
   if (prefix_counted_) return;
   prefix_counted_ = true;
@@ -176,8 +238,11 @@ void Turn::count_prefix() {
     const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
     if (!session_.residency_.is_hot(BlockIndex(b))) {
       stats_.n_holes += n;
+    } else if (std::ranges::find(stats_.recomputed, BlockIndex(b)) != stats_.recomputed.end()) {
+      stats_.n_recomputed += n;
     } else if (std::ranges::find(stats_.recalled, BlockIndex(b)) != stats_.recalled.end()) {
-      stats_.n_recalled_exact += n;
+      (session_.blocks_[static_cast<std::size_t>(b)].turned ? stats_.n_recalled_approximate
+                                                            : stats_.n_recalled_exact) += n;
     } else {
       stats_.n_hot_already += n;
     }
@@ -193,58 +258,6 @@ std::int32_t Turn::room_in_last_block() const {
   if (session_.n_blocks() == 0) return 0;
   const BlockIndex last(session_.n_blocks() - 1);
   return session_.residency_.is_hot(last) ? session_.block_size() - session_.residency_.span(last).n_tokens() : 0;
-}
-
-Evidence Turn::evidence() const {
-  Evidence evidence{.end = session_.end()};
-  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
-    const BlockIndex block(b);
-    if (!session_.residency_.is_hot(block)) continue;
-    // The block that is still written to, and what this turn asked for, stay.
-    const bool pinned = !session_.is_full(block) || is_kept(block);
-    evidence.blocks.push_back({.block = block, .span = session_.residency_.span(block), .pinned = pinned});
-  }
-  return evidence;
-}
-
-bool Turn::is_kept(BlockIndex block) const { return std::ranges::find(kept_, block) != kept_.end(); }
-
-void Turn::make_room(std::int32_t n_blocks) {
-  const std::int32_t n_missing = n_blocks - n_free_blocks();
-  if (n_missing <= 0) return;
-  for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence(), n_missing)) evict(victim);
-}
-
-void Turn::evict(BlockIndex block) {
-  // A tier that takes nothing makes the block missing, which costs work and never truth (law 8).
-  if (save(block).ok()) ++session_.stats_.n_saved_blocks;
-  session_.residency_.evict(block);
-  ++session_.stats_.n_evicted_blocks;
-  stats_.evicted.push_back(block);
-}
-
-Status Turn::save(BlockIndex block) {
-  RamTier* tier = session_.parts_.tier;
-  if (tier == nullptr) return error(Code::kNotFound, "no tier to save block {} to", block.value());
-  const RecordKey key = session_.record_key(block);
-  if (tier->touch(key.name)) return {};
-  const Residency::Shape& shape = session_.residency_.shape();
-  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-  const auto tokens = session_.block_tokens(block);
-  Record record{.key = key,
-                .begin = session_.residency_.span(block).begin,
-                .tokens = {tokens.begin(), tokens.end()},
-                .n_frames = shape.frames_per_block()};
-  record.frames.resize(frame_bytes * static_cast<std::size_t>(shape.frames_per_block()));
-  std::span<std::byte> bytes = record.frames;
-  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
-      const FrameIndex frame = session_.residency_.frame(block, LayerIndex(layer), HeadIndex(head));
-      session_.parts_.memory.read(frame, bytes.first(frame_bytes));
-      bytes = bytes.subspan(frame_bytes);
-    }
-  }
-  return tier->put(record);
 }
 
 }  // namespace ebb

@@ -1,8 +1,8 @@
 // Turn: one request to a session: recall, prefill, decode, settle.
 //
 // The only place that changes residency (law 5): it makes room before each step, so that hot blocks never exceed the
-// budget (law 1), saves what it evicts, and puts back what is recalled at its original position without a forward pass.
-// It does not compute: the engine runs the steps of all its turns together.
+// budget (law 1), saves what it evicts, puts back what is recalled at its original position without a forward pass, and
+// computes again what was lost. It does not compute: the engine runs the steps of all its turns together.
 //
 //   Turn turn(session, prompt);
 //   turn.recall(question, 2);
@@ -13,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,34 +24,61 @@
 
 namespace ebb {
 
-// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first three,
+// A run of the prompt's tokens from one source.
+struct PromptPart {
+  std::span<const Token> tokens;
+  Source source = Source::kUser;
+  // Blocks are found by it, as "name#0", "name#1", ...; empty: "turn<n>".
+  std::string name;
+  double priority = 1.0;
+  bool pinned = false;
+};
+
+// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first five,
 // as it stood when the turn's first token was sampled; each token of the prompt in n_new.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
   std::int32_t n_recalled_exact = 0;
+  std::int32_t n_recalled_approximate = 0;  // turned to another anchor
+  std::int32_t n_recomputed = 0;
   std::int32_t n_holes = 0;
   std::int32_t n_new = 0;
   std::int32_t n_generated = 0;
   std::vector<BlockIndex> evicted;
   std::vector<BlockIndex> recalled;
+  std::vector<BlockIndex> recomputed;
   double recall_ms = 0.0;
 };
 
 class Turn {
  public:
-  // `prompt` goes behind what the session holds and what its last turn left unfinished.
+  // The prompt goes behind what the session holds and what its last turn left unfinished.
+  Turn(Session& session, std::span<const PromptPart> prompt);
   Turn(Session& session, std::span<const Token> prompt);
 
   // Keeps hot, for this turn, the up to max_blocks blocks that share the rarest words with the question: those that are
-  // cold are recalled. A block that is no longer to be had, or has changed, stays a hole and is counted.
+  // cold are recalled.
   void recall(std::string_view question, std::int32_t max_blocks);
+  // Keeps these hot for this turn, as many as half of the budget holds, in the order given. What a cold one comes back
+  // from is Remains' affair; one whose bytes are no longer to be had, or have changed, is counted, and computed again by the
+  // turn's first steps.
+  void recall(std::span<const BlockIndex> blocks);
+  // Recalls saved blocks into free frames without evicting any, the newest first, leaving n_left_blocks free; of a session
+  // that goes on with nothing hot.
+  void refill(std::int32_t n_left_blocks);
+  // Evicts these where they are hot and full, whatever the policy says and however they are held.
+  void evict(std::span<const BlockIndex> blocks);
+  // Writes every hot block to the cold store, the open one too, so that the session's image can go on elsewhere.
+  Status save_hot();
+  // Forgets everything at `end` and beyond, and what was said and not computed. `end` must not lie behind the session's.
+  void cut(Position end);
 
   // Tokens whose K and V are not computed yet.
   [[nodiscard]] std::int32_t n_pending() const { return static_cast<std::int32_t>(pending_.size()); }
 
-  // Gives the next up to max_rows pending tokens their places and frames, evicting for them. The last pending token asks
-  // for logits. kOutOfBudget when not even one token finds room, or the model's trained context is full; nothing is
-  // computed or lost then.
+  // Blocks to compute again come first, one to a step. Then the next up to max_rows pending tokens get their places and
+  // frames, evicting for them; the last pending token asks for logits. kOutOfBudget when not even one token finds room, or
+  // the model's trained context is full; nothing is computed or lost then.
   Result<SequenceInput> begin_step(std::int32_t max_rows);
   // The step was computed.
   void end_step();
@@ -64,28 +93,69 @@ class Turn {
   [[nodiscard]] const TurnStats& stats() const { return stats_; }
 
  private:
+  // A block that is computed again, and how far that is.
+  struct Recompute {
+    BlockIndex block;
+    std::int32_t n_done = 0;
+    Lineage lineage;
+  };
+
+  void begin(std::span<const PromptPart> prompt);
+  void hear(const PromptPart& part);
+
+  // turn.cc: steps
+  std::optional<SequenceInput> begin_recompute(std::int32_t max_rows);
+  void end_recompute();
+  [[nodiscard]] Status no_room() const;
+  [[nodiscard]] std::int32_t n_free_blocks() const;
+  [[nodiscard]] std::int32_t room_in_last_block() const;
+  [[nodiscard]] Span reply() const;
+  void place(std::int32_t n_tokens);
+  void open_block(Position begin);
+  void count_prefix();
+
+  // turn_moves.cc: what changes residency besides new tokens
+  void wake_open_block();
   void make_room(std::int32_t n_blocks);
   void evict(BlockIndex block);
   Status save(BlockIndex block);
+  void save_behind(BlockIndex block);
+  // False if the block is not hot now; it may then have been queued for computing.
+  bool bring_back(BlockIndex block);
   Status recall_block(BlockIndex block);
-  [[nodiscard]] Evidence evidence() const;
-  [[nodiscard]] std::int32_t n_free_blocks() const;
-  [[nodiscard]] std::int32_t room_in_last_block() const;
-  void place(std::int32_t n_tokens);
-  void open_block(Position begin);
-  [[nodiscard]] bool is_kept(BlockIndex block) const;
-  void count_prefix();
+  Status try_recall(BlockIndex block);
+  Status copy_in(const EncodedRecord& record, BlockIndex block);
+  Status copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors);
+  Status admit(BlockIndex block);
+  void prepare_frames(BlockIndex block);
+  [[nodiscard]] std::size_t block_bytes() const;
+  [[nodiscard]] FrameIndex frame_at(BlockIndex block, std::int32_t i) const;
+  void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
+  void write_frames(BlockIndex block, std::span<const std::byte> bytes);
+
+  // turn_anchors.cc: which anchors blocks carry
+  Status make_anchors_for(std::int32_t n_tokens);
+  void rebase();
+  void compact();
+  void place_cold(BlockIndex block);
+  void move_open_block();
+  void move_block(BlockIndex block, Position anchor);
+  std::optional<Position> read_saved(BlockIndex block, std::span<std::byte> bytes) const;
 
   Session& session_;
   Position first_;
   // The session's end as this turn left it; another turn of the same session would move it.
   Position end_;
-  // Hot blocks that the question asks for.
+  // Blocks that this turn wants hot.
   std::vector<BlockIndex> kept_;
+  std::vector<Recompute> recompute_;
   std::vector<Token> pending_;
   std::int32_t n_prompt_ = 0;
-  // Tokens of the step under way.
+  // Where the reply begins; none before its first token.
+  std::optional<Position> reply_begin_;
+  // Tokens of the step under way, and whether they are those of recompute_.front().
   std::int32_t n_step_ = 0;
+  bool step_recomputes_ = false;
   bool prefix_counted_ = false;
   TurnStats stats_;
 };

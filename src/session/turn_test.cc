@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "text/toy_vocabulary.h"
@@ -32,17 +33,20 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
     session_ = make_session(kBudgetBlocks);
   }
 
-  std::unique_ptr<Session> make_session(std::int32_t budget_blocks) {
-    return std::make_unique<Session>(
-        SessionParts{.pool = *pool_,
-                     .memory = *memory_,
-                     .vocabulary = *vocabulary_,
-                     .policy = *policy_,
-                     .tier = &tier_,
-                     .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
-                     .model = {1, 2},
-                     .n_ctx_train = 1 << 20},
-        SessionOptions{.budget_tokens = budget_blocks * kBlockSize});
+  SessionParts parts() {
+    return {.pool = *pool_,
+            .memory = *memory_,
+            .vocabulary = *vocabulary_,
+            .policy = *policy_,
+            .store = store_.get(),
+            .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
+            .model = {1, 2},
+            .n_ctx_train = 1 << 20};
+  }
+
+  std::unique_ptr<Session> make_session(std::int32_t budget_blocks, SessionOptions options = {}) {
+    options.budget_tokens = budget_blocks * kBlockSize;
+    return std::make_unique<Session>(parts(), options);
   }
 
   // What a block's frame holds: numbers that no other block, layer or head has. Bytes that the layout leaves between its
@@ -123,7 +127,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<Policy> policy_ = make_recency_policy();
-  RamTier tier_{1 << 20};
+  std::unique_ptr<ColdStore> store_ = *ColdStore::open({.ram_bytes = 1 << 20});
   std::set<std::int32_t> filled_;
   std::unique_ptr<Session> session_;
 };
@@ -149,7 +153,7 @@ TEST_P(Turns, any_sequence_of_turns_keeps_every_byte) {
     n_recalled +=
         std::ssize(say(word + " " + std::string(random() % 90, 'z'), words[random() % words.size()], 2).recalled);
     check_every_hot_byte();
-    tier_.check_invariants();
+    store_->check_invariants();
     pool_->check_invariants();
   }
   EXPECT_GT(n_recalled, 20);
@@ -175,6 +179,166 @@ TEST_P(Turns, an_abandoned_step_leaves_no_trace) {
   EXPECT_EQ(session_->end(), end);
   session_->check_invariants();
   EXPECT_EQ(turn.n_pending(), 30);
+}
+
+TEST_P(Turns, pinned_blocks_stay_and_a_late_pin_holds_what_is_hot) {
+  say("quagga " + kFiller.substr(0, 20));
+  EXPECT_EQ(session_->set_pinned("turn1", true), 1);
+  say(kFiller);
+  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  EXPECT_EQ(session_->set_pinned("turn1", false), 1);
+  say(kFiller);
+  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(0)));
+}
+
+TEST_P(Turns, a_prompt_that_pins_hold_no_room_for_is_refused_with_the_pins_counted) {
+  say("quagga " + kFiller.substr(0, 60));
+  for (std::int32_t b = 0; b < session_->n_blocks(); ++b) session_->set_pinned(BlockIndex(b), true);
+  Turn turn(*session_, *vocabulary_->tokenize(kFiller));
+  Status status;
+  while (status.ok() && turn.n_pending() > 0) {
+    const Result<SequenceInput> input = turn.begin_step(7);
+    status = input.status();
+    if (!input.ok()) break;
+    turn.end_step();
+    for (std::int32_t b = 0; b < session_->n_blocks(); ++b) session_->set_pinned(BlockIndex(b), true);
+  }
+  turn.settle();
+  EXPECT_EQ(status.code(), Code::kOutOfBudget);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("6 pinned"));
+  session_->check_invariants();
+}
+
+TEST_P(Turns, blocks_are_found_by_the_names_of_their_parts) {
+  const std::vector<Token> file = *vocabulary_->tokenize(std::string(40, 'f'));
+  const std::vector<Token> rest = *vocabulary_->tokenize(std::string(30, 'r'));
+  const std::vector<PromptPart> prompt = {{.tokens = file, .source = Source::kTool, .name = "file:a.py"},
+                                          {.tokens = rest}};
+  Turn turn(*session_, prompt);
+  while (turn.n_pending() > 0) {
+    ASSERT_TRUE(turn.begin_step(64).ok());
+    turn.end_step();
+  }
+  turn.settle();
+  using ::testing::ElementsAre;
+  EXPECT_THAT(session_->find_blocks("file:a.py"), ElementsAre(BlockIndex(0), BlockIndex(1), BlockIndex(2)));
+  EXPECT_THAT(session_->find_blocks("file:a.py#1"), ElementsAre(BlockIndex(1)));
+  EXPECT_THAT(session_->find_blocks("turn1#0"), ElementsAre(BlockIndex(2)));
+  EXPECT_TRUE(session_->find_blocks("file:a.py#9").empty());
+  EXPECT_TRUE(session_->find_blocks("file:a.py#x").empty());
+  EXPECT_TRUE(session_->find_blocks("file:b.py").empty());
+  EXPECT_EQ(session_->block_name(BlockIndex(1)), "file:a.py#1");
+  EXPECT_EQ(session_->block_name(BlockIndex(3)), "turn1#1");
+}
+
+TEST_P(Turns, what_is_named_can_be_evicted_and_recalled) {
+  say(std::string(40, 'a'));
+  Turn evicting(*session_, std::span<const Token>());
+  evicting.evict(session_->find_blocks("turn1"));
+  EXPECT_EQ(evicting.settle().evicted, (std::vector{BlockIndex(0), BlockIndex(1)})) << "the open block stays";
+  EXPECT_EQ(session_->state(BlockIndex(0)), BlockState::kSaved);
+  Turn recalling(*session_, std::span<const Token>());
+  recalling.recall(session_->find_blocks("turn1#1"));
+  EXPECT_EQ(recalling.settle().recalled, std::vector{BlockIndex(1)});
+  EXPECT_EQ(session_->state(BlockIndex(1)), BlockState::kClean);
+  check_every_hot_byte();
+}
+
+TEST_P(Turns, watermarks_make_room_for_several_steps_at_once) {
+  session_ = make_session(kBudgetBlocks, {.watermarks = {.high = 0.9, .low = 0.5}, .recent_tokens = 0});
+  say(std::string(5 * kBlockSize, 'a'));
+  ASSERT_EQ(session_->n_hot_blocks(), 5);
+  say("b");
+  EXPECT_EQ(session_->n_hot_blocks(), 3) << "down to half of six, the new block included";
+}
+
+TEST_P(Turns, a_cut_forgets_what_lies_behind_and_the_session_goes_on) {
+  say("quagga " + kFiller);
+  ASSERT_FALSE(session_->residency().is_hot(BlockIndex(0)));
+  Turn turn(*session_, std::span<const Token>());
+  turn.cut(Position(11));
+  turn.settle();
+  session_->check_invariants();
+  EXPECT_EQ(session_->end(), Position(11));
+  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0))) << "recalled, because what comes next joins it";
+  check_every_hot_byte();
+  say("zebra");
+  EXPECT_EQ(session_->n_blocks(), 1);
+}
+
+TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
+  say("quagga " + kFiller.substr(0, 50));
+  Turn saving(*session_, std::span<const Token>());
+  ASSERT_TRUE(saving.save_hot().ok());
+  saving.settle();
+  const SessionImage image = session_->image();
+  const Hash128 name = session_->exact_name(BlockIndex(2));
+  session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
+  EXPECT_EQ(session_->n_hot_blocks(), 0);
+  EXPECT_EQ(session_->exact_name(BlockIndex(2)), name);
+  Turn refilling(*session_, std::span<const Token>());
+  refilling.refill(1);
+  EXPECT_EQ(refilling.settle().recalled.size(), static_cast<std::size_t>(session_->n_blocks()));
+  check_every_hot_byte();
+  say("zebra");
+  check_every_hot_byte();
+}
+
+TEST_P(Turns, a_forked_session_wakes_its_open_block_before_new_tokens_join_it) {
+  say("quagga 12");
+  Turn saving(*session_, std::span<const Token>());
+  ASSERT_TRUE(saving.save_hot().ok());
+  saving.settle();
+  const SessionImage image = session_->image();
+  session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
+  const TurnStats stats = say("zebra");
+  EXPECT_EQ(stats.recalled, std::vector{BlockIndex(0)});
+  check_every_hot_byte();
+}
+
+TEST_P(Turns, an_image_that_does_not_fit_is_refused) {
+  say("quagga " + kFiller);
+  SessionImage image = session_->image();
+  const SessionOptions options = {.budget_tokens = kBudgetBlocks * kBlockSize};
+  image.blocks.pop_back();
+  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  image = session_->image();
+  image.tokens.front() = Token(1 << 29);
+  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  image = session_->image();
+  image.blocks.front().lineage = Lineage();
+  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  image = session_->image();
+  image.parts.push_back(image.parts.front());
+  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+}
+
+TEST_P(Turns, lost_bytes_are_computed_again_in_the_turns_first_steps) {
+  say("quagga " + kFiller);
+  const Hash128 before = session_->exact_name(BlockIndex(0));
+  store_->drop(before);
+  const TurnStats stats = say("y", "quagga");
+  EXPECT_EQ(stats.recomputed, std::vector{BlockIndex(0)});
+  EXPECT_EQ(stats.n_recomputed, kBlockSize);
+  EXPECT_EQ(session_->stats().n_missed_recalls, 1);
+  EXPECT_EQ(session_->exact_name(BlockIndex(0)), before) << "it saw nothing before it, then as now";
+}
+
+TEST_P(Turns, an_abandoned_recomputation_leaves_a_hole_and_the_old_name) {
+  say("quagga " + kFiller);
+  const Hash128 before = session_->exact_name(BlockIndex(1));
+  store_->drop(before);
+  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  turn.recall(std::vector{BlockIndex(1)});
+  ASSERT_TRUE(turn.begin_step(5).ok());
+  turn.end_step();
+  ASSERT_TRUE(turn.begin_step(5).ok());
+  turn.abandon_step();
+  turn.settle();
+  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(1)));
+  EXPECT_EQ(session_->exact_name(BlockIndex(1)), before);
+  EXPECT_EQ(session_->n_unfinished(), 1);
+  session_->check_invariants();
 }
 
 // Computes a text in steps of n_rows and tells the name of the last full block.

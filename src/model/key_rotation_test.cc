@@ -1,0 +1,283 @@
+// Rotated frames against float64: every row type, layout, kind and scaling. That the same holds against a model's own
+// keys is in tests/anchor_test.cc.
+#include "model/key_rotation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <random>
+#include <string>
+
+#include <fmt/format.h>
+#include <ggml.h>
+#include <gtest/gtest.h>
+
+#include "cache/row_types.h"
+#include "model/attention.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+struct Case {
+  FrameLayout layout;
+  RopeKind kind = RopeKind::kNeoX;
+  Hparams hparams;
+  std::vector<float> factors;
+  std::int32_t n_tokens = 0;
+  std::int32_t anchor = 0;
+  std::int32_t n_anchors = 0;
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{} {}, kind {}, {} of {} dimensions, base {}, scale {}, yarn {}, {} factors, {} + {}",
+                       row_type_name(layout.row_type), layout.key_order == KeyOrder::kByDim ? "by dim" : "by row",
+                       static_cast<int>(kind), hparams.n_rot, layout.head_dim_k, hparams.rope_freq_base,
+                       hparams.rope_freq_scale, hparams.yarn_ext_factor, factors.size(), anchor, n_anchors);
+  }
+};
+
+Case random_case(std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<std::int32_t> of) { return of.begin()[random() % of.size()]; };
+  Case c;
+  const bool groups = pick({0, 1}) == 1;
+  c.layout = {.row_type = static_cast<RowType>(groups ? 3 : pick({0, 1, 2})),
+              .key_order = static_cast<KeyOrder>(pick({0, 1})),
+              .block_size = pick({8, 13, 64, 128}),
+              .head_dim_k = groups ? pick({32, 64, 128}) : pick({6, 16, 40, 64, 128}),
+              .head_dim_v = 32};
+  c.kind = static_cast<RopeKind>(pick({0, 1}));
+  c.hparams.n_rot = pick({0, 0, 1}) == 0 ? c.layout.head_dim_k : c.layout.head_dim_k / 4 * 2;
+  c.hparams.layer_is_sliding = {pick({0, 1}) == 1};
+  c.hparams.rope_freq_base = static_cast<float>(pick({10000, 500000, 1000000}));
+  c.hparams.rope_orig_ctx = 4096;
+  switch (pick({0, 1, 2, 3})) {
+    case 1: c.hparams.rope_freq_scale = 0.25F; break;
+    case 2:
+      c.hparams.rope_freq_scale = 1.0F / 8.0F;
+      c.hparams.yarn_ext_factor = 1.0F;
+      break;
+    case 3:
+      for (std::int32_t i = 0; i < c.hparams.n_rot / 2; ++i) {
+        c.factors.push_back(1.0F + static_cast<float>(random() % 700) / 100.0F);
+      }
+      break;
+    default: break;
+  }
+  c.n_tokens = pick({1, 5, c.layout.block_size});
+  c.anchor = pick({0, 100, 30000, 4000000});
+  c.n_anchors = pick({1, -1, 64, -777, 31000, -29000, 3999999});
+  return c;
+}
+
+// Radians per anchor of pair i, as the papers have it.
+double frequency(const Case& c, std::int32_t i) {
+  const Hparams& h = c.hparams;
+  const auto base = static_cast<double>(h.freq_base(LayerIndex(0)));
+  const float step = std::pow(static_cast<float>(base), -2.0F / static_cast<float>(h.n_rot));
+  const double plain =
+      std::pow(static_cast<double>(step), i) / (c.factors.empty() ? 1.0 : double{c.factors[to_size(i)]});
+  const auto scale = static_cast<double>(h.freq_scale(LayerIndex(0)));
+  if (h.yarn_ext_factor == 0.0F) return plain * scale;
+  // The pair that turns `turns` times in the original context.
+  const auto pair_at = [&](double turns) {
+    return h.n_rot * std::log(h.rope_orig_ctx / (turns * 2.0 * std::numbers::pi)) / (2.0 * std::log(base));
+  };
+  const double low = std::max(0.0, std::floor(pair_at(double{h.yarn_beta_fast})));
+  const double high = std::min(h.n_rot - 1.0, std::ceil(pair_at(double{h.yarn_beta_slow})));
+  const double kept = 1.0 - std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
+  return plain * (scale * (1.0 - kept) + kept);
+}
+
+// The key rotated for an anchor.
+std::vector<double> rotated(const Case& c, const std::vector<double>& key, std::int32_t anchor) {
+  std::vector<double> out = key;
+  const std::int32_t n_pairs = c.hparams.n_rot / 2;
+  for (std::int32_t i = 0; i < n_pairs; ++i) {
+    const std::size_t x = to_size(c.kind == RopeKind::kNeoX ? i : 2 * i);
+    const std::size_t y = to_size(c.kind == RopeKind::kNeoX ? i + n_pairs : 2 * i + 1);
+    const double angle = anchor * frequency(c, i);
+    out[x] = key[x] * std::cos(angle) - key[y] * std::sin(angle);
+    out[y] = key[x] * std::sin(angle) + key[y] * std::cos(angle);
+  }
+  return out;
+}
+
+// Where each byte of a key's ggml row lies in the frame.
+std::size_t byte_at(const FrameLayout& layout, std::int32_t slot, std::size_t i) {
+  const std::size_t row_bytes = ggml_row_size(to_ggml_type(layout.row_type), layout.head_dim_k);
+  if (layout.key_order == KeyOrder::kByRow) return layout.k_offset() + to_size(slot) * row_bytes + i;
+  const std::size_t stride = to_size(layout.key_stride());
+  if (layout.row_type != RowType::kQ8_0) {
+    const std::size_t size = layout.element_bytes();
+    return layout.k_offset() + (i / size * stride + to_size(slot)) * size + i % size;
+  }
+  const std::size_t group = i / 34;
+  const std::size_t in_group = i % 34;
+  if (in_group < 2) return layout.k_scales_offset() + (group * stride + to_size(slot)) * 2 + in_group;
+  return layout.k_offset() + (group * 32 + in_group - 2) * stride + to_size(slot);
+}
+
+void put_key(const FrameLayout& layout, std::vector<std::byte>& frame, std::int32_t slot,
+             const std::vector<double>& key) {
+  const std::vector<float> x(key.begin(), key.end());
+  const ggml_type type = to_ggml_type(layout.row_type);
+  std::vector<std::byte> row(ggml_row_size(type, layout.head_dim_k));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(row.data(), x.data(), row.size());
+  } else {
+    ggml_get_type_traits(type)->from_float_ref(x.data(), row.data(), layout.head_dim_k);
+  }
+  for (std::size_t i = 0; i < row.size(); ++i) frame[byte_at(layout, slot, i)] = row[i];
+}
+
+std::vector<float> get_key(const FrameLayout& layout, const std::vector<std::byte>& frame, std::int32_t slot) {
+  const ggml_type type = to_ggml_type(layout.row_type);
+  std::vector<std::byte> row(ggml_row_size(type, layout.head_dim_k));
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = frame[byte_at(layout, slot, i)];
+  std::vector<float> x(to_size(layout.head_dim_k));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(x.data(), row.data(), row.size());
+  } else {
+    ggml_get_type_traits(type)->to_float(row.data(), x.data(), layout.head_dim_k);
+  }
+  return x;
+}
+
+// Half a unit of an element as large as the row's largest.
+double half_unit(RowType type, double largest) {
+  switch (type) {
+    case RowType::kF32: return largest * 0x1p-22;  // products and a sum in f32, too
+    case RowType::kF16: return largest * 0x1p-11;
+    case RowType::kBF16: return largest * 0x1p-8;
+    case RowType::kQ8_0: return largest * (0.5 / 127.0 + 0x1p-11);
+  }
+  return 0.0;
+}
+
+std::vector<std::byte> random_bytes(std::mt19937& random, std::size_t n) {
+  std::vector<std::byte> bytes(n);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+  return bytes;
+}
+
+using Keys = std::vector<std::vector<double>>;
+
+Keys random_keys(std::mt19937& random, const Case& c) {
+  std::normal_distribution<double> normal;
+  Keys keys(to_size(c.n_tokens), std::vector<double>(to_size(c.layout.head_dim_k)));
+  for (auto& key : keys) {
+    for (double& x : key) x = normal(random);
+  }
+  return keys;
+}
+
+// Whatever bytes, and in the first slots the keys, rotated for the case's anchor and those behind it.
+std::vector<std::byte> make_frame(std::mt19937& random, const Case& c, const Keys& keys) {
+  std::vector<std::byte> frame = random_bytes(random, c.layout.frame_bytes());
+  for (std::int32_t s = 0; s < c.n_tokens; ++s) {
+    put_key(c.layout, frame, s, rotated(c, keys[to_size(s)], c.anchor + s));
+  }
+  return frame;
+}
+
+void rotate(const Case& c, std::vector<std::byte>& frame) {
+  const RopeFrequencies frequencies = rope_frequencies(c.hparams, c.kind, LayerIndex(0), c.factors);
+  rotate_keys(c.layout, make_key_rotation(frequencies, c.n_anchors), c.n_tokens, frame);
+}
+
+TEST(KeyRotation, GivesTheKeysOfTheOtherAnchorWithinTheRoundingOfTheRowType) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    const Case c = random_case(random);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, c.text()));
+    const Keys keys = random_keys(random, c);
+    std::vector<std::byte> frame = make_frame(random, c, keys);
+    rotate(c, frame);
+    for (std::int32_t s = 0; s < c.n_tokens; ++s) {
+      const std::vector<double> expected = rotated(c, keys[to_size(s)], c.anchor + s + c.n_anchors);
+      const std::vector<float> actual = get_key(c.layout, frame, s);
+      double largest = 0.0;
+      // A rotation keeps the length of a pair, and each of the pair may become as long.
+      for (const double x : keys[to_size(s)]) largest = std::max(largest, std::abs(x) * std::numbers::sqrt2);
+      // Rounded once when it was written, which the rotation spreads over a pair, and once again.
+      const double bound = (1.0 + std::numbers::sqrt2) * half_unit(c.layout.row_type, largest);
+      for (std::size_t d = 0; d < expected.size(); ++d) {
+        ASSERT_NEAR(expected[d], double{actual[d]}, bound) << "slot " << s << ", dimension " << d;
+      }
+    }
+  }
+}
+
+TEST(KeyRotation, LeavesWhatIsNotARotatedKeyAsItIs) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937 random(seed);
+    Case c = random_case(random);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, c.text()));
+    if (c.layout.row_type == RowType::kQ8_0) c.hparams.n_rot = c.layout.head_dim_k / 64 * 32;
+    if (c.hparams.n_rot == 0) continue;
+    c.factors.clear();
+    const std::vector<std::byte> before = make_frame(random, c, random_keys(random, c));
+    std::vector<std::byte> after = before;
+    rotate(c, after);
+    const std::size_t n_rotated = ggml_row_size(to_ggml_type(c.layout.row_type), c.hparams.n_rot);
+    std::vector<bool> may_change(before.size(), false);
+    for (std::int32_t s = 0; s < c.n_tokens; ++s) {
+      for (std::size_t i = 0; i < n_rotated; ++i) may_change[byte_at(c.layout, s, i)] = true;
+    }
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      ASSERT_TRUE(may_change[i] || before[i] == after[i]) << "byte " << i;
+    }
+    EXPECT_NE(before, after);
+  }
+}
+
+TEST(KeyRotation, ByNoAnchorsChangesNoByteWhateverTheBytes) {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    std::mt19937 random(seed);
+    Case c = random_case(random);
+    c.n_anchors = 0;
+    const std::vector<std::byte> before = random_bytes(random, c.layout.frame_bytes());
+    std::vector<std::byte> after = before;
+    rotate(c, after);
+    ASSERT_EQ(before, after) << c.text();
+  }
+}
+
+TEST(KeyRotation, GivesTheSameBytesWithEveryKernelSet) {
+  const KernelSet best = best_kernel_set();
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    std::mt19937 random(seed);
+    const Case c = random_case(random);
+    const std::vector<std::byte> frame = make_frame(random, c, random_keys(random, c));
+    std::vector<std::byte> expected;
+    for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
+      if (!try_set_kernel_set(set)) continue;
+      std::vector<std::byte> turned = frame;
+      rotate(c, turned);
+      if (expected.empty()) expected = turned;
+      EXPECT_EQ(turned, expected) << kernel_set_name(set) << ": " << c.text();
+    }
+    ASSERT_TRUE(try_set_kernel_set(best));
+  }
+}
+
+TEST(KeyRotation, TurnsSlidingLayersByFrequenciesOfTheirOwn) {
+  Hparams hparams;
+  hparams.n_rot = 16;
+  hparams.layer_is_sliding = {false, true};
+  hparams.rope_freq_base = 1e6F;
+  hparams.rope_freq_base_sliding = 1e4F;
+  const RopeFrequencies wide = rope_frequencies(hparams, RopeKind::kNeoX, LayerIndex(0), {});
+  const RopeFrequencies sliding = rope_frequencies(hparams, RopeKind::kNeoX, LayerIndex(1), {});
+  ASSERT_EQ(wide.per_anchor.size(), 8U);
+  EXPECT_EQ(wide.per_anchor[0], 1.0);
+  EXPECT_NEAR(wide.per_anchor[4], 1e-3, 1e-9);
+  EXPECT_NEAR(sliding.per_anchor[4], 1e-2, 1e-8);
+  EXPECT_FALSE(wide == sliding);
+  EXPECT_EQ(make_key_rotation(wide, 5).cosines.size(), 8U);
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,178 @@
+#include "model/step_mass.h"
+
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "model/toy_attention.h"
+
+namespace ebb {
+namespace {
+
+using toy::to_size;
+
+constexpr std::int32_t kLayers = 2;
+constexpr std::int32_t kHeads = 2;
+constexpr std::int32_t kBlockSize = 8;
+
+// Sessions of whole blocks with holes, some in single heads only.
+class World {
+ public:
+  explicit World(std::uint32_t seed) : random_(seed) {}
+
+  // Its last n_rows tokens are the step's.
+  void add(std::int32_t n_blocks, std::int32_t n_rows, std::int32_t n_mass_rows) {
+    auto residency = std::make_unique<Residency>(pool_, Residency::Shape{kLayers, kHeads, kBlockSize});
+    for (std::int32_t b = 0; b < n_blocks; ++b) {
+      // Positions that no block ever had.
+      EXPECT_TRUE(residency->open_block(residency->end() + static_cast<std::int32_t>(random_() % 3)).ok());
+      residency->append(kBlockSize);
+    }
+    for (std::int32_t b = 0; b + 1 < n_blocks; ++b) {
+      if (random_() % 4 == 0) residency->evict(BlockIndex(b));
+      if (random_() % 4 == 0) residency->evict(BlockIndex(b), LayerIndex(1), HeadIndex(0));
+    }
+    step_.sequences.push_back(
+        {.row_begin = n_rows_, .n_rows = n_rows, .first = residency->end() - n_rows, .n_mass_rows = n_mass_rows});
+    n_rows_ += n_rows;
+    sessions_.push_back(std::move(residency));
+  }
+
+  // Rows of every layer drawn anew, summed by that many threads.
+  void run(std::int32_t n_threads) {
+    fill_step();
+    mass_.clear();
+    mass_.begin(step_);
+    mass_.reserve_rows(step_);
+    std::mt19937 same(5);
+    rows_.clear();
+    for (std::int32_t layer = 0; layer < kLayers; ++layer) {
+      rows_.emplace_back(to_size(n_rows_ * kHeads * step_.mass_stride));
+      for (float& x : rows_.back()) x = std::uniform_real_distribution<float>(0.0F, 1.0F)(same);
+      std::copy(rows_.back().begin(), rows_.back().end(), mass_.rows());
+      toy::run_threads(n_threads, [&](std::int32_t ith) { mass_.add_rows(step_, LayerIndex(layer), ith, n_threads); });
+    }
+  }
+
+  double reference(std::size_t sequence, std::int32_t layer, std::int32_t head, std::size_t entry) const {
+    const SequenceRows& rows = step_.sequences[sequence];
+    double sum = 0.0;
+    for (std::int32_t row = rows.n_rows - rows.n_mass_rows; row < rows.n_rows; ++row) {
+      const std::size_t at = to_size(((rows.row_begin + row) * kHeads + head) * step_.mass_stride) + entry;
+      sum += static_cast<double>(rows_[to_size(layer)][at]);
+    }
+    return sum;
+  }
+
+  [[nodiscard]] const StepMass& mass() const { return mass_; }
+  [[nodiscard]] const AttentionStep& step() const { return step_; }
+  [[nodiscard]] const Residency& session(std::size_t s) const { return *sessions_[s]; }
+  [[nodiscard]] std::size_t n_sessions() const { return sessions_.size(); }
+
+ private:
+  void fill_step() {
+    step_.n_layers = kLayers;
+    step_.n_kv_heads = kHeads;
+    step_.tables.clear();
+    step_.mass_stride = 3;  // wider than need be
+    for (const auto& session : sessions_) {
+      for (std::int32_t layer = 0; layer < kLayers; ++layer) {
+        for (std::int32_t head = 0; head < kHeads; ++head) {
+          step_.tables.push_back(session->table(LayerIndex(layer), HeadIndex(head)));
+          step_.mass_stride = std::max(step_.mass_stride, static_cast<std::int32_t>(step_.tables.back().size()) + 3);
+        }
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  FramePool pool_{4096};
+  std::vector<std::unique_ptr<Residency>> sessions_;
+  AttentionStep step_;
+  std::int32_t n_rows_ = 0;
+  std::vector<std::vector<float>> rows_;
+  StepMass mass_;
+};
+
+TEST(StepMass, SumsTheLastRowsOfEachSequenceThatAsks) {
+  World world(1);
+  world.add(200, 17, 17);
+  world.add(9, 4, 0);
+  world.add(90, 30, 3);
+  world.run(2);
+  for (std::size_t s = 0; s < world.n_sessions(); ++s) {
+    for (std::int32_t layer = 0; layer < kLayers; ++layer) {
+      for (std::int32_t head = 0; head < kHeads; ++head) {
+        const auto sums = world.mass().sums(s, LayerIndex(layer), HeadIndex(head));
+        ASSERT_EQ(sums.size(), s == 1 ? 0 : world.step().table(s, LayerIndex(layer), HeadIndex(head)).size());
+        for (std::size_t e = 0; e < sums.size(); ++e) {
+          ASSERT_EQ(sums[e], static_cast<float>(world.reference(s, layer, head, e))) << e;
+        }
+      }
+    }
+  }
+}
+
+TEST(StepMass, GivesTheSameBitsForAnyNumberOfThreads) {
+  std::vector<std::vector<float>> first;
+  for (const std::int32_t n_threads : {1, 2, 3, 8}) {
+    World world(2);
+    world.add(300, 40, 33);
+    world.add(70, 5, 5);
+    world.run(n_threads);
+    std::vector<std::vector<float>> sums;
+    for (std::size_t s = 0; s < 2; ++s) {
+      const auto of = world.mass().sums(s, LayerIndex(1), HeadIndex(1));
+      sums.emplace_back(of.begin(), of.end());
+    }
+    if (first.empty()) first = sums;
+    EXPECT_EQ(sums, first) << n_threads;
+  }
+}
+
+TEST(StepMass, AddsUpByBlockWhateverEachHeadHolds) {
+  World world(3);
+  world.add(40, 8, 8);
+  world.add(12, 3, 2);
+  world.run(1);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const Residency& session = world.session(s);
+    std::vector<double> expected(to_size(session.n_blocks()), 0.0);
+    std::vector<bool> hot(expected.size(), false);
+    for (std::int32_t layer = 0; layer < kLayers; ++layer) {
+      for (std::int32_t head = 0; head < kHeads; ++head) {
+        std::size_t entry = 0;
+        for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
+          if (!session.is_hot(BlockIndex(b), LayerIndex(layer), HeadIndex(head))) continue;
+          hot[to_size(b)] = true;
+          expected[to_size(b)] += world.reference(s, layer, head, entry++);
+        }
+      }
+    }
+    const std::vector<BlockMass> actual = sum_by_block(world.mass(), world.step(), s, session);
+    std::size_t i = 0;
+    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
+      if (!hot[to_size(b)]) continue;
+      ASSERT_LT(i, actual.size());
+      EXPECT_EQ(actual[i].block, BlockIndex(b));
+      EXPECT_NEAR(double{actual[i].mass}, expected[to_size(b)], 1e-5);
+      ++i;
+    }
+    EXPECT_EQ(i, actual.size());
+  }
+}
+
+TEST(StepMassDeathTest, RefusesToAnswerForAStepThatHadNone) {
+  World world(4);
+  world.add(3, 1, 1);
+  world.run(1);
+  StepMass mass = world.mass();
+  EXPECT_EQ(mass.sums(0, LayerIndex(0), HeadIndex(0)).size(), world.step().tables[0].size());
+  EXPECT_DEATH((void)mass.sums(1, LayerIndex(0), HeadIndex(0)), "no mass of sequence 1");
+  mass.clear();
+  EXPECT_DEATH((void)mass.sums(0, LayerIndex(0), HeadIndex(0)), "the last step had none");
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,170 @@
+#include "session/image.h"
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace ebb {
+namespace {
+
+constexpr std::string_view kMagic = "ebbsessn";
+constexpr std::uint32_t kVersion = 1;
+
+class Writer {
+ public:
+  template <class T>
+  void put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
+  }
+  void put_text(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void put_count(std::size_t n) { put(static_cast<std::uint32_t>(n)); }
+  [[nodiscard]] std::vector<std::byte>& bytes() { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Reads what is there; the first read past the end makes ok() false and all later values zero.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T get() {
+    T value{};
+    if (take(sizeof value)) std::memcpy(&value, bytes_.data() + at_ - sizeof value, sizeof value);
+    return value;
+  }
+  std::string get_text(std::size_t n_bytes) {
+    if (!take(n_bytes)) return {};
+    return {reinterpret_cast<const char*>(bytes_.data()) + at_ - n_bytes, n_bytes};
+  }
+  // A count of things of at least n_bytes each; 0 when so many cannot follow.
+  std::size_t get_count(std::size_t n_bytes) {
+    const auto n = get<std::uint32_t>();
+    if (n <= (bytes_.size() - at_) / n_bytes) return n;
+    ok_ = false;
+    return 0;
+  }
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] bool at_end() const { return at_ == bytes_.size(); }
+
+ private:
+  bool take(std::size_t n_bytes) {
+    ok_ = ok_ && n_bytes <= bytes_.size() - at_;
+    if (ok_) at_ += n_bytes;
+    return ok_;
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+  bool ok_ = true;
+};
+
+// Least bytes of each, to bound counts before anything is allocated for them.
+constexpr std::size_t kTokenBytes = 4;
+constexpr std::size_t kPartBytes = 28;
+constexpr std::size_t kBlockBytes = 36;
+constexpr std::size_t kRunBytes = 20;
+
+void put_part(Writer& out, const Part& part) {
+  out.put(part.span.begin.value());
+  out.put(part.span.end.value());
+  out.put(static_cast<std::uint32_t>(part.source));
+  out.put(std::uint32_t{part.pinned});
+  out.put(part.priority);
+  out.put_count(part.name.size());
+  out.put_text(part.name);
+}
+
+Part get_part(Reader& in) {
+  Part part;
+  part.span.begin = Position(in.get<std::int32_t>());
+  part.span.end = Position(in.get<std::int32_t>());
+  part.source = static_cast<Source>(in.get<std::uint32_t>() & 3U);
+  part.pinned = in.get<std::uint32_t>() != 0;
+  part.priority = in.get<double>();
+  part.name = in.get_text(in.get_count(1));
+  return part;
+}
+
+void put_block(Writer& out, const SessionImage::Block& block) {
+  out.put(block.moves);
+  out.put(block.anchor.value());
+  out.put(block.epoch);
+  out.put(std::uint32_t{block.pinned});
+  out.put_count(block.lineage.runs().size());
+  for (const Lineage::Run& run : block.lineage.runs()) {
+    out.put(run.visible);
+    out.put(run.n_tokens);
+  }
+}
+
+SessionImage::Block get_block(Reader& in) {
+  SessionImage::Block block;
+  block.moves = in.get<Hash128>();
+  block.anchor = Position(in.get<std::int32_t>());
+  block.epoch = in.get<std::int64_t>();
+  block.pinned = in.get<std::uint32_t>() != 0;
+  const std::size_t n_runs = in.get_count(kRunBytes);
+  for (std::size_t i = 0; i < n_runs; ++i) {
+    const auto visible = in.get<Hash128>();
+    block.lineage.add(visible, in.get<std::int32_t>());
+  }
+  return block;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_image(const SessionImage& image) {
+  Writer out;
+  out.put_text(kMagic);
+  out.put(kVersion);
+  for (const std::size_t n : {image.tokens.size(), image.unfinished.size(), image.parts.size(), image.blocks.size()}) {
+    out.put_count(n);
+  }
+  out.put(image.n_turns);
+  out.put(image.next_anchor.value());
+  out.put(image.epoch);
+  for (const Token token : image.tokens) out.put(token.value());
+  for (const Token token : image.unfinished) out.put(token.value());
+  for (const Part& part : image.parts) put_part(out, part);
+  for (const SessionImage::Block& block : image.blocks) put_block(out, block);
+  out.put(hash_bytes(out.bytes()));
+  return std::move(out.bytes());
+}
+
+Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
+  if (bytes.size() < kMagic.size() + sizeof(Hash128)) {
+    return error(Code::kDamaged, "a session image of {} bytes, shorter than its header", bytes.size());
+  }
+  const auto body = bytes.first(bytes.size() - sizeof(Hash128));
+  if (Reader(bytes.last(sizeof(Hash128))).get<Hash128>() != hash_bytes(body)) {
+    return error(Code::kDamaged, "a session image whose checksum does not match its bytes");
+  }
+  Reader in(body);
+  if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
+  if (const auto version = in.get<std::uint32_t>(); version != kVersion) {
+    return error(Code::kDamaged, "a session image of version {}, and this ebb reads {}", version, kVersion);
+  }
+  const std::size_t n_tokens = in.get_count(kTokenBytes);
+  const std::size_t n_unfinished = in.get_count(kTokenBytes);
+  const std::size_t n_parts = in.get_count(kPartBytes);
+  const std::size_t n_blocks = in.get_count(kBlockBytes);
+  SessionImage image{.n_turns = in.get<std::int32_t>()};
+  image.next_anchor = Position(in.get<std::int32_t>());
+  image.epoch = in.get<std::int64_t>();
+  for (std::size_t i = 0; i < n_tokens; ++i) image.tokens.emplace_back(in.get<std::int32_t>());
+  for (std::size_t i = 0; i < n_unfinished; ++i) image.unfinished.emplace_back(in.get<std::int32_t>());
+  for (std::size_t i = 0; i < n_parts && in.ok(); ++i) image.parts.push_back(get_part(in));
+  for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
+  if (!in.ok() || !in.at_end()) return error(Code::kDamaged, "a session image whose parts do not fill its bytes");
+  return image;
+}
+
+}  // namespace ebb

@@ -1,0 +1,122 @@
+// The anchors of a turn: which rotary positions blocks carry, and what turns them there.
+//
+//   anchors grow with the tokens          0 ........ next_anchor ........ n_ctx_train
+//   rebase: hot blocks close together     0 .. hot . next_anchor ........ n_ctx_train      a new epoch
+//   a cold block of an older epoch, or    ... open block | recalled | open block moved up | what comes next
+//   one that is recalled to the tail
+//
+// A block is turned from its saved bytes where there are any, so that it is rounded once however often it moves.
+#include <algorithm>
+
+#include "session/turn.h"
+
+namespace ebb {
+namespace {
+
+// Of the trained context, what hot blocks may fill after a rebase. More: rebases come often. Less: a session with a large
+// budget loses much at once.
+constexpr std::int32_t kRebaseShare = 2;
+
+}  // namespace
+
+// Makes sure that n_tokens more anchors lie inside the trained context.
+Status Turn::make_anchors_for(std::int32_t n_tokens) {
+  const std::int32_t n_ctx = session_.n_ctx_train();
+  if (session_.next_anchor_.value() + n_tokens <= n_ctx) return {};
+  if (!session_.can_rebase()) {
+    return error(Code::kOutOfBudget,
+                 "the session has {} tokens, as many as the model was trained for; start a new one, or allow rebasing, "
+                 "which goes on with approximate positions",
+                 session_.end().value());
+  }
+  rebase();
+  if (session_.next_anchor_.value() + n_tokens <= n_ctx) return {};
+  return error(Code::kOutOfBudget,
+               "{} hot tokens are held, and the model was trained for {}; unpin some, or lower the budget",
+               session_.n_hot_tokens(), n_ctx);
+}
+
+void Turn::rebase() {
+  const std::int32_t n_most = session_.n_ctx_train() / kRebaseShare / session_.block_size();
+  if (const std::int32_t n_over = session_.n_hot_blocks() - n_most; n_over > 0) {
+    const Evidence evidence = session_.evidence(kept_, reply());
+    for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_over, n_over)) evict(victim);
+  }
+  ++session_.stats_.n_rebases;
+  compact();
+}
+
+// Hot blocks close up in position order, from anchor 0.
+void Turn::compact() {
+  Position next(0);
+  ++session_.epoch_;
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (!session_.residency_.is_hot(block)) continue;
+    move_block(block, next);
+    session_.blocks_[block.index()].epoch = session_.epoch_;
+    next = next + session_.residency_.span(block).n_tokens();
+  }
+  session_.next_anchor_ = next;
+}
+
+// Decides the anchor that a cold block comes back with: its own while that means something, else the tail's.
+void Turn::place_cold(BlockIndex block) {
+  Session::Block& b = session_.blocks_[block.index()];
+  if (session_.options_.recall_place == RecallPlace::kOriginal && b.epoch == session_.epoch_) return;
+  b.anchor = session_.next_anchor_;
+  b.epoch = session_.epoch_;
+  session_.next_anchor_ = session_.next_anchor_ + session_.residency_.span(block).n_tokens();
+}
+
+// After others were placed at the tail: the block that is written to goes behind them, since its anchors must go on
+// without a gap.
+void Turn::move_open_block() {
+  if (session_.n_blocks() == 0) return;
+  const BlockIndex last(session_.n_blocks() - 1);
+  if (session_.is_full(last) || !session_.residency_.is_hot(last)) return;
+  const std::int32_t n_tokens = session_.residency_.span(last).n_tokens();
+  if (session_.anchor(last) + n_tokens == session_.next_anchor_) return;
+  move_block(last, session_.next_anchor_);
+  session_.next_anchor_ = session_.next_anchor_ + n_tokens;
+}
+
+void Turn::move_block(BlockIndex block, Position anchor) {
+  Session::Block& b = session_.blocks_[block.index()];
+  if (b.anchor == anchor) return;
+  EBB_CHECK(session_.parts_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
+  session_.wait_for_copy(block);
+  const std::int32_t n_tokens = session_.residency_.span(block).n_tokens();
+  std::vector<std::byte> bytes(block_bytes());
+  const std::optional<Position> saved = read_saved(block, bytes);
+  const bool from_record = saved.has_value();
+  const Position from = saved.value_or(b.anchor);
+  if (!from_record) read_frames(block, bytes);
+  session_.parts_.mover->move(bytes, n_tokens, anchor - from);
+  write_frames(block, bytes);
+  if (from_record) {
+    b.turned = anchor != from;
+  } else if (!b.turned) {
+    // No record has these bytes; under a name of their own they can be saved and come back as they are.
+    b.moves = Hasher().add(b.moves).add(static_cast<std::uint64_t>(std::int64_t{anchor - from})).finish();
+    b.name.reset();
+  }
+  b.anchor = anchor;
+  ++session_.stats_.n_moved_blocks;
+}
+
+// The saved bytes of a full block and the anchor that they are for; none where they cannot be had.
+std::optional<Position> Turn::read_saved(BlockIndex block, std::span<std::byte> bytes) const {
+  if (session_.parts_.store == nullptr || !session_.is_full(block)) return std::nullopt;
+  const Result<RecordHandle> record = session_.parts_.store->get(session_.record_key(block));
+  if (!record.ok() || (*record)->header().frame_bytes != bytes.size()) return std::nullopt;
+  const Status status = (*record)->copy_frames([&](std::int32_t, std::span<const std::byte> frame) {
+    std::ranges::copy(frame, bytes.begin());
+    bytes = bytes.subspan(frame.size());
+  });
+  if (status.ok()) return (*record)->header().anchor;
+  session_.parts_.store->refuse(*record);
+  return std::nullopt;
+}
+
+}  // namespace ebb

@@ -1,0 +1,302 @@
+// The moves of a turn: blocks leave the cache and come back.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "session/turn.h"
+
+namespace ebb {
+
+// --- recall ---
+
+void Turn::recall(std::string_view question, std::int32_t max_blocks) {
+  if (session_.options_.remains == Remains::kNothing) return;
+  std::vector<BlockIndex> blocks;
+  for (const Scored& candidate : session_.words_.rank(question)) {
+    if (std::ssize(blocks) >= max_blocks) break;
+    blocks.push_back(candidate.block);
+  }
+  recall(blocks);
+}
+
+void Turn::recall(std::span<const BlockIndex> blocks) {
+  const Stopwatch watch;
+  // Half of the budget stays for what the turn brings.
+  const auto n_most = static_cast<std::size_t>(session_.budget_blocks_ / 2);
+  std::vector<BlockIndex> wanted;
+  for (const BlockIndex block : blocks) {
+    if (kept_.size() + wanted.size() >= n_most) break;
+    const auto is_block = [&](BlockIndex b) { return b == block; };
+    if (std::ranges::none_of(kept_, is_block) && std::ranges::none_of(wanted, is_block)) wanted.push_back(block);
+  }
+  // What is hot and wanted must not leave for what comes; and neighbours that move together stay neighbours.
+  std::ranges::sort(wanted);
+  std::ranges::copy_if(wanted, std::back_inserter(kept_), [&](BlockIndex b) { return session_.residency_.is_hot(b); });
+  for (const BlockIndex block : wanted) {
+    if (!session_.residency_.is_hot(block) && bring_back(block)) kept_.push_back(block);
+  }
+  move_open_block();
+  stats_.recall_ms += watch.elapsed_ms();
+}
+
+void Turn::refill(std::int32_t n_left_blocks) {
+  const Stopwatch watch;
+  for (std::int32_t b = session_.n_blocks() - 1; b >= 0 && n_free_blocks() > n_left_blocks; --b) {
+    const BlockIndex block(b);
+    if (session_.residency_.is_hot(block) || !session_.is_saved(block)) continue;
+    if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) break;
+    place_cold(block);
+    if (recall_block(block).ok()) stats_.recalled.push_back(block);
+  }
+  move_open_block();
+  stats_.recall_ms += watch.elapsed_ms();
+}
+
+bool Turn::bring_back(BlockIndex block) {
+  if (session_.options_.remains == Remains::kNothing) return false;
+  if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) return false;
+  place_cold(block);
+  if (session_.options_.remains == Remains::kBytes) {
+    const Status status = recall_block(block);
+    if (status.ok()) {
+      stats_.recalled.push_back(block);
+      return true;
+    }
+    ++session_.stats_.n_missed_recalls;
+    if (status.code() == Code::kOutOfBudget) return false;
+  }
+  recompute_.push_back({.block = block});
+  return true;
+}
+
+// The block that new tokens join must be hot before any comes; a session that goes on has it in the cold store.
+void Turn::wake_open_block() {
+  if (session_.n_blocks() == 0) return;
+  const BlockIndex last(session_.n_blocks() - 1);
+  if (session_.is_full(last) || session_.residency_.is_hot(last)) return;
+  if (!recompute_.empty() && recompute_.front().block == last) return;
+  place_cold(last);
+  if (recall_block(last).ok()) {
+    stats_.recalled.push_back(last);
+  } else {
+    recompute_.insert(recompute_.begin(), {.block = last});
+  }
+}
+
+// A second tier may have a good record where the first had a damaged one.
+Status Turn::recall_block(BlockIndex block) {
+  constexpr int kTries = 2;
+  Status status;
+  for (int i = 0; i < kTries; ++i) {
+    status = try_recall(block);
+    if (status.code() != Code::kDamaged) break;
+  }
+  if (!status.ok()) return status;
+  Session::Block& recalled = session_.blocks_[block.index()];
+  recalled.recovery = 1.0;
+  recalled.last_access = session_.n_steps_;
+  ++session_.stats_.n_recalled_blocks;
+  return {};
+}
+
+Status Turn::try_recall(BlockIndex block) {
+  ColdStore* store = session_.parts_.store;
+  if (store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
+  const RecordHeader wanted = session_.record_header(block);
+  EBB_ASSIGN_OR_RETURN(const RecordHandle record, store->get(wanted.key));
+  const RecordHeader& header = record->header();
+  Session::Block& recalled = session_.blocks_[block.index()];
+  const std::int32_t n_anchors = recalled.anchor - header.anchor;
+  if (n_anchors != 0 && session_.parts_.mover == nullptr) {
+    return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
+  }
+  EBB_RETURN_IF_ERROR(admit(block));
+  Status status;
+  if (header.begin != wanted.begin || header.n_frames != wanted.n_frames || header.frame_bytes != wanted.frame_bytes ||
+      !std::ranges::equal(record->tokens(), session_.block_tokens(block))) {
+    status = error(Code::kDamaged, "the record of block {} holds something else", block.value());
+  } else {
+    status = n_anchors == 0 ? copy_in(*record, block) : copy_moved(*record, block, n_anchors);
+  }
+  if (!status.ok()) {
+    session_.residency_.evict(block);
+    store->refuse(record);
+    return status;
+  }
+  recalled.turned = n_anchors != 0;
+  return {};
+}
+
+Status Turn::copy_in(const EncodedRecord& record, BlockIndex block) {
+  return record.copy_frames([&](std::int32_t i, std::span<const std::byte> bytes) {
+    session_.parts_.memory.write(frame_at(block, i), bytes);
+  });
+}
+
+Status Turn::copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors) {
+  std::vector<std::byte> bytes(block_bytes());
+  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
+  EBB_RETURN_IF_ERROR(record.copy_frames([&](std::int32_t i, std::span<const std::byte> frame) {
+    std::ranges::copy(frame, bytes.begin() + static_cast<std::ptrdiff_t>(frame_bytes) * i);
+  }));
+  session_.parts_.mover->move(bytes, session_.residency_.span(block).n_tokens(), n_anchors);
+  write_frames(block, bytes);
+  ++session_.stats_.n_moved_blocks;
+  return {};
+}
+
+// Frames for a block that is not hot, evicting for them; their bytes are the caller's to fill.
+Status Turn::admit(BlockIndex block) {
+  make_room(1);
+  if (n_free_blocks() < 1) return error(Code::kOutOfBudget, "no room for block {}", block.value());
+  EBB_RETURN_IF_ERROR(session_.residency_.admit(block));
+  session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
+  return {};
+}
+
+void Turn::prepare_frames(BlockIndex block) {
+  const Residency::Shape& shape = session_.residency_.shape();
+  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
+      session_.parts_.memory.prepare(session_.residency_.frame(block, LayerIndex(layer), HeadIndex(head)));
+    }
+  }
+}
+
+// --- evict ---
+
+void Turn::make_room(std::int32_t n_blocks) {
+  const std::int32_t n_needed = std::max(0, n_blocks - n_free_blocks());
+  const std::int32_t n_wanted =
+      count_victims(session_.n_hot_blocks(), n_blocks, session_.budget_blocks_, session_.options_.watermarks);
+  const std::int32_t n_victims = std::max(n_needed, n_wanted);
+  if (n_victims == 0) return;
+  const Evidence evidence = session_.evidence(kept_, reply());
+  for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_victims, n_needed)) evict(victim);
+  if (session_.options_.removal == Removal::kCompact) compact();
+}
+
+void Turn::evict(std::span<const BlockIndex> blocks) {
+  for (const BlockIndex block : blocks) {
+    if (session_.residency_.is_hot(block) && session_.is_full(block)) evict(block);
+  }
+  if (session_.options_.removal == Removal::kCompact) compact();
+}
+
+void Turn::evict(BlockIndex block) {
+  // A store that takes nothing makes the block missing, which costs work and never truth (law 8).
+  if (session_.options_.remains == Remains::kBytes && save(block).ok()) ++session_.stats_.n_saved_blocks;
+  session_.wait_for_copy(block);
+  session_.residency_.evict(block);
+  ++session_.stats_.n_evicted_blocks;
+  stats_.evicted.push_back(block);
+}
+
+Status Turn::save_hot() {
+  Status first_error;
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    if (!session_.residency_.is_hot(BlockIndex(b))) continue;
+    const Status status = save(BlockIndex(b));
+    if (first_error.ok()) first_error = status;
+  }
+  return first_error;
+}
+
+Status Turn::save(BlockIndex block) {
+  ColdStore* store = session_.parts_.store;
+  if (store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
+  session_.wait_for_copy(block);
+  if (store->contains(session_.exact_name(block))) return {};
+  if (session_.blocks_[block.index()].turned) {
+    return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
+  }
+  RecordBuilder record(session_.record_header(block), session_.block_tokens(block));
+  read_frames(block, record.frames());
+  return store->put(std::move(record).seal());
+}
+
+// Write-behind: a block that is full never changes, so the store's thread copies it while the model computes, and it is
+// clean when it has to leave.
+void Turn::save_behind(BlockIndex block) {
+  ColdStore* store = session_.parts_.store;
+  // Frames of other devices are read by the thread that computes.
+  if (store == nullptr || session_.options_.remains != Remains::kBytes ||
+      session_.parts_.memory.host_bytes() == nullptr) {
+    return;
+  }
+  const FrameMemory& memory = session_.parts_.memory;
+  std::vector<FrameIndex> frames;
+  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i)
+    frames.push_back(frame_at(block, i));
+  store->put_behind(session_.record_header(block), session_.block_tokens(block),
+                    [&memory, frames = std::move(frames)](std::span<std::byte> bytes) {
+                      for (const FrameIndex frame : frames) {
+                        memory.read(frame, bytes.first(memory.frame_bytes()));
+                        bytes = bytes.subspan(memory.frame_bytes());
+                      }
+                    });
+}
+
+std::size_t Turn::block_bytes() const {
+  return session_.parts_.memory.frame_bytes() *
+         static_cast<std::size_t>(session_.residency_.shape().frames_per_block());
+}
+
+// Frames of one block lie one after the other, [layer][KV head].
+FrameIndex Turn::frame_at(BlockIndex block, std::int32_t i) const {
+  const std::int32_t n_kv_heads = session_.residency_.shape().n_kv_heads;
+  return session_.residency_.frame(block, LayerIndex(i / n_kv_heads), HeadIndex(i % n_kv_heads));
+}
+
+void Turn::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
+  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
+  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
+    session_.parts_.memory.read(frame_at(block, i), bytes.first(frame_bytes));
+    bytes = bytes.subspan(frame_bytes);
+  }
+}
+
+void Turn::write_frames(BlockIndex block, std::span<const std::byte> bytes) {
+  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
+  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
+    session_.parts_.memory.write(frame_at(block, i), bytes.first(frame_bytes));
+    bytes = bytes.subspan(frame_bytes);
+  }
+}
+
+// --- cut ---
+
+void Turn::cut(Position end) {
+  EBB_CHECK(n_step_ == 0 && end.value() >= 0 && end <= session_.end(), "a cut at {} of {}", end.value(),
+            session_.end().value());
+  const BlockIndex open(end.value() / session_.block_size());
+  const std::int32_t n_in_open = end.value() % session_.block_size();
+  // The record of a block is found by all its tokens: after the cut it would be looked for in vain.
+  if (n_in_open > 0 && !session_.residency_.is_hot(open)) (void)recall_block(open);
+  while (session_.n_blocks() > open.value() + (n_in_open > 0 ? 1 : 0)) {
+    session_.wait_for_copy(BlockIndex(session_.n_blocks() - 1));
+    session_.words_.remove(BlockIndex(session_.n_blocks() - 1));
+    session_.residency_.truncate_last(0);
+    session_.blocks_.pop_back();
+  }
+  if (n_in_open > 0 && session_.end() > end) {
+    session_.wait_for_copy(open);
+    session_.residency_.truncate_last(n_in_open);
+    session_.blocks_.back().lineage.truncate(n_in_open);
+    session_.blocks_.back().name.reset();
+    session_.words_.remove(open);
+  }
+  session_.tokens_.resize(end.index());
+  session_.next_anchor_ = Position(0);
+  if (session_.n_blocks() > 0) {
+    const BlockIndex last(session_.n_blocks() - 1);
+    session_.next_anchor_ = session_.anchor(last) + session_.residency_.span(last).n_tokens();
+  }
+  session_.said_.truncate(end);
+  std::erase_if(kept_, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
+  std::erase_if(recompute_, [&](const Recompute& r) { return r.block.value() >= session_.n_blocks(); });
+  pending_.clear();
+  n_prompt_ = 0;
+  first_ = end_ = end;
+}
+
+}  // namespace ebb
