@@ -120,7 +120,9 @@ Result<RecordHandle> ColdStore::get(const RecordKey& key) {
 }
 
 void ColdStore::refuse(const RecordHandle& record) {
+  const bool is_sound = record->verify().ok();
   const std::lock_guard lock(mutex_);
+  if (is_sound && disk_) disk_->drop(record->key().name);
   const auto queued = queued_.find(record->key().name);
   if (queued != queued_.end() && queued->second == record) queued_.erase(queued);
   ram_.refuse(record);

@@ -126,6 +126,15 @@ TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is
   EXPECT_TRUE(gets(*store, 1));
 }
 
+TEST(ColdStore, a_sound_record_that_is_refused_all_the_same_goes_from_every_tier) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  ASSERT_TRUE(store->flush().ok());
+  store->refuse(*store->get(toy_key(1)));
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
+}
+
 TEST(ColdStore, gives_from_disk_what_ram_had_to_drop) {
   FaultFileSystem system;
   const auto store = *try_open(system, 2 * kOne);
