@@ -92,7 +92,8 @@ class ColdStore {
 
  private:
   explicit ColdStore(const ColdStoreOptions& options);
-  Status keep(const RecordHandle& record);
+  enum class Came { kWhole, kBehind };
+  Status keep(const RecordHandle& record, Came came);
   void write_to_disk(const Hash128& name);
   void read_ahead(const Hash128& name);
 

@@ -66,6 +66,22 @@ TEST(ColdStore, a_record_put_behind_is_pending_until_its_frames_were_copied) {
   EXPECT_TRUE(gets(*store, 1));
 }
 
+// Its frames are still to be read, whatever else came under its name: who waits for it must go on waiting.
+TEST(ColdStore, a_record_stays_pending_when_the_same_one_is_put_by_others) {
+  const auto store = open_in_ram();
+  std::latch may_copy(1);
+  const ToyRecord toy = {.number = 1};
+  store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+    may_copy.wait();
+    fill_toy_frames(toy, frames);
+  });
+  ASSERT_TRUE(store->put(make_toy_record(toy)).ok());
+  EXPECT_TRUE(store->is_pending(toy_key(1).name));
+  may_copy.count_down();
+  store->wait(toy_key(1).name);
+  EXPECT_TRUE(gets(*store, 1));
+}
+
 TEST(ColdStore, waits_for_a_pending_record_that_is_asked_for) {
   const auto store = open_in_ram();
   for (std::uint64_t n = 1; n < 200; ++n) {
