@@ -35,10 +35,11 @@ std::optional<Hash128> ColdStore::find_content(const Hash128& content_name) cons
   return disk_ ? disk_->find_content(content_name) : std::nullopt;
 }
 
-Status ColdStore::put(const RecordHandle& record) { return keep(record); }
+Status ColdStore::put(const RecordHandle& record) { return keep(record, Came::kWhole); }
 
-// What was pending under this name is pending no more as soon as a tier or the queue has it.
-Status ColdStore::keep(const RecordHandle& record) {
+// What was put behind is pending no more as soon as a tier or the queue has it. A whole record of the same name changes
+// nothing about that: frames are still to be read for the pending one.
+Status ColdStore::keep(const RecordHandle& record, Came came) {
   const Hash128 name = record->key().name;
   Status kept;
   bool on_disk = false;
@@ -48,7 +49,7 @@ Status ColdStore::keep(const RecordHandle& record) {
     on_disk = disk_ && disk_->is_verified(name);
     kept = ram_.put(record, on_disk);
     to_disk = disk_ && !on_disk && queued_.emplace(name, record).second;
-    pending_.erase(name);
+    if (came == Came::kBehind) pending_.erase(name);
   }
   changed_.notify_all();
   if (to_disk) writer_->push(record->bytes().size(), [this, name] { write_to_disk(name); });
@@ -67,7 +68,7 @@ void ColdStore::put_behind(const RecordHeader& header, std::span<const Token> to
     RecordBuilder builder(header, copy);
     fill(builder.frames());
     // A record that no tier takes is counted by the tiers, and costs work later.
-    (void)keep(std::move(builder).seal());
+    (void)keep(std::move(builder).seal(), Came::kBehind);
   });
 }
 
@@ -120,7 +121,9 @@ Result<RecordHandle> ColdStore::get(const RecordKey& key) {
 }
 
 void ColdStore::refuse(const RecordHandle& record) {
+  const bool is_sound = record->verify().ok();
   const std::lock_guard lock(mutex_);
+  if (is_sound && disk_) disk_->drop(record->key().name);
   const auto queued = queued_.find(record->key().name);
   if (queued != queued_.end() && queued->second == record) queued_.erase(queued);
   ram_.refuse(record);

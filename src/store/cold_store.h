@@ -77,7 +77,7 @@ class ColdStore {
   // The caller copies it out by EncodedRecord::copy_frames, and calls refuse() when that fails.
   Result<RecordHandle> get(const RecordKey& key);
   // A reader found the bytes of this record damaged: drops and counts it. Another tier may still have a good one, so
-  // get() is worth a second call.
+  // get() is worth a second call. A record that is sound and yet not what the reader wanted goes from every tier.
   void refuse(const RecordHandle& record);
   // Forgets the record in every tier, for good as far as this process goes.
   void drop(const Hash128& exact_name);
@@ -92,7 +92,8 @@ class ColdStore {
 
  private:
   explicit ColdStore(const ColdStoreOptions& options);
-  Status keep(const RecordHandle& record);
+  enum class Came { kWhole, kBehind };
+  Status keep(const RecordHandle& record, Came came);
   void write_to_disk(const Hash128& name);
   void read_ahead(const Hash128& name);
 

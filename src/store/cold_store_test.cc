@@ -66,6 +66,22 @@ TEST(ColdStore, a_record_put_behind_is_pending_until_its_frames_were_copied) {
   EXPECT_TRUE(gets(*store, 1));
 }
 
+// Its frames are still to be read, whatever else came under its name: who waits for it must go on waiting.
+TEST(ColdStore, a_record_stays_pending_when_the_same_one_is_put_by_others) {
+  const auto store = open_in_ram();
+  std::latch may_copy(1);
+  const ToyRecord toy = {.number = 1};
+  store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+    may_copy.wait();
+    fill_toy_frames(toy, frames);
+  });
+  ASSERT_TRUE(store->put(make_toy_record(toy)).ok());
+  EXPECT_TRUE(store->is_pending(toy_key(1).name));
+  may_copy.count_down();
+  store->wait(toy_key(1).name);
+  EXPECT_TRUE(gets(*store, 1));
+}
+
 TEST(ColdStore, waits_for_a_pending_record_that_is_asked_for) {
   const auto store = open_in_ram();
   for (std::uint64_t n = 1; n < 200; ++n) {
@@ -124,6 +140,15 @@ TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is
   store->refuse(read);
   EXPECT_EQ(store->stats().ram.n_refused, 1);
   EXPECT_TRUE(gets(*store, 1));
+}
+
+TEST(ColdStore, a_sound_record_that_is_refused_all_the_same_goes_from_every_tier) {
+  FaultFileSystem system;
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  ASSERT_TRUE(store->flush().ok());
+  store->refuse(*store->get(toy_key(1)));
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
 }
 
 TEST(ColdStore, gives_from_disk_what_ram_had_to_drop) {
@@ -196,6 +221,56 @@ TEST(ColdStore, a_slow_disk_makes_who_puts_wait_and_loses_nothing) {
   may_write.count_down();
   putter.join();
   for (std::uint64_t n = 1; n <= 50; ++n) EXPECT_TRUE(gets(*store, n)) << n;
+}
+
+TEST(ColdStore, what_is_dropped_while_it_is_written_is_gone) {
+  FaultFileSystem system;
+  std::latch is_writing(1);
+  std::latch may_write(1);
+  std::atomic<int> n_appends = 0;
+  system.before_append([&] {
+    if (n_appends++ > 0) return;
+    is_writing.count_down();
+    may_write.wait();
+  });
+  const auto store = *try_open(system, 1 << 20);
+  ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
+  is_writing.wait();
+  store->drop(toy_key(1).name);
+  may_write.count_down();
+  EXPECT_TRUE(store->flush().ok());
+  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
+}
+
+TEST(ColdStore, waits_for_a_record_that_is_being_read_ahead_and_does_not_read_it_twice) {
+  for (std::int32_t round = 0; round < 10; ++round) {
+    FaultFileSystem system;
+    { EXPECT_TRUE((*try_open(system, 1 << 20))->put(make_toy_record({.number = 1})).ok()); }
+    const auto store = *try_open(system, 1 << 20);
+    const std::int64_t n_reads = system.n_reads();
+    std::latch is_reading(1);
+    std::latch may_read(1);
+    std::latch is_getting(1);
+    std::atomic<int> n_begun = 0;
+    system.before_read([&] {
+      if (n_begun++ > 0) return;
+      is_reading.count_down();
+      may_read.wait();
+    });
+    store->prefetch(std::vector{toy_key(1).name});
+    is_reading.wait();
+    std::thread getter([&] {
+      is_getting.count_down();
+      EXPECT_TRUE(gets(*store, 1));
+    });
+    is_getting.wait();
+    // Gives the getter the processor, so that a store that does not wait would be seen to read.
+    for (std::int32_t i = 0; i < 1000; ++i) std::this_thread::yield();
+    may_read.count_down();
+    getter.join();
+    EXPECT_EQ(system.n_reads(), n_reads + 1);
+  }
 }
 
 TEST(ColdStore, another_models_record_is_refused_in_every_tier) {

@@ -55,7 +55,7 @@ Status DiskTier::take_lock() {
   const std::filesystem::path path = options_.folder / "lock";
   Result<std::unique_ptr<File>> file = system_.open(path, FileUse::kAppend);
   if (!file.ok()) {
-    read_only_ = true;
+    read_only_ = stats_.writing_off = true;
     note(file.status(), "the folder is only read: what is saved from now on stays in RAM");
     return {};
   }
@@ -110,20 +110,48 @@ std::optional<Hash128> DiskTier::find_content(const Hash128& content) const {
 
 Status DiskTier::put(const EncodedRecord& record) {
   const std::lock_guard writing(write_mutex_);
-  if (is_verified(record.key().name)) return {};
-  if (contains(record.key().name) && get(record.key()).ok()) return {};
+  if (is_sound(record.key().name)) return {};
   if (record.bytes().size() > options_.max_bytes / 4) {
     return error(Code::kOutOfBudget, "a record of {} bytes for a disk tier of {}; raise its cap", record.bytes().size(),
                  options_.max_bytes);
   }
   EBB_RETURN_IF_ERROR(may_write());
-  if (const Status status = write(record); !status.ok()) {
+  Status status = write(record);
+  if (status.code() == Code::kOutOfBudget && segments_.size() > 1) {
+    // The disk is full before the cap is reached: what is oldest makes room for what is new.
+    leave_segment();
+    status = drop_oldest();
+    if (status.ok()) status = write(record);
+  }
+  if (!status.ok()) {
     stop_writing(status);
     return error(Code::kIo, "{}", status.message());
   }
   const std::lock_guard lock(index_mutex_);
   ++stats_.n_puts;
+  stats_.writing_off = false;
   return {};
+}
+
+// Looks, once, at what an earlier process left under that name.
+bool DiskTier::is_sound(const Hash128& name) {
+  Place place;
+  {
+    const std::lock_guard lock(index_mutex_);
+    const auto found = index_.find(name);
+    if (found == index_.end() || found->second.verified) return found != index_.end();
+    place = found->second.place;
+  }
+  const Status status = load(place, name).status();
+  const std::lock_guard lock(index_mutex_);
+  const auto found = index_.find(name);
+  if (found == index_.end()) return false;
+  if (status.ok()) {
+    found->second.verified = true;
+  } else {
+    refuse(name, status);
+  }
+  return status.ok();
 }
 
 Status DiskTier::may_write() {
@@ -190,17 +218,21 @@ Status DiskTier::sync_written() {
   return {};
 }
 
-// The segment that failed is never appended to again: what lies behind its last whole record is unknown.
+// A segment that failed is never appended to again: what lies behind its last whole record is unknown.
+void DiskTier::leave_segment() {
+  if (!open_file_) return;
+  (void)open_file_->truncate(segments_.at(open_segment_).bytes);
+  (void)close_segment();
+}
+
 void DiskTier::stop_writing(const Status& status) {
-  if (open_file_) {
-    (void)open_file_->truncate(segments_.at(open_segment_).bytes);
-    (void)close_segment();
-  }
+  leave_segment();
   n_untried_ = kUntriedAfterFailure;
   note(status,
        fmt::format("saved blocks stay in RAM only; the disk is tried again after {} of them", kUntriedAfterFailure));
   const std::lock_guard lock(index_mutex_);
   ++stats_.n_write_errors;
+  stats_.writing_off = true;
 }
 
 void DiskTier::note(const Status& status, std::string_view consequence) {

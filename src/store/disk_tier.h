@@ -5,7 +5,7 @@
 // what was not synced and never yields a wrong record: the checksums decide at every read, and a torn end is passed over
 // (law 8). Segments of a finished process are never appended to; a new process opens a segment of its own.
 //
-//   full     the oldest segment goes as a whole; of its records those that were read since they were written move on,
+//   full     (the cap, or the disk) the oldest segment goes as a whole; of its records those that were read since they were written move on,
 //            up to a quarter of it
 //   dead     a closed segment of which less than half lives, or one of too many small ones, is moved to the open one
 //   sync     SyncPolicy; before a segment is removed whose records were moved, always (but for kNever)
@@ -112,6 +112,7 @@ class DiskTier {
   void note(const Status& status, std::string_view consequence);
 
   // With write_mutex_ held.
+  [[nodiscard]] bool is_sound(const Hash128& name);
   Status may_write();
   [[nodiscard]] Status not_written() const;
   Status write(const EncodedRecord& record);
@@ -125,6 +126,7 @@ class DiskTier {
   Status compact();
   [[nodiscard]] std::vector<std::uint64_t> find_sparse_segments() const;
   [[nodiscard]] std::vector<std::pair<Hash128, Entry>> entries_in(std::uint64_t segment) const;
+  void leave_segment();
   void stop_writing(const Status& status);
 
   // With index_mutex_ held.

@@ -275,11 +275,25 @@ TEST(DiskTier, a_full_disk_is_said_once_and_tried_again_after_a_while) {
   EXPECT_EQ(tier->stats().n_write_errors, 38);
   EXPECT_NE(tier->stats().last_error.find("No space left"), std::string::npos) << tier->stats().last_error;
   EXPECT_EQ(tier->sync().code(), Code::kIo);
+  EXPECT_TRUE(tier->stats().writing_off);
   EXPECT_TRUE(gets(*tier, 1));
   system.set_space(1 << 20);
   for (std::uint64_t n = 41; n <= 100; ++n) (void)tier->put(*make_toy_record({.number = n}));
   EXPECT_TRUE(gets(*tier, 100));
+  EXPECT_FALSE(tier->stats().writing_off);
   EXPECT_TRUE(tier->sync().ok());
+  tier->check_invariants();
+}
+
+TEST(DiskTier, a_disk_that_is_full_before_the_cap_makes_the_oldest_go) {
+  FaultFileSystem system;
+  system.set_space(10 * kOne);
+  const auto tier = open_tier(system);
+  put(*tier, 1, 50);
+  EXPECT_LE(tier->stats().bytes, 10 * kOne);
+  EXPECT_GE(tier->stats().n_records, 5);
+  EXPECT_EQ(tier->stats().n_write_errors, 0);
+  for (std::uint64_t n = 47; n <= 50; ++n) EXPECT_TRUE(gets(*tier, n)) << n;
   tier->check_invariants();
 }
 

@@ -16,6 +16,7 @@ class FaultFile : public File {
   }
 
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (const auto hook = system_.locked([&] { return system_.before_read_; })) hook();
     return system_.locked([&] { return system_.read(path_, *content_, offset, into); });
   }
 
@@ -103,11 +104,12 @@ Status FaultFileSystem::append(const std::string& path, Content& content, std::s
   if (read_only_) return error(Code::kIo, "{}: cannot be written to: Read-only file system", path);
   std::uint64_t n_used = 0;
   for (const auto& [name, file] : files_) n_used += file->data.size();
-  std::uint64_t n_written = std::min<std::uint64_t>(bytes.size(), n_used < space_ ? space_ - n_used : 0);
-  if (fails()) n_written = draw(bytes.size());
+  const std::uint64_t n_free = n_used < space_ ? space_ - n_used : 0;
+  const std::uint64_t n_written = fails() ? draw(bytes.size()) : std::min<std::uint64_t>(bytes.size(), n_free);
   content.data.insert(content.data.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n_written));
   if (n_written == bytes.size()) return {};
-  return error(Code::kIo, "{}: cannot be written to: No space left on device", path);
+  if (n_written < n_free) return refuse(path);
+  return error(Code::kOutOfBudget, "{}: cannot be written to: No space left on device", path);
 }
 
 Result<std::size_t> FaultFileSystem::read(const std::string& path, const Content& content, std::uint64_t offset,

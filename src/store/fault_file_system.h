@@ -34,9 +34,12 @@ class FaultFileSystem : public FileSystem {
   void set_read_only(bool read_only) {
     locked([&] { read_only_ = read_only; });
   }
-  // Called before each append, without a lock: a test may wait in it.
+  // Called before each append or read, without a lock: a test may wait in it.
   void before_append(std::function<void()> hook) {
     locked([&] { before_append_ = std::move(hook); });
+  }
+  void before_read(std::function<void()> hook) {
+    locked([&] { before_read_ = std::move(hook); });
   }
   // From now on every operation fails; until power_on(), which takes what was not synced, whole or in part.
   void power_off() {
@@ -100,6 +103,7 @@ class FaultFileSystem : public FileSystem {
   bool read_only_ = false;
   bool power_ = true;
   std::function<void()> before_append_;
+  std::function<void()> before_read_;
   std::map<std::string, std::shared_ptr<Content>> files_;
   std::map<std::string, std::shared_ptr<Content>> removed_;  // and the folder not synced since
   std::int64_t n_reads_ = 0;

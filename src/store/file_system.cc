@@ -15,8 +15,9 @@ namespace {
 
 Status system_error(const std::filesystem::path& path, std::string_view what, int error_number) {
   const bool absent = error_number == ENOENT || error_number == ENOTDIR;
-  return error(absent ? Code::kNotFound : Code::kIo, "{}: cannot be {}: {}", path.string(), what,
-               std::strerror(error_number));
+  const bool full = error_number == ENOSPC || error_number == EDQUOT;
+  const Code code = absent ? Code::kNotFound : full ? Code::kOutOfBudget : Code::kIo;
+  return error(code, "{}: cannot be {}: {}", path.string(), what, std::strerror(error_number));
 }
 
 class RealFile : public File {

@@ -1,7 +1,7 @@
 // FileSystem: the few file operations that the disk tier needs, so that tests can put a sick disk in their place.
 //
 // It does not know what the bytes mean. Errors are kIo with the path and the system's words, kNotFound for a file that
-// is not there. Thread rule: any thread; one File is appended to by one thread at a time.
+// is not there, kOutOfBudget for a disk or quota that is full. Thread rule: any thread; one File is appended to by one thread at a time.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ constexpr std::size_t kHeaderChecksumOffset = 176;
 constexpr std::uint64_t kMostFrameBytes = std::uint64_t{1} << 40;
 
 // What is hashed and then copied at a time: larger pieces leave the innermost cache in between, smaller ones cost calls.
-constexpr std::size_t kPieceBytes = 8 * 1024;
+constexpr std::size_t kPieceBytes = 16 * 1024;
 
 std::uint64_t round_up(std::uint64_t n) { return (n + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment; }
 

@@ -16,6 +16,7 @@ struct TierStats {
   std::int64_t n_refused = 0;       // kept, and damaged, foreign or unreadable: never used, and dropped
   std::int64_t n_dropped = 0;       // made room for others
   std::int64_t n_write_errors = 0;  // not kept, because a write failed or writing is off after one
+  bool writing_off = false;         // nothing is written at the moment
   // The last thing that went wrong, in words for the user; empty when nothing did.
   std::string last_error;
 };
