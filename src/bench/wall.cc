@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/report.h"
@@ -81,6 +82,9 @@ class Wall {
   Status ask(Session& session, const WallSection& section, WallArm& arm) {
     EBB_ASSIGN_OR_RETURN(const std::string reply, say(session, section.question, section.question, arm));
     if (reply.find(section.answer) != std::string::npos) ++arm.n_right;
+    WallAnswer answer{.question = section.question, .wanted = section.answer, .said = reply};
+    for (const BlockIndex block : recalled_) answer.recalled.push_back(block.value());
+    arm.answers.push_back(std::move(answer));
     return {};
   }
 
@@ -101,6 +105,7 @@ class Wall {
     while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
     if (!running->status().ok()) arm.ended_by = running->status().message();
     before_ = running->reason() == FinishReason::kEndOfGeneration ? Before::kEndedReply : Before::kCutReply;
+    recalled_ = running->turn_stats().recalled;
     arm.n_computed += running->stats().n_prompt + running->stats().n_generated;
     return running->text();
   }
@@ -118,6 +123,7 @@ class Wall {
   const WallOptions& options_;
   std::vector<WallSection> sections_;
   Before before_ = Before::kNothing;
+  std::vector<BlockIndex> recalled_;  // of the last turn
   double share_done_ = 0.0;
 };
 
@@ -172,6 +178,19 @@ std::string wall_text(const WallReport& report) {
   for (const WallArm& arm : report.arms) {
     if (!arm.ended_by.empty())
       text += fmt::format("{} ended in section {}: {}\n", arm.name, arm.n_sections + 1, arm.ended_by);
+  }
+  return text;
+}
+
+std::string wall_answers_text(const WallReport& report) {
+  std::string text;
+  for (const WallArm& arm : report.arms) {
+    text += fmt::format("\n{}\n", arm.name);
+    for (const WallAnswer& answer : arm.answers) {
+      text +=
+          fmt::format("  {}  wanted {}, said: {}  (blocks recalled: {})\n", answer.question, answer.wanted, answer.said,
+                      answer.recalled.empty() ? "none" : fmt::format("{}", fmt::join(answer.recalled, ", ")));
+    }
   }
   return text;
 }

@@ -41,6 +41,14 @@ struct WallOptions {
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 
+// One late question.
+struct WallAnswer {
+  std::string question;
+  std::string wanted;
+  std::string said;
+  std::vector<std::int32_t> recalled;  // blocks
+};
+
 struct WallArm {
   std::string name;
   std::int32_t n_sections = 0;  // read to their end
@@ -54,6 +62,7 @@ struct WallArm {
   std::int64_t n_recalled = 0;  // blocks
   std::int64_t n_rebases = 0;
   double seconds = 0.0;
+  std::vector<WallAnswer> answers;
   std::string ended_by;  // empty when it came to its end
 };
 
@@ -67,6 +76,8 @@ struct WallReport {
 // kInvalidArgument for options that leave nothing to measure.
 Result<WallReport> run_wall(const WallOptions& options);
 [[nodiscard]] std::string wall_text(const WallReport& report);
+// Every question with what each arm said.
+[[nodiscard]] std::string wall_answers_text(const WallReport& report);
 Status write_wall_json(const std::filesystem::path& path, const WallReport& report);
 
 }  // namespace ebb

@@ -52,6 +52,15 @@ class Source {
     }
   }
 
+  // Six digits that no other number of this source is. (EVOKE's are 100000, 100007, ...: a small model that copies digit by
+  // digit confuses those whatever is in its cache.)
+  std::string number() {
+    while (true) {
+      const std::string digits = std::to_string(100000 + random_() % 900000);
+      if (names_.insert(digits).second) return digits;
+    }
+  }
+
   std::size_t draw(std::size_t n) { return random_() % n; }
 
  private:
@@ -72,8 +81,7 @@ Result<std::vector<WallSection>> make_wall_sections(const Vocabulary& vocabulary
   std::vector<WallSection> sections;
   for (std::int32_t i = 0; i < n_sections; ++i) {
     const std::string service = source.name();
-    // EVOKE's values.
-    const std::string id = std::to_string(100000 + 7 * i);
+    const std::string id = source.number();
     const std::string fact = "The service id of the " + service + " service is " + id + ".";
     std::vector<std::string> sentences;
     std::int32_t n = 0;

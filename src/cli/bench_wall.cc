@@ -25,6 +25,7 @@ struct WallFlags {
   std::string model;
   std::string kv_type = "f16";
   std::string json;
+  bool answers = false;
 };
 
 ExitCode bench_wall(const WallFlags& flags) {
@@ -38,7 +39,9 @@ ExitCode bench_wall(const WallFlags& flags) {
   const Result<WallReport> report = run_wall(options);
   bar.clear();
   if (!report.ok()) return fail(report.status());
-  std::cout << wall_text(*report) << std::flush;
+  std::cout << wall_text(*report);
+  if (flags.answers) std::cout << wall_answers_text(*report);
+  std::cout << std::flush;
   if (flags.json.empty()) return ExitCode::kOk;
   const Status status = write_wall_json(flags.json, *report);
   return status.ok() ? ExitCode::kOk : fail(status);
@@ -71,6 +74,7 @@ void add_bench_wall(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
       ->type_name("TYPE")
       ->capture_default_str();
+  command->add_flag("--answers", flags->answers, "Print every question and what each arm said");
   command->add_option("--json", flags->json, "Write the figures to this file too")->type_name("FILE");
   command->callback([flags, &action] { action = [flags] { return bench_wall(*flags); }; });
 }

@@ -8,6 +8,7 @@
 
 #include "policy/choose.h"
 #include "policy/rare_words.h"
+#include "policy/select.h"
 
 namespace ebb {
 namespace {
@@ -158,6 +159,23 @@ TEST(RareWords, a_removed_block_leaves_no_trace) {
 }
 
 TEST(RareWords, an_empty_index_ranks_nothing) { EXPECT_THAT(WordIndex().rank("anything"), IsEmpty()); }
+
+TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
+  const std::vector<Scored> ranked = {{BlockIndex(5), 10.0}, {BlockIndex(9), 8.0}, {BlockIndex(2), 3.0}};
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 4);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(9), BlockIndex(6), BlockIndex(4)));
+  EXPECT_THAT(selection.keep, IsEmpty());
+}
+
+TEST(Select, hot_blocks_take_no_cold_ones_place) {
+  std::vector<bool> is_hot(12, false);
+  is_hot[4] = is_hot[5] = is_hot[6] = true;
+  const std::vector<Scored> ranked = {{BlockIndex(5), 30.0}, {BlockIndex(2), 6.0}};
+  const Selection selection = select_blocks(ranked, is_hot, 1);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(2)));
+  EXPECT_THAT(selection.keep, ElementsAre(BlockIndex(5)));
+  EXPECT_THAT(select_blocks({}, is_hot, 3).recall, IsEmpty());
+}
 
 TEST(Focus, follows_the_messages_and_fades) {
   WordIndex index;

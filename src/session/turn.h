@@ -56,8 +56,8 @@ class Turn {
   Turn(Session& session, std::span<const PromptPart> prompt);
   Turn(Session& session, std::span<const Token> prompt);
 
-  // Keeps hot, for this turn, the up to max_blocks blocks that share the rarest words with the question: those that are
-  // cold are recalled.
+  // Recalls up to max_blocks cold blocks that share the rarest words with the question, or lie beside one that does, and
+  // keeps hot ones like them for this turn (policy/select.h).
   void recall(std::string_view question, std::int32_t max_blocks);
   // Keeps these hot for this turn, as many as half of the budget holds, in the order given. What a cold one comes back
   // from is Remains' affair; one whose bytes are no longer to be had, or have changed, is counted, and computed again by the

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "policy/select.h"
 #include "session/turn.h"
 
 namespace ebb {
@@ -10,12 +11,11 @@ namespace ebb {
 
 void Turn::recall(std::string_view question, std::int32_t max_blocks) {
   if (session_.options_.remains == Remains::kNothing) return;
-  std::vector<BlockIndex> blocks;
-  for (const Scored& candidate : session_.words_.rank(question)) {
-    if (std::ssize(blocks) >= max_blocks) break;
-    blocks.push_back(candidate.block);
-  }
-  recall(blocks);
+  std::vector<bool> is_hot;
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) is_hot.push_back(session_.residency_.is_hot(BlockIndex(b)));
+  Selection selection = select_blocks(session_.words_.rank(question), is_hot, max_blocks);
+  selection.recall.insert(selection.recall.end(), selection.keep.begin(), selection.keep.end());
+  recall(selection.recall);
 }
 
 void Turn::recall(std::span<const BlockIndex> blocks) {
@@ -127,6 +127,13 @@ Status Turn::try_recall(BlockIndex block) {
 }
 
 Status Turn::copy_in(const EncodedRecord& record, BlockIndex block) {
+  if (std::byte* const frames = session_.parts_.memory.host_bytes(); frames != nullptr) {
+    std::vector<std::byte*> places;
+    for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
+      places.push_back(frames + frame_at(block, i).index() * session_.parts_.memory.frame_bytes());
+    }
+    return record.copy_frames(places);
+  }
   return record.copy_frames([&](std::int32_t i, std::span<const std::byte> bytes) {
     session_.parts_.memory.write(frame_at(block, i), bytes);
   });

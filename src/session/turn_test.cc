@@ -138,7 +138,7 @@ TEST_P(Turns, what_is_recalled_is_byte_for_byte_what_was_evicted) {
   say("quagga " + kFiller);
   ASSERT_FALSE(session_->residency().is_hot(BlockIndex(0)));
   pool_->shuffle_free(3);
-  const TurnStats stats = say("y", "quagga");
+  const TurnStats stats = say("y", "quagga", 1);
   ASSERT_EQ(stats.recalled, std::vector<BlockIndex>{BlockIndex(0)});
   check_every_hot_byte();
 }

@@ -6,6 +6,7 @@ A dialogue is a list of pieces (text, weight); the weight says how much the loss
     chat       planting, asking and small talk mixed (short and middle distances)
     haystack   a few facts inside one long reading
     table      keys and values of one JSON object
+    register   many facts of one relation, each inside a reading of its own; some have values in sequence
 """
 import random
 import re
@@ -239,6 +240,30 @@ class Dialogues:
             out += self.ask_turn(fact)
         return out
 
+    def register(self, n_chars):
+        """Only the key tells the facts apart: what is said about them, and often most of the value, is the same."""
+        r, memory = self.rng, Memory()
+        first = self.facts.keyed_fact()
+        out, size, step, value = self.opening(memory), 0, r.randrange(1, 30), r.randrange(1000, 900000)
+        in_sequence, same_form, most = r.random() < .3, r.random() < .5, r.choice((150, 400, 1000))
+        template = self.facts.statement_form(first) if same_form else None
+        while size < r.uniform(.5, .75) * n_chars or not memory.fresh:
+            fact = self.facts.fact_like(first, str(value) if in_sequence else None)
+            value += step
+            if not memory.add(fact):
+                continue
+            text = self.facts.statement(fact, template)
+            before, after = self.passage(r.randrange(60, most)), self.passage(r.randrange(60, most))
+            new = turn(f"Read this: {before} {text} {after}", ("I have read it.", ROUTINE))
+            out += new
+            size += size_of(new)
+        r.shuffle(memory.fresh)
+        while size < n_chars and memory.fresh:
+            new = self.ask_turn(memory.fresh.pop())
+            out += new
+            size += size_of(new)
+        return out
+
     def table(self, n_chars):
         r, words = self.rng, self.facts.words
         draw, chars_per_row = r.choice(((lambda: words.hexa(8), 46), (words.word, 30), (words.uuid, 190),
@@ -258,8 +283,10 @@ class Dialogues:
 
     def dialogue(self, n_chars):
         z, is_long = self.rng.random(), n_chars > 5000
-        if z < (.58 if is_long else .3):
+        if z < (.46 if is_long else .24):
             return self.late(n_chars)
-        if z < .82:
+        if z < .66:
             return self.chat(n_chars)
+        if z < .82:
+            return self.register(n_chars)
         return self.haystack(n_chars) if z < .9 else self.table(n_chars)

@@ -262,6 +262,17 @@ class FactSource:
             return self.setting_in(self._file())
         return self._keyed(self.bench, self.rng.choice(self.bench_names))
 
+    def keyed_fact(self):
+        """A keyed fact of the core or the bench family."""
+        table = self.core if self.rng.random() < .5 else self.bench
+        return self._keyed(table, self.rng.choice(list(table)))
+
+    def fact_like(self, fact, value=None):
+        """Another fact of the relation of a keyed one."""
+        table = self.core if fact.relation in self.core else self.bench
+        other = self._keyed(table, fact.relation)
+        return Fact(other.relation, other.key, value) if value else other
+
     def setting_in(self, file):
         field = self.words.field()
         return Fact("config", (file, field.upper() if self.rng.random() < .5 else field), self._setting(), "file")
@@ -315,7 +326,13 @@ class FactSource:
         parts = r.choice(((LEAD_WORDS,), (phrases,), (LEAD_WORDS, phrases), (phrases, phrases)))
         return capitalised(", ".join(r.choice(part) for part in parts)) + r.choice((", ", ", ", ": ", " - "))
 
-    def statement(self, fact):
+    def statement_form(self, fact):
+        """One of the ways to state a keyed fact of its relation, to be used for several of them."""
+        return self._pick(STATE, FORMS.get(fact.relation, ((), ()))[0], STATE_TEST)
+
+    def statement(self, fact, form=None):
+        if form:
+            return fill(form, fact)
         if fact.kind == "file":
             return self.rng.choice(FILE_STATE).format(file=fact.key[0], field=fact.key[1], v=fact.value)
         if fact.kind == "bare":

@@ -1,0 +1,27 @@
+// select: which cold blocks are worth recalling, from a ranking by words. A pure function; it moves nothing.
+//
+// A block is worth it if it scores at least half of the best cold one. A block beside one that scores is worth half of that, since
+// what is said there may begin or end across the border. Hot blocks are no candidates: what was asked before and lies
+// there would otherwise keep what is asked now from coming back.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/rare_words.h"
+
+namespace ebb {
+
+struct Selection {
+  // Cold, best first.
+  std::vector<BlockIndex> recall;
+  // Hot, and as much worth as those: not to be evicted for them.
+  std::vector<BlockIndex> keep;
+};
+
+// `is_hot` has an entry for each block of the session; at most max_blocks of each kind are chosen.
+[[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, const std::vector<bool>& is_hot,
+                                      std::int32_t max_blocks);
+
+}  // namespace ebb
