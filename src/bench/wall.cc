@@ -9,6 +9,7 @@
 #include "bench/wall_session.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "text/turn_text.h"
 
 namespace ebb {
 namespace {

@@ -8,13 +8,13 @@
 
 #include "cli/block_map.h"
 #include "cli/command.h"
-#include "cli/conversation.h"
 #include "cli/engine_flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
 #include "cli/reply.h"
 #include "cli/terminal.h"
+#include "text/conversation.h"
 
 namespace ebb {
 namespace {

@@ -8,12 +8,12 @@
 #include "bench/report.h"
 #include "cli/block_map.h"
 #include "cli/command.h"
-#include "cli/conversation.h"
 #include "cli/demo_session.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "engine/generation.h"
+#include "text/conversation.h"
 
 namespace ebb {
 namespace {

@@ -6,13 +6,13 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
-#include "cli/conversation.h"
 #include "cli/engine_flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/reply.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
+#include "text/conversation.h"
 
 namespace ebb {
 namespace {

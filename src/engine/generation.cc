@@ -1,27 +1,38 @@
 #include "engine/generation.h"
 
+#include <array>
+
 namespace ebb {
 
 Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
                                                       std::span<const Token> prompt, const GenerationOptions& options) {
-  if (prompt.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
-  for (const Token token : prompt) {
+  const std::array<PromptPart, 1> parts = {PromptPart{.tokens = prompt}};
+  return start(session, vocabulary, parts, options);
+}
+
+Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
+                                                      std::span<const PromptPart> prompt,
+                                                      const GenerationOptions& options) {
+  std::vector<Token> tokens;
+  for (const PromptPart& part : prompt) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+  if (tokens.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
+  for (const Token token : tokens) {
     if (!vocabulary.contains(token)) {
       return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(),
                    vocabulary.n_tokens());
     }
   }
   const std::int64_t n_left = std::int64_t{session.n_ctx_train()} - session.end().value() - session.n_unfinished();
-  if (std::ssize(prompt) > n_left && !session.can_rebase()) {
+  if (std::ssize(tokens) > n_left && !session.can_rebase()) {
     return error(Code::kOutOfBudget,
                  "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
                  "session or say it shorter",
-                 prompt.size(), session.end().value() + session.n_unfinished(), session.n_ctx_train());
+                 tokens.size(), session.end().value() + session.n_unfinished(), session.n_ctx_train());
   }
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
   EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
                                                                           .special = options.special}));
-  EBB_RETURN_IF_ERROR(sampler.accept_prompt(prompt));
+  EBB_RETURN_IF_ERROR(sampler.accept_prompt(tokens));
   std::unique_ptr<Generation> generation(
       new Generation(Turn(session, prompt), std::move(sampler), std::move(stream), options.max_tokens));
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);

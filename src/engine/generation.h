@@ -43,6 +43,9 @@ class Generation {
   // the model's trained context cannot hold, before any work, where the session does not rebase.
   static Result<std::unique_ptr<Generation>> start(Session& session, const Vocabulary& vocabulary,
                                                    std::span<const Token> prompt, const GenerationOptions& options);
+  static Result<std::unique_ptr<Generation>> start(Session& session, const Vocabulary& vocabulary,
+                                                   std::span<const PromptPart> prompt,
+                                                   const GenerationOptions& options);
 
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }

@@ -134,6 +134,7 @@ class Session {
   // Those whose K and V were computed, by position.
   [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
   // Said already, and computed with the next turn.
+  [[nodiscard]] std::span<const Token> unfinished() const { return unfinished_; }
   [[nodiscard]] std::int32_t n_unfinished() const { return static_cast<std::int32_t>(unfinished_.size()); }
   [[nodiscard]] Position end() const { return Position(static_cast<std::int32_t>(tokens_.size())); }
   [[nodiscard]] const Residency& residency() const { return residency_; }

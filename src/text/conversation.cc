@@ -1,4 +1,4 @@
-#include "cli/conversation.h"
+#include "text/conversation.h"
 
 #include <algorithm>
 

@@ -1,0 +1,71 @@
+// What can be set: of an engine once, of each session, of each reply.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ebb::api {
+
+struct EngineOptions {
+  // A GGUF file.
+  std::string model;
+  // "cpu", or a device as ggml names it ("CUDA0").
+  std::string device = "cpu";
+  // 0: one per physical core.
+  std::int32_t n_threads = 0;
+  // Type of K and V in frames: f16, bf16, f32 or q8_0.
+  std::string kv_type = "f16";
+  // Tokens of a block, 8 to 128: the unit that is named, evicted and recalled.
+  std::int32_t block_size = 64;
+  // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory allows.
+  std::int32_t kv_budget_tokens = 0;
+  // Which blocks leave first: streaming, scored, evoke, recency or none.
+  std::string eviction = "streaming";
+  // Where evicted blocks go. Without RAM and disk they are computed again when they are recalled.
+  std::size_t ram_bytes = std::size_t{1} << 30;
+  // A folder of this process alone; empty: no disk. Records in it outlive the process.
+  std::string disk_folder;
+  std::uint64_t disk_max_bytes = std::uint64_t{16} << 30;
+  // The share of the model that is loaded, 0..1, from the thread that opens. False cancels.
+  std::function<bool(float)> progress;
+};
+
+// What remains of an evicted block.
+enum class Remains { kNothing, kTokens, kBytes };
+
+struct SessionOptions {
+  // Tokens that may be hot; 0: the engine's whole budget, shared by the sessions that live at once.
+  std::int32_t kv_budget_tokens = 0;
+  // Shares of the budget: evict at `high`, down to `low`. Both 1: only what is needed, when it is.
+  double high_watermark = 1.0;
+  double low_watermark = 1.0;
+  // First tokens that leave last, last tokens that leave last, first tokens that never leave.
+  std::int32_t sink_tokens = 4;
+  std::int32_t recent_tokens = 64;
+  std::int32_t pinned_tokens = 0;
+  Remains remains = Remains::kBytes;
+  // Go on past the trained context, with approximate positions. False: the turn is refused.
+  bool rebases = true;
+};
+
+struct ReplyOptions {
+  // Negative: until the model ends.
+  std::int32_t max_tokens = -1;
+  // 0: greedy.
+  float temperature = 0.8F;
+  std::int32_t top_k = 40;
+  float top_p = 0.95F;
+  float min_p = 0.05F;
+  std::optional<std::uint32_t> seed;
+  std::vector<std::string> stop;
+  // GBNF; empty: none.
+  std::string grammar;
+  // Evicted blocks to recall before the prompt is computed: those that share its rarest words.
+  std::int32_t max_recalled_blocks = 4;
+};
+
+}  // namespace ebb::api

@@ -1,0 +1,49 @@
+// Counters. Honest ones: every token of a turn is counted once, by where its K and V came from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ebb::api {
+
+// Tokens of one turn, as they stood when its first token was sampled; the first six are disjoint and are all there are.
+struct TurnStats {
+  std::int32_t n_hot_already = 0;
+  std::int32_t n_recalled_exact = 0;        // byte for byte, without a forward pass
+  std::int32_t n_recalled_approximate = 0;  // the same, turned to other rotary positions
+  std::int32_t n_recomputed = 0;
+  std::int32_t n_holes = 0;  // evicted, and not seen by this turn
+  std::int32_t n_new = 0;    // of the prompt
+  std::int32_t n_generated = 0;
+  std::int32_t n_evicted_blocks = 0;
+  double recall_ms = 0.0;
+  double prefill_ms = 0.0;
+  double decode_ms = 0.0;
+};
+
+// Since the session began.
+struct SessionStats {
+  std::int32_t n_tokens = 0;
+  std::int32_t n_hot_tokens = 0;
+  std::int32_t budget_tokens = 0;
+  std::int32_t peak_hot_tokens = 0;
+  std::int64_t n_evicted_blocks = 0;
+  std::int64_t n_recalled_blocks = 0;
+  std::int64_t n_recomputed_blocks = 0;
+  std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
+  std::int64_t n_moved_blocks = 0;
+  std::int64_t n_rebases = 0;
+};
+
+struct EngineStats {
+  std::size_t weight_bytes = 0;
+  std::size_t frame_bytes = 0;  // reserved for the KV budget
+  std::size_t compute_bytes = 0;
+  std::size_t ram_store_bytes = 0;
+  std::size_t disk_store_bytes = 0;
+  // What went wrong with the cold store, in words for people; empty when nothing did. Answers are right all the same.
+  std::string store_error;
+};
+
+}  // namespace ebb::api
