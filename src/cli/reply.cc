@@ -66,8 +66,21 @@ std::string session_stats_text(Engine& engine, const Session& session) {
                                         session.block_size())});
   table.add_row({"KV", fmt::format("{} of {} blocks hot ({} tokens), peak {}", session.n_hot_blocks(),
                                    session.budget_blocks(), session.n_hot_tokens(), stats.peak_hot_blocks)});
-  table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed", stats.n_evicted_blocks,
-                                       stats.n_saved_blocks, stats.n_recalled_blocks, stats.n_missed_recalls)});
+  table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed, {} computed again",
+                                       stats.n_evicted_blocks, stats.n_saved_blocks, stats.n_recalled_blocks,
+                                       stats.n_missed_recalls, stats.n_recomputed_blocks)});
+  if (stats.n_moved_blocks > 0) {
+    table.add_row({"anchors", fmt::format("{} rebases, {} blocks moved: positions are approximate", stats.n_rebases,
+                                          stats.n_moved_blocks)});
+  }
+  if (const ColdStore* store = engine.store(); store != nullptr) {
+    const StoreStats tiers = store->stats();
+    table.add_row({"cold store", fmt::format("RAM {} in {} records, disk {} in {}", mb(tiers.ram.bytes),
+                                             tiers.ram.n_records, mb(tiers.disk.bytes), tiers.disk.n_records)});
+    for (const TierStats* tier : {&tiers.ram, &tiers.disk}) {
+      if (!tier->last_error.empty()) table.add_row({"", tier->last_error});
+    }
+  }
   const std::size_t hot_bytes = engine.layout().frame_bytes() * static_cast<std::size_t>(engine.pool().peak_hot());
   table.add_row({"memory", fmt::format("weights {} mapped and {} copied, frames {} touched of {}, computing {}",
                                        mb(memory.weights.mapped), mb(memory.weights.copied), mb(hot_bytes),
