@@ -201,6 +201,15 @@ Status Turn::save_hot() {
   return first_error;
 }
 
+void Turn::save_hot_behind() {
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (session_.residency_.is_hot(block) && session_.is_full(block) && !session_.blocks_[block.index()].turned) {
+      save_behind(block);
+    }
+  }
+}
+
 Status Turn::save(BlockIndex block) {
   ColdStore* store = session_.parts_.store;
   if (store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
