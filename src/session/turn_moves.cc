@@ -127,6 +127,15 @@ Status Turn::try_recall(BlockIndex block) {
 }
 
 Status Turn::copy_in(const EncodedRecord& record, BlockIndex block) {
+  if (std::byte* const memory = session_.parts_.memory.host_bytes(); memory != nullptr) {
+    // Past the processor's cache: a turn recalls more than fits there.
+    const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
+    std::vector<std::byte*> into;
+    for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
+      into.push_back(memory + frame_at(block, i).index() * frame_bytes);
+    }
+    return record.copy_frames(into);
+  }
   return record.copy_frames([&](std::int32_t i, std::span<const std::byte> bytes) {
     session_.parts_.memory.write(frame_at(block, i), bytes);
   });
