@@ -1,5 +1,6 @@
 #include "bench/session_steps.h"
 
+#include <algorithm>
 #include <random>
 
 #include "base/clock.h"
@@ -53,6 +54,25 @@ Result<double> decode_tokens(Engine& engine, Session& session, std::span<const T
   const double ms = watch.elapsed_ms();
   turn.settle();
   return ms;
+}
+
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n) {
+  const auto n_vocab = static_cast<std::size_t>(engine.vocabulary().n_tokens());
+  std::vector<Token> tokens;
+  Turn turn(session, std::span<const Token>());
+  Token next = first;
+  while (std::ssize(tokens) < n) {
+    turn.push(next);
+    if (const Status status = run_steps(engine, turn); !status.ok()) {
+      turn.settle();
+      return status;
+    }
+    const auto logits = engine.runner().logits(0).first(n_vocab);
+    next = Token(static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    tokens.push_back(next);
+  }
+  turn.settle();
+  return tokens;
 }
 
 void cut_session(Session& session, Position end) {

@@ -24,6 +24,9 @@ Status compute_tokens(Engine& engine, Session& session, std::span<const Token> t
 using LogitsLook = std::function<void(std::size_t i, std::span<const float> logits)>;
 Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens,
                              const LogitsLook& look = nullptr);
+// Decodes `first` and then always the likeliest token; gives the n tokens that come behind `first`. What ends a reply
+// ends nothing here.
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n);
 // The session forgets what lies at `end` and behind.
 void cut_session(Session& session, Position end);
 

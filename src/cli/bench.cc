@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   ebb bench speed
   ebb bench splice --html splice.html
-  ebb bench splice --help)";
+  ebb bench sparse --help)";
 
 }  // namespace
 
@@ -26,6 +26,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   add_bench_speed(*command, action);
   add_bench_splice(*command, action);
+  add_bench_sparse(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 

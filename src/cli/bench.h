@@ -13,6 +13,7 @@ namespace ebb {
 
 void add_bench_speed(CLI::App& bench, Action& action);
 void add_bench_splice(CLI::App& bench, Action& action);
+void add_bench_sparse(CLI::App& bench, Action& action);
 
 // Where a bench writes its report beside the table.
 struct ReportFlags {
