@@ -28,7 +28,7 @@ constexpr double kLegendLine = 20.0;
 constexpr double kLetterWidth = 7.2;
 constexpr double kLegendKey = 34.0;
 
-// Colours of the page; further series begin again with another dash.
+// Colours of the page. As 8 and 3 have no common divisor, 24 lines have each their own colour and dash.
 constexpr std::size_t kColors = 8;
 constexpr std::array<std::string_view, 3> kDashes = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 4\""};
 
@@ -110,7 +110,7 @@ std::string draw_legend(const std::vector<std::string>& names, bool as_lines, do
     if (as_lines) {
       svg += fmt::format(
           "<line class=\"line\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x,
-          y - 4.0, x + kLegendKey - 8.0, y - 4.0, color(i), kDashes[i / kColors % kDashes.size()]);
+          y - 4.0, x + kLegendKey - 8.0, y - 4.0, color(i), kDashes[i % kDashes.size()]);
     } else {
       svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"18\" height=\"11\" fill=\"{}\"/>\n", x + 6.0,
                          y - 10.0, color(i));
@@ -186,7 +186,7 @@ void draw_series(Canvas& canvas, std::size_t i, const LinePlot& plot, const Scal
         x.at(point.x), y.at(point.y), color(i), markup_text(series.name), point.x, point.y);
   }
   canvas.svg += fmt::format("<polyline class=\"line\" stroke=\"{}\"{} points=\"{}\"/>\n{}", color(i),
-                            kDashes[i / kColors % kDashes.size()], path, marks);
+                            kDashes[i % kDashes.size()], path, marks);
 }
 
 }  // namespace

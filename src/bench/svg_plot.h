@@ -1,7 +1,7 @@
 // Plots as SVG text, and the one-file HTML page that holds them.
 //
 // A plot is a value; drawing it is a pure function. What it draws takes its colours from the page (HtmlPage), which has a
-// set for light and one for dark screens; series differ in dash or place too, so that colour is not needed to tell them
+// set for light and one for dark screens; neighbours differ in dash or place too, so that colour is not needed to tell them
 // apart. Pages have no scripts and load nothing. It does not know benchmarks. Thread rule: pure functions.
 #pragma once
 

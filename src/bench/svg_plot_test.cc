@@ -95,7 +95,7 @@ TEST(SvgPlot, ManySeriesStayInsideTheDrawing) {
   for (int i = 0; i < 12; ++i) plot.series.push_back({"a series with a long name", {{100, 1}}});
   const std::string svg = draw_svg(plot);
   EXPECT_TRUE(is_well_formed(svg));
-  // The ninth has the first one's colour, and a dash.
+  // The ninth has the first one's colour, and another dash.
   EXPECT_GT(count(svg, "stroke-dasharray"), 0);
 }
 
