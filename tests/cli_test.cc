@@ -1,6 +1,7 @@
 // The built program, as people and scripts meet it.
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,7 +77,9 @@ TEST_F(CliTest, EveryCommandExplainsItsFlags) {
                                                                                        {"chat", "--help"},
                                                                                        {"inspect", "--help"},
                                                                                        {"bench", "--help"},
-                                                                                       {"bench", "speed", "--help"}}) {
+                                                                                       {"bench", "speed", "--help"},
+                                                                                       {"bench", "splice", "--help"},
+                                                                                       {"bench", "sparse", "--help"}}) {
     const ProgramResult result = run_ebb(command);
     EXPECT_EQ(result.exit_code, 0) << command[0];
     EXPECT_THAT(result.out, AllOf(HasSubstr("Usage: ebb " + command[0]), HasSubstr("Examples:"))) << command[0];
@@ -222,6 +225,36 @@ TEST_F(CliTest, BenchSpeedWritesTheSameFiguresAsTableAndJson) {
   std::ifstream file(json.path());
   const auto figures = nlohmann::json::parse(file);
   EXPECT_EQ(figures["models"][0]["lines"].size(), 4U);
+}
+
+TEST_F(CliTest, BenchSpliceWritesTheSameFiguresAsTableJsonAndPage) {
+  const TemporaryFile json(".json");
+  const TemporaryFile html(".html");
+  const ProgramResult result = run_ebb({"bench",      "splice",
+                                        "-m",         toy(),
+                                        "-t",         "1",
+                                        "--spans",    "20,64",
+                                        "--context",  "64",
+                                        "--kv-types", "f16",
+                                        "--repeat",   "1",
+                                        "--prefills", "1",
+                                        "-n",         "0",
+                                        "--json",     json.path().string(),
+                                        "--html",     html.path().string(),
+                                        "--disk-dir", json.path().parent_path().string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("recall from RAM"), HasSubstr("re-prefill / it")));
+  std::ifstream file(json.path());
+  EXPECT_EQ(nlohmann::json::parse(file)["kv_types"][0]["spans"].size(), 2U);
+  std::ostringstream page;
+  page << std::ifstream(html.path()).rdbuf();
+  EXPECT_THAT(page.str(), AllOf(HasSubstr("<svg"), HasSubstr("time, ms (log)"), HasSubstr("</html>")));
+}
+
+TEST_F(CliTest, BenchSparseSaysWhatABudgetMustHold) {
+  const ProgramResult result = run_ebb({"bench", "sparse", "-m", toy(), "--budgets", "32"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("at least 64 (4 blocks of 16)"));
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ constexpr std::size_t kCachesPerBuffer = 16;
 constexpr std::size_t kMinBufferBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxBufferBytes = std::size_t{2} << 30;
 
+constexpr std::size_t kMinSweepBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxSweepBytes = std::size_t{256} << 20;
+
 // The text after "key :" in a file of such lines; empty when there is none.
 std::string find_line_value(const char* path, const std::string& key) {
   std::ifstream file(path);
@@ -161,6 +164,21 @@ Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repea
   });
   return Bandwidth{
       .read_gb_s = spread_of(read), .copy_gb_s = spread_of(copy), .n_threads = n_threads, .buffer_bytes = n_bytes};
+}
+
+Result<CacheSweep> CacheSweep::open() {
+  // Of a cache that many machines of a host share, ours is a part.
+  const std::size_t n_bytes = std::clamp(read_last_cache_bytes(), kMinSweepBytes, kMaxSweepBytes);
+  try {
+    return CacheSweep(std::vector<std::byte>(n_bytes / kReadStep * kReadStep, std::byte{1}));
+  } catch (const std::bad_alloc&) {
+    return error(Code::kOutOfBudget, "sweeping the caches takes {} MiB, which the system refuses", n_bytes >> 20);
+  }
+}
+
+void CacheSweep::sweep() {
+  const std::uint64_t sum = read_stream(bytes_.data(), bytes_.size());
+  EBB_CHECK(sum != 0, "a buffer of ones adds up to nothing");
 }
 
 }  // namespace ebb

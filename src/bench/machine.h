@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "bench/statistics.h"
@@ -34,5 +36,17 @@ struct Bandwidth {
 // Streams through a buffer many times the last cache on n_threads threads, n_repeats times. kOutOfBudget when the
 // buffer does not fit.
 Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repeats);
+
+// Empties the processor's caches of what was there: reads memory that nobody else wants, as much as the last one holds.
+class CacheSweep {
+ public:
+  // kOutOfBudget when that memory is refused.
+  static Result<CacheSweep> open();
+  void sweep();
+
+ private:
+  explicit CacheSweep(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::vector<std::byte> bytes_;
+};
 
 }  // namespace ebb

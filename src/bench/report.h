@@ -5,11 +5,13 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/status.h"
+#include "bench/machine.h"
 #include "bench/statistics.h"
 
 namespace ebb {
@@ -44,8 +46,15 @@ class TextTable {
 [[nodiscard]] std::string bytes_text(double n_bytes);
 // {"median": ..., "min": ..., "max": ..., "n": ...}
 [[nodiscard]] nlohmann::json spread_json(const Spread& spread);
+// "43%"
+[[nodiscard]] std::string percent_text(double share);
+// What all figures of a run are held against, in lines for people; says so when other programs were busy.
+[[nodiscard]] std::string machine_text(const Machine& machine, const Bandwidth& bandwidth);
+[[nodiscard]] nlohmann::json machine_json(const Machine& machine, const Bandwidth& bandwidth);
 
-// Indented, with a newline at its end; the file appears whole or not at all.
+// The file appears whole or not at all.
+Status write_text(const std::filesystem::path& path, std::string_view text);
+// Indented, with a newline at its end; whole or not at all.
 Status write_json(const std::filesystem::path& path, const nlohmann::json& value);
 
 }  // namespace ebb

@@ -8,7 +8,6 @@
 #include "bench/llama_peer.h"
 #include "bench/speed_model.h"
 #include "device/backend.h"
-#include "model/gguf_file.h"
 
 namespace ebb {
 namespace {
@@ -147,19 +146,11 @@ class ModelBench {
 };
 
 Result<std::vector<std::filesystem::path>> models_to_measure(const SpeedOptions& options) {
-  if (!options.model.empty()) {
-    // Before minutes go into anything else.
-    EBB_RETURN_IF_ERROR(GgufFile::open(options.model).status());
-    return std::vector{options.model};
-  }
   std::vector<std::filesystem::path> paths;
-  for (const std::string& quant : options.quants) {
-    EBB_ASSIGN_OR_RETURN(const RandomModelSpec spec, speed_model_spec(quant));
-    paths.push_back(speed_model_path(options.cache_folder, quant));
-    std::error_code failed;
-    if (std::filesystem::exists(paths.back(), failed)) continue;
-    options.progress(fmt::format("writing {} (once)", paths.back().string()), 0.0);
-    EBB_RETURN_IF_ERROR(ensure_speed_model(paths.back(), spec));
+  const std::vector<std::string> quants = options.model.empty() ? options.quants : std::vector<std::string>{""};
+  for (const std::string& quant : quants) {
+    EBB_ASSIGN_OR_RETURN(paths.emplace_back(),
+                         given_or_speed_model(options.model, options.cache_folder, quant, options.progress));
   }
   return paths;
 }

@@ -80,5 +80,6 @@ Result<SpeedReport> run_speed(const SpeedOptions& options);
 
 [[nodiscard]] std::string speed_text(const SpeedReport& report);
 Status write_speed_json(const std::filesystem::path& path, const SpeedReport& report);
+Status write_speed_html(const std::filesystem::path& path, const SpeedReport& report);
 
 }  // namespace ebb

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "model/gguf_file.h"
+
 namespace ebb {
 namespace {
 
@@ -89,6 +91,22 @@ Status ensure_speed_model(const std::filesystem::path& path, const RandomModelSp
   std::filesystem::rename(partial, path, failed);
   if (failed) return error(Code::kIo, "{}: cannot be written ({})", path.string(), failed.message());
   return {};
+}
+
+Result<std::filesystem::path> given_or_speed_model(const std::filesystem::path& given,
+                                                   const std::filesystem::path& folder, std::string_view quant,
+                                                   const std::function<void(std::string_view, double)>& progress) {
+  if (!given.empty()) {
+    // Before minutes go into anything else.
+    EBB_RETURN_IF_ERROR(GgufFile::open(given).status());
+    return given;
+  }
+  EBB_ASSIGN_OR_RETURN(const RandomModelSpec spec, speed_model_spec(quant));
+  std::filesystem::path path = speed_model_path(folder, quant);
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) progress(fmt::format("writing {} (once)", path.string()), 0.0);
+  EBB_RETURN_IF_ERROR(ensure_speed_model(path, spec));
+  return path;
 }
 
 }  // namespace ebb

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,5 +29,10 @@ Result<RandomModelSpec> speed_model_spec(std::string_view quant);
 [[nodiscard]] std::filesystem::path speed_model_path(const std::filesystem::path& folder, std::string_view quant);
 // Writes it unless it is there; a file that is there is whole.
 Status ensure_speed_model(const std::filesystem::path& path, const RandomModelSpec& spec);
+// `given` where it is not empty and a GGUF file, else that model, written first if need be. `progress` is told before
+// minutes go into writing.
+Result<std::filesystem::path> given_or_speed_model(const std::filesystem::path& given,
+                                                   const std::filesystem::path& folder, std::string_view quant,
+                                                   const std::function<void(std::string_view, double)>& progress);
 
 }  // namespace ebb

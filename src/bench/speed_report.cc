@@ -1,26 +1,16 @@
-// How a speed report looks: the table and the JSON of bench/speed.h.
+// How a speed report looks: the table, the JSON and the page of bench/speed.h.
 #include <nlohmann/json.hpp>
 
 #include "bench/report.h"
 #include "bench/speed.h"
+#include "bench/svg_plot.h"
 
 namespace ebb {
 namespace {
 
-std::string percent_text(double share) { return fmt::format("{:.0f}%", 100.0 * share); }
-
-std::string machine_text(const SpeedReport& report) {
-  const Machine& machine = report.machine;
-  const Bandwidth& bandwidth = report.bandwidth;
-  std::string text = fmt::format("{}, {} CPUs, {} of memory; {} threads read {} GB/s and copy {} GB/s\n", machine.cpu,
-                                 machine.n_cpus, bytes_text(static_cast<double>(machine.memory_bytes)),
-                                 report.n_threads, spread_text(bandwidth.read_gb_s), spread_text(bandwidth.copy_gb_s));
-  if (machine.load_1min > 0.5) {
-    text += fmt::format("Other programs were busy (load {:.1f}): ratios hold, absolute figures are too low.\n",
-                        machine.load_1min);
-  }
-  return text;
-}
+constexpr std::string_view kHowToRead =
+    "Median (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
+    "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
 
 TextTable table_of(const ModelSpeed& speed) {
   TextTable table({{"test", TextTable::Align::kLeft},
@@ -74,33 +64,48 @@ nlohmann::json model_json(const ModelSpeed& speed) {
 }  // namespace
 
 std::string speed_text(const SpeedReport& report) {
-  std::string text = machine_text(report);
+  std::string text = machine_text(report.machine, report.bandwidth);
   for (const ModelSpeed& speed : report.models) {
     text += fmt::format("\n{}: {:.2f}e9 parameters, a token reads {} of weights and {} of K/V per resident token\n",
                         speed.model, static_cast<double>(speed.n_parameters) / 1e9,
                         bytes_text(static_cast<double>(speed.weight_bytes)), bytes_text(speed.kv_bytes_per_token));
     text += fmt::format("  {}\n  {}\n\n{}", speed.ebb, speed.llama, table_of(speed).render());
   }
-  text +=
-      "\nMedian (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
-      "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
-  return text;
+  return text + "\n" + std::string(kHowToRead);
 }
 
 Status write_speed_json(const std::filesystem::path& path, const SpeedReport& report) {
   nlohmann::json models = nlohmann::json::array();
   for (const ModelSpeed& speed : report.models) models.push_back(model_json(speed));
   return write_json(path, {{"bench", "speed"},
-                           {"machine",
-                            {{"cpu", report.machine.cpu},
-                             {"n_cpus", report.machine.n_cpus},
-                             {"memory_bytes", report.machine.memory_bytes},
-                             {"last_cache_bytes", report.machine.last_cache_bytes},
-                             {"load_1min", report.machine.load_1min},
-                             {"read_gb_per_s", spread_json(report.bandwidth.read_gb_s)},
-                             {"copy_gb_per_s", spread_json(report.bandwidth.copy_gb_s)}}},
+                           {"machine", machine_json(report.machine, report.bandwidth)},
                            {"n_threads", report.n_threads},
                            {"models", std::move(models)}});
+}
+
+Status write_speed_html(const std::filesystem::path& path, const SpeedReport& report) {
+  HtmlPage page("ebb bench speed: ebb and libllama");
+  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  for (const ModelSpeed& speed : report.models) {
+    page.add_heading(speed.model);
+    for (const std::string_view test : {"prompt", "decode"}) {
+      BarPlot plot{.title = fmt::format("{}, {}", speed.model, test),
+                   .y = {.label = "tokens per second"},
+                   .series = {"ebb", "libllama"},
+                   .groups = {}};
+      for (const SpeedLine& line : speed.lines) {
+        if (line.test != test) continue;
+        plot.groups.push_back({fmt::format("{} tokens behind {}", line.n_tokens, line.depth),
+                               {line.ebb.tokens_per_s.median, line.llama.tokens_per_s.median}});
+      }
+      page.add_plot(plot);
+    }
+    page.add_preformatted(table_of(speed).render());
+    page.add_paragraph(speed.ebb);
+    page.add_paragraph(speed.llama);
+  }
+  page.add_paragraph(kHowToRead);
+  return page.write(path);
 }
 
 }  // namespace ebb

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -84,7 +85,7 @@ TEST_F(SpeedTest, ProgressRunsFromNothingToAll) {
   EXPECT_DOUBLE_EQ(shares.back(), 1.0);
 }
 
-TEST_F(SpeedTest, WritesATableAndJson) {
+TEST_F(SpeedTest, WritesATableJsonAndAPage) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::string text = speed_text(*report);
@@ -97,6 +98,12 @@ TEST_F(SpeedTest, WritesATableAndJson) {
   EXPECT_EQ(json["models"][0]["lines"].size(), 4U);
   EXPECT_GT(json["models"][0]["lines"][3]["ratio"]["median"], 0.0);
   EXPECT_GT(json["machine"]["read_gb_per_s"]["median"], 0.0);
+  ASSERT_TRUE(write_speed_html(folder_ / "speed.html", *report).ok());
+  std::ostringstream page;
+  page << std::ifstream(folder_ / "speed.html").rdbuf();
+  for (const char* part : {"<svg", "tokens per second", "32 tokens behind 96", "libllama 0."}) {
+    EXPECT_NE(page.str().find(part), std::string::npos) << part;
+  }
 }
 
 TEST_F(SpeedTest, RefusesWhatCannotBeMeasured) {

@@ -1,106 +1,32 @@
 // `ebb bench`: one subcommand per benchmark.
-#include <iostream>
-#include <memory>
+#include "cli/bench.h"
 
 #include <CLI/CLI.hpp>
-
-#include "bench/speed.h"
-#include "bench/speed_model.h"
-#include "cli/command.h"
-#include "cli/terminal.h"
 
 namespace ebb {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
   ebb bench speed
-  ebb bench speed --help)";
-
-constexpr const char* kSpeedFooter = R"(Examples:
-  ebb bench speed                   random models of 1B parameters in Q4_K and Q8_0; half an hour or so on 2 cores
-  ebb bench speed --quant q4_k --depths 0,2048
-  ebb bench speed -m model.gguf --json speed.json
-
-Both sides run in this process on the same file, in turn, round by round, so that what disturbs one disturbs both.
-Without -m the model is written once into the cache folder (0.6 GB for q4_k, 1.1 GB for q8_0) and kept there.)";
-
-struct SpeedFlags {
-  SpeedOptions options;
-  std::string model;
-  std::string cache_folder = default_cache_folder().string();
-  std::string kv_type = "f16";
-  std::string json;
-};
-
-ExitCode bench_speed(const SpeedFlags& flags) {
-  SpeedOptions options = flags.options;
-  options.model = flags.model;
-  options.cache_folder = flags.cache_folder;
-  options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<SpeedReport> report = run_speed(options);
-  bar.clear();
-  if (!report.ok()) return fail(report.status());
-  std::cout << speed_text(*report) << std::flush;
-  if (flags.json.empty()) return ExitCode::kOk;
-  const Status status = write_speed_json(flags.json, *report);
-  return status.ok() ? ExitCode::kOk : fail(status);
-}
-
-void add_speed_shape_flags(CLI::App& command, SpeedFlags& flags) {
-  SpeedOptions& options = flags.options;
-  command.add_option("--depths", options.depths, "Resident tokens before what is measured")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->capture_default_str();
-  command.add_option("--repeat", options.n_rounds, "Rounds of each measurement; the table shows their median")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-p,--n-prompt", options.n_prompt, "Tokens of a prompt, computed in one step")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-n,--n-gen", options.n_decode, "Tokens that a round decodes")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--kv-type", flags.kv_type, "Type of K and V on both sides")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
-      ->type_name("TYPE")
-      ->capture_default_str();
-}
-
-void add_speed(CLI::App& bench, Action& action) {
-  auto flags = std::make_shared<SpeedFlags>();
-  CLI::App* command = bench.add_subcommand("speed", "Prompt and decode speed of ebb and libllama on the same model");
-  command->footer(kSpeedFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file to measure; default: random ones of 1B parameters")
-      ->type_name("FILE");
-  command->add_option("--quant", flags->options.quants, "Quantisations of the random models: " + speed_quant_names())
-      ->delimiter(',')
-      ->type_name("TYPE,TYPE,...")
-      ->capture_default_str();
-  command->add_option("-t,--threads", flags->options.n_threads, "Threads of both sides; 0: one per physical core")
-      ->check(CLI::Range(0, 512))
-      ->type_name("N")
-      ->capture_default_str();
-  add_speed_shape_flags(*command, *flags);
-  command->add_option("--json", flags->json, "Write the figures to this file too")->type_name("FILE");
-  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
-      ->type_name("FOLDER")
-      ->capture_default_str();
-  command->callback([flags, &action] { action = [flags] { return bench_speed(*flags); }; });
-}
+  ebb bench splice --html splice.html
+  ebb bench sparse --help)";
 
 }  // namespace
+
+void add_report_flags(CLI::App& command, ReportFlags& flags) {
+  command.add_option("--json", flags.json, "Write the figures to this file too")->type_name("FILE");
+  command
+      .add_option("--html", flags.html, "Write a page with plots to this file too; it needs nothing else to be read")
+      ->type_name("FILE");
+}
 
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure ebb on this machine");
   command->footer(kFooter);
   command->require_subcommand(1);
-  add_speed(*command, action);
+  add_bench_speed(*command, action);
+  add_bench_splice(*command, action);
+  add_bench_sparse(*command, action);
   add_bench_wall(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/wall.h"
+#include "cli/bench.h"
 #include "cli/bundled_model.h"
-#include "cli/command.h"
 #include "cli/terminal.h"
 
 namespace ebb {

@@ -23,7 +23,4 @@ void add_inspect(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 
-// Benchmarks of `ebb bench` that have a file of their own.
-void add_bench_wall(CLI::App& bench, Action& action);
-
 }  // namespace ebb

@@ -70,6 +70,9 @@ class Turn {
   void evict(std::span<const BlockIndex> blocks);
   // Writes every hot block to the cold store, the open one too, so that the session's image can go on elsewhere.
   Status save_hot();
+  // The same behind, of full blocks: returns when the cold store knows what to copy. Full blocks are given to it as they
+  // are computed; this is for those that it has lost since.
+  void save_hot_behind();
   // Forgets everything at `end` and beyond, and what was said and not computed. `end` must not lie behind the session's.
   void cut(Position end);
 

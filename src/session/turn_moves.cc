@@ -127,12 +127,14 @@ Status Turn::try_recall(BlockIndex block) {
 }
 
 Status Turn::copy_in(const EncodedRecord& record, BlockIndex block) {
-  if (std::byte* const frames = session_.parts_.memory.host_bytes(); frames != nullptr) {
-    std::vector<std::byte*> places;
+  if (std::byte* const memory = session_.parts_.memory.host_bytes(); memory != nullptr) {
+    // Past the processor's cache: a turn recalls more than fits there.
+    const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
+    std::vector<std::byte*> into;
     for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
-      places.push_back(frames + frame_at(block, i).index() * session_.parts_.memory.frame_bytes());
+      into.push_back(memory + frame_at(block, i).index() * frame_bytes);
     }
-    return record.copy_frames(places);
+    return record.copy_frames(into);
   }
   return record.copy_frames([&](std::int32_t i, std::span<const std::byte> bytes) {
     session_.parts_.memory.write(frame_at(block, i), bytes);
@@ -206,6 +208,15 @@ Status Turn::save_hot() {
     if (first_error.ok()) first_error = status;
   }
   return first_error;
+}
+
+void Turn::save_hot_behind() {
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (session_.residency_.is_hot(block) && session_.is_full(block) && !session_.blocks_[block.index()].turned) {
+      save_behind(block);
+    }
+  }
 }
 
 Status Turn::save(BlockIndex block) {

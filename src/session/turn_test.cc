@@ -284,6 +284,23 @@ TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
   check_every_hot_byte();
 }
 
+TEST_P(Turns, blocks_that_the_cold_store_lost_are_saved_again_behind) {
+  say("quagga " + kFiller.substr(0, 50));
+  ASSERT_TRUE(store_->flush().ok());
+  const Hash128 name = session_->exact_name(BlockIndex(1));
+  store_->drop(name);
+  Turn turn(*session_, std::span<const Token>());
+  turn.save_hot_behind();
+  ASSERT_TRUE(store_->flush().ok());
+  EXPECT_EQ(store_->contains(name), GetParam() == KeyOrder::kByDim)
+      << "frames of a device are not read by the store's thread";
+  const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1)};
+  turn.evict(blocks);
+  turn.recall(blocks);
+  EXPECT_EQ(turn.settle().recalled, blocks);
+  check_every_hot_byte();
+}
+
 TEST_P(Turns, a_forked_session_wakes_its_open_block_before_new_tokens_join_it) {
   say("quagga 12");
   Turn saving(*session_, std::span<const Token>());

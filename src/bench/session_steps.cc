@@ -1,0 +1,84 @@
+#include "bench/session_steps.h"
+
+#include <algorithm>
+#include <random>
+
+#include "base/clock.h"
+#include "session/turn.h"
+
+namespace ebb {
+namespace {
+
+Status run_steps(Engine& engine, Turn& turn) {
+  while (turn.n_pending() > 0) {
+    EBB_ASSIGN_OR_RETURN(const SequenceInput input, turn.begin_step(engine.runner().max_rows()));
+    if (const Status status = engine.runner().run({&input, 1}); !status.ok()) {
+      turn.abandon_step();
+      return status;
+    }
+    turn.end_step(input.n_mass_rows > 0 ? engine.runner().block_mass(0) : std::span<const BlockMass>());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Token> make_random_tokens(std::int32_t n_vocab, std::int32_t n, std::uint32_t seed) {
+  EBB_CHECK(n_vocab > 0 && n >= 0, "{} tokens of {}", n, n_vocab);
+  std::mt19937 random(seed);
+  std::vector<Token> tokens;
+  for (std::int32_t i = 0; i < n; ++i) {
+    tokens.emplace_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(n_vocab)));
+  }
+  return tokens;
+}
+
+Status compute_tokens(Engine& engine, Session& session, std::span<const Token> tokens) {
+  Turn turn(session, tokens);
+  const Status status = run_steps(engine, turn);
+  turn.settle();
+  return status;
+}
+
+Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens, const LogitsLook& look) {
+  Turn turn(session, std::span<const Token>());
+  const Stopwatch watch;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    turn.push(tokens[i]);
+    if (const Status status = run_steps(engine, turn); !status.ok()) {
+      turn.settle();
+      return status;
+    }
+    if (look) look(i, engine.runner().logits(0));
+  }
+  const double ms = watch.elapsed_ms();
+  turn.settle();
+  return ms;
+}
+
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n) {
+  const auto n_vocab = static_cast<std::size_t>(engine.vocabulary().n_tokens());
+  std::vector<Token> tokens;
+  Turn turn(session, std::span<const Token>());
+  Token next = first;
+  while (std::ssize(tokens) < n) {
+    turn.push(next);
+    if (const Status status = run_steps(engine, turn); !status.ok()) {
+      turn.settle();
+      return status;
+    }
+    const auto logits = engine.runner().logits(0).first(n_vocab);
+    next = Token(static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    tokens.push_back(next);
+  }
+  turn.settle();
+  return tokens;
+}
+
+void cut_session(Session& session, Position end) {
+  Turn turn(session, std::span<const Token>());
+  turn.cut(end);
+  turn.settle();
+}
+
+}  // namespace ebb

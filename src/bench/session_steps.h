@@ -1,0 +1,33 @@
+// What benches do with sessions: given tokens in place of sampled ones, so that every arm computes the same.
+//
+// It drives turns and the runner as the engine does, without samplers and text. Thread rule: the engine's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "engine/engine.h"
+
+namespace ebb {
+
+// Any tokens of the vocabulary; the same seed, the same tokens.
+[[nodiscard]] std::vector<Token> make_random_tokens(std::int32_t n_vocab, std::int32_t n, std::uint32_t seed);
+
+// A turn whose prompt they are; nothing is generated.
+Status compute_tokens(Engine& engine, Session& session, std::span<const Token> tokens);
+// A turn that decodes them one by one, as if each had been sampled from the logits before it. `look`, where given, is
+// called with the logits behind each token. Milliseconds, `look` included.
+using LogitsLook = std::function<void(std::size_t i, std::span<const float> logits)>;
+Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens,
+                             const LogitsLook& look = nullptr);
+// Decodes `first` and then always the likeliest token; gives the n tokens that come behind `first`. What ends a reply
+// ends nothing here.
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n);
+// The session forgets what lies at `end` and behind.
+void cut_session(Session& session, Position end);
+
+}  // namespace ebb

@@ -1,0 +1,36 @@
+// The benchmarks of `ebb bench`: each has a file that adds its subcommand, and is named in add_bench.
+//
+// Thread rule: the main thread only.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+namespace ebb {
+
+void add_bench_speed(CLI::App& bench, Action& action);
+void add_bench_splice(CLI::App& bench, Action& action);
+void add_bench_sparse(CLI::App& bench, Action& action);
+void add_bench_wall(CLI::App& bench, Action& action);
+
+// Where a bench writes its report beside the table.
+struct ReportFlags {
+  std::string json;
+  std::string html;
+};
+void add_report_flags(CLI::App& command, ReportFlags& flags);
+
+// Writes what was asked for: `json` and `html` take a path and write a report there.
+template <class WriteJson, class WriteHtml>
+ExitCode write_reports(const ReportFlags& flags, const WriteJson& json, const WriteHtml& html) {
+  for (const Status& status :
+       {flags.json.empty() ? Status() : json(flags.json), flags.html.empty() ? Status() : html(flags.html)}) {
+    if (!status.ok()) return fail(status);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace ebb

@@ -1,0 +1,140 @@
+// `ebb bench sparse`.
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/sparse.h"
+#include "bench/speed_model.h"
+#include "cli/bench.h"
+#include "cli/bundled_model.h"
+#include "cli/terminal.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kSparseFooter = R"(Examples:
+  ebb bench sparse                       random model of 1B parameters in Q4_K; ten minutes or so on 2 cores
+  ebb bench sparse --depths 2048 --budgets 128,1024 --html sparse.html
+  ebb bench sparse --text war-and-peace.txt
+
+Decodes behind a long history three ways: nothing is evicted; survivors of an eviction stay where they are (sparse);
+survivors close up and are turned (compact). The arms take turns, round by round. Perplexity and generated text are
+those of another model, which can read: the bundled one, or --text-model. Without -m the model is written once into the
+cache folder (0.6 GB) and kept there.)";
+
+struct SparseFlags {
+  SparseOptions options;
+  std::string model;
+  std::string text_model;
+  std::string text_file;
+  bool without_text = false;
+  std::string cache_folder = default_cache_folder().string();
+  std::string kv_type = "f16";
+  ReportFlags reports;
+};
+
+ExitCode bench_sparse(const SparseFlags& flags) {
+  SparseOptions options = flags.options;
+  options.model = flags.model;
+  options.text_file = flags.text_file;
+  options.cache_folder = flags.cache_folder;
+  options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
+  if (!flags.without_text) {
+    const auto model = given_or_bundled_model(flags.text_model);
+    if (!model.ok()) {
+      return fail(error(model.status().code(), "{} (as --text-model), or leave text out with --no-text",
+                        model.status().message()));
+    }
+    options.text_model = *model;
+  }
+  ProgressBar bar(0.0);
+  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
+  const Result<SparseReport> report = run_sparse(options);
+  bar.clear();
+  if (!report.ok()) return fail(report.status());
+  std::cout << sparse_text(*report) << std::flush;
+  return write_reports(
+      flags.reports, [&](const auto& path) { return write_sparse_json(path, *report); },
+      [&](const auto& path) { return write_sparse_html(path, *report); });
+}
+
+void add_text_flags(CLI::App& command, SparseFlags& flags) {
+  SparseOptions& options = flags.options;
+  CLI::Option* const without =
+      command.add_flag("--no-text", flags.without_text, "Speed alone: no perplexity and no generated text");
+  command.add_option("--text-model", flags.text_model, "GGUF file that reads the text; default: the bundled one")
+      ->excludes(without)
+      ->type_name("FILE");
+  command.add_option("--text", flags.text_file, "What it reads; default: simple sentences")
+      ->excludes(without)
+      ->type_name("FILE");
+  command.add_option("--text-context", options.n_text_context, "Tokens of it that are read before the scored ones")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--text-scored", options.n_text_scored, "Tokens of it whose perplexity is taken")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--text-generated", options.n_text_generated, "Tokens to generate behind it")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_shape_flags(CLI::App& command, SparseFlags& flags) {
+  SparseOptions& options = flags.options;
+  command.add_option("--depths", options.depths, "Tokens of the session before those that are decoded")
+      ->delimiter(',')
+      ->type_name("N,N,...")
+      ->capture_default_str();
+  command.add_option("--budgets", options.budgets, "Tokens that may be hot in arms that evict")
+      ->delimiter(',')
+      ->type_name("K,K,...")
+      ->capture_default_str();
+  command.add_option("--block-size", options.block_size, "Tokens of a block; a budget must hold four")
+      ->check(CLI::Range(8, 128))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--repeat", options.n_rounds, "Rounds of each arm; the table shows their median")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("-n,--n-gen", options.n_decode, "Tokens that a round decodes")
+      ->check(CLI::Range(1, 1 << 16))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--kv-type", flags.kv_type, "Type of K and V")
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_bench_sparse(CLI::App& bench, Action& action) {
+  auto flags = std::make_shared<SparseFlags>();
+  CLI::App* command = bench.add_subcommand("sparse", "Decode speed and text under a small budget, by how blocks leave");
+  command->footer(kSparseFooter);
+  command
+      ->add_option("-m,--model", flags->model,
+                   "GGUF file whose speed is measured; default: a random one of 1B parameters")
+      ->type_name("FILE");
+  command->add_option("--quant", flags->options.quant, "Quantisation of the random model: " + speed_quant_names())
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_option("-t,--threads", flags->options.n_threads, "Threads that compute; 0: one per physical core")
+      ->check(CLI::Range(0, 512))
+      ->type_name("N")
+      ->capture_default_str();
+  add_shape_flags(*command, *flags);
+  add_text_flags(*command, *flags);
+  add_report_flags(*command, flags->reports);
+  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  command->callback([flags, &action] { action = [flags] { return bench_sparse(*flags); }; });
+}
+
+}  // namespace ebb
