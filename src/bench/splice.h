@@ -40,7 +40,7 @@ struct SpliceOptions {
   std::int32_t n_prefills = 3;
   // Of one round of the decode stall; 0: it is not measured.
   std::int32_t n_decode = 192;
-  std::int32_t n_decode_rounds = 3;
+  std::int32_t n_decode_rounds = 5;
   std::int32_t block_size = 64;
   // Without: what was moved before is partly still in the processor's caches, and recalls look faster than they are.
   bool sweeps_caches = true;

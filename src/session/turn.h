@@ -106,6 +106,14 @@ class Turn {
     Lineage lineage;
   };
 
+  // A block that is hot already, and whose frames are yet to be filled.
+  struct Arrival {
+    BlockIndex block;
+    RecordHandle record;
+    std::int32_t n_anchors = 0;
+    Status status = {};
+  };
+
   void begin(std::span<const PromptPart> prompt);
   void hear(const PromptPart& part);
 
@@ -129,8 +137,16 @@ class Turn {
   void save_behind(BlockIndex block);
   // False if the block is not hot now; it may then have been queued for computing.
   bool bring_back(BlockIndex block);
+  bool note_return(BlockIndex block, const Status& status);
+  // False if they must come one by one.
+  bool bring_back_together(std::span<const BlockIndex> blocks);
   Status recall_block(BlockIndex block);
+  void note_recalled(BlockIndex block);
   Status try_recall(BlockIndex block);
+  Result<Arrival> begin_recall(BlockIndex block);
+  Status bring_in(const Arrival& arrival);
+  void bring_in_together(std::span<Arrival> arrivals);
+  Status end_recall(const Arrival& arrival, const Status& status);
   Status copy_in(const EncodedRecord& record, BlockIndex block);
   Status copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors);
   Status admit(BlockIndex block);

@@ -1,11 +1,20 @@
 // The moves of a turn: blocks leave the cache and come back.
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "base/clock.h"
+#include "device/backend.h"
 #include "policy/select.h"
 #include "session/turn.h"
 
 namespace ebb {
+namespace {
+
+// Whose records are held at once beside their frames. Fewer: threads are started more often.
+constexpr std::size_t kWaveBlocks = 32;
+
+}  // namespace
 
 // --- recall ---
 
@@ -31,11 +40,60 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   // What is hot and wanted must not leave for what comes; and neighbours that move together stay neighbours.
   std::ranges::sort(wanted);
   std::ranges::copy_if(wanted, std::back_inserter(kept_), [&](BlockIndex b) { return session_.residency_.is_hot(b); });
-  for (const BlockIndex block : wanted) {
-    if (!session_.residency_.is_hot(block) && bring_back(block)) kept_.push_back(block);
+  std::erase_if(wanted, [&](BlockIndex b) { return session_.residency_.is_hot(b); });
+  if (!bring_back_together(wanted)) {
+    for (const BlockIndex block : wanted) {
+      if (bring_back(block)) kept_.push_back(block);
+    }
   }
   move_open_block();
   stats_.recall_ms += watch.elapsed_ms();
+}
+
+// Several blocks by several threads. Only where none of them needs another to leave or all to move: then what each
+// brings in has nothing to do with the others, and the result is that of one after the other.
+bool Turn::bring_back_together(std::span<const BlockIndex> blocks) {
+  const auto n_blocks = static_cast<std::int32_t>(blocks.size());
+  if (n_blocks < 2 || session_.options_.remains != Remains::kBytes || session_.parts_.store == nullptr ||
+      session_.parts_.memory.host_bytes() == nullptr) {
+    return false;
+  }
+  make_room(n_blocks);
+  const std::int32_t n_tokens = n_blocks * session_.block_size();
+  if (n_free_blocks() < n_blocks || session_.next_anchor_.value() + n_tokens > session_.n_ctx_train()) return false;
+  while (!blocks.empty()) {
+    const auto wave = blocks.first(std::min(blocks.size(), kWaveBlocks));
+    blocks = blocks.subspan(wave.size());
+    std::vector<Arrival> arrivals;
+    for (const BlockIndex block : wave) {
+      place_cold(block);
+      Result<Arrival> arrival = begin_recall(block);
+      arrivals.push_back(arrival.ok() ? std::move(arrival).value()
+                                      : Arrival{.block = block, .record = nullptr, .status = arrival.status()});
+    }
+    bring_in_together(arrivals);
+    for (const Arrival& arrival : arrivals) {
+      Status status = arrival.record == nullptr ? arrival.status : end_recall(arrival, arrival.status);
+      if (status.ok()) note_recalled(arrival.block);
+      // Another tier may have a good record.
+      if (status.code() == Code::kDamaged) status = recall_block(arrival.block);
+      if (note_return(arrival.block, status)) kept_.push_back(arrival.block);
+    }
+  }
+  return true;
+}
+
+void Turn::bring_in_together(std::span<Arrival> arrivals) {
+  std::atomic<std::size_t> n_taken{0};
+  const auto work = [&] {
+    for (std::size_t i = n_taken.fetch_add(1); i < arrivals.size(); i = n_taken.fetch_add(1)) {
+      if (arrivals[i].record != nullptr) arrivals[i].status = bring_in(arrivals[i]);
+    }
+  };
+  static const auto n_cores = static_cast<std::size_t>(default_threads());
+  std::vector<std::jthread> threads;
+  while (threads.size() + 1 < std::min(n_cores, arrivals.size())) threads.emplace_back(work);
+  work();
 }
 
 void Turn::refill(std::int32_t n_left_blocks) {
@@ -55,15 +113,19 @@ bool Turn::bring_back(BlockIndex block) {
   if (session_.options_.remains == Remains::kNothing) return false;
   if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) return false;
   place_cold(block);
-  if (session_.options_.remains == Remains::kBytes) {
-    const Status status = recall_block(block);
-    if (status.ok()) {
-      stats_.recalled.push_back(block);
-      return true;
-    }
-    ++session_.stats_.n_missed_recalls;
-    if (status.code() == Code::kOutOfBudget) return false;
+  if (session_.options_.remains == Remains::kBytes) return note_return(block, recall_block(block));
+  recompute_.push_back({.block = block});
+  return true;
+}
+
+// What follows from how a recall ended; false if the block is not to be had this turn.
+bool Turn::note_return(BlockIndex block, const Status& status) {
+  if (status.ok()) {
+    stats_.recalled.push_back(block);
+    return true;
   }
+  ++session_.stats_.n_missed_recalls;
+  if (status.code() == Code::kOutOfBudget) return false;
   recompute_.push_back({.block = block});
   return true;
 }
@@ -90,39 +152,57 @@ Status Turn::recall_block(BlockIndex block) {
     status = try_recall(block);
     if (status.code() != Code::kDamaged) break;
   }
-  if (!status.ok()) return status;
+  if (status.ok()) note_recalled(block);
+  return status;
+}
+
+void Turn::note_recalled(BlockIndex block) {
   Session::Block& recalled = session_.blocks_[block.index()];
   recalled.recovery = 1.0;
   recalled.last_access = session_.n_steps_;
   ++session_.stats_.n_recalled_blocks;
-  return {};
 }
 
 Status Turn::try_recall(BlockIndex block) {
+  EBB_ASSIGN_OR_RETURN(const Arrival arrival, begin_recall(block));
+  return end_recall(arrival, bring_in(arrival));
+}
+
+// The record of a cold block, and frames for it.
+Result<Turn::Arrival> Turn::begin_recall(BlockIndex block) {
   ColdStore* store = session_.parts_.store;
   if (store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
   const RecordHeader wanted = session_.record_header(block);
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store->get(wanted.key));
   const RecordHeader& header = record->header();
-  Session::Block& recalled = session_.blocks_[block.index()];
-  const std::int32_t n_anchors = recalled.anchor - header.anchor;
+  const std::int32_t n_anchors = session_.anchor(block) - header.anchor;
   if (n_anchors != 0 && session_.parts_.mover == nullptr) {
     return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
   }
   EBB_RETURN_IF_ERROR(admit(block));
-  Status status;
-  if (header.begin != wanted.begin || header.n_frames != wanted.n_frames || header.frame_bytes != wanted.frame_bytes ||
-      !std::ranges::equal(record->tokens(), session_.block_tokens(block))) {
-    status = error(Code::kDamaged, "the record of block {} holds something else", block.value());
-  } else {
-    status = n_anchors == 0 ? copy_in(*record, block) : copy_moved(*record, block, n_anchors);
+  Arrival arrival{.block = block, .record = record, .n_anchors = n_anchors};
+  if (header.begin == wanted.begin && header.n_frames == wanted.n_frames && header.frame_bytes == wanted.frame_bytes &&
+      std::ranges::equal(record->tokens(), session_.block_tokens(block))) {
+    return arrival;
   }
+  return end_recall(arrival, error(Code::kDamaged, "the record of block {} holds something else", block.value()));
+}
+
+// Changes nothing but the block's frames, so that several blocks may be brought in at once.
+Status Turn::bring_in(const Arrival& arrival) {
+  return arrival.n_anchors == 0 ? copy_in(*arrival.record, arrival.block)
+                                : copy_moved(*arrival.record, arrival.block, arrival.n_anchors);
+}
+
+// A block whose bytes did not hold leaves again, and its record with it.
+Status Turn::end_recall(const Arrival& arrival, const Status& status) {
   if (!status.ok()) {
-    session_.residency_.evict(block);
-    store->refuse(record);
+    session_.residency_.evict(arrival.block);
+    session_.parts_.store->refuse(arrival.record);
     return status;
   }
-  recalled.turned = n_anchors != 0;
+  session_.blocks_[arrival.block.index()].turned = arrival.n_anchors != 0;
+  if (arrival.n_anchors != 0) ++session_.stats_.n_moved_blocks;
   return {};
 }
 
@@ -149,13 +229,13 @@ Status Turn::copy_moved(const EncodedRecord& record, BlockIndex block, std::int3
   }));
   session_.parts_.mover->move(bytes, session_.residency_.span(block).n_tokens(), n_anchors);
   write_frames(block, bytes);
-  ++session_.stats_.n_moved_blocks;
   return {};
 }
 
 // Frames for a block that is not hot, evicting for them; their bytes are the caller's to fill.
 Status Turn::admit(BlockIndex block) {
-  make_room(1);
+  // Not down to the low mark: of several that come at once, one must not leave for another.
+  if (n_free_blocks() < 1) make_room(1);
   if (n_free_blocks() < 1) return error(Code::kOutOfBudget, "no room for block {}", block.value());
   EBB_RETURN_IF_ERROR(session_.residency_.admit(block));
   session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());

@@ -284,6 +284,41 @@ TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
   check_every_hot_byte();
 }
 
+TEST_P(Turns, of_blocks_recalled_together_one_that_is_lost_is_computed_again_alone) {
+  say("quagga " + kFiller.substr(0, 50));
+  ASSERT_TRUE(store_->flush().ok());
+  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1), BlockIndex(2)};
+  turn.evict(blocks);
+  store_->drop(session_->exact_name(BlockIndex(1)));
+  turn.recall(blocks);
+  EXPECT_EQ(turn.stats().recalled, (std::vector{BlockIndex(0), BlockIndex(2)}));
+  EXPECT_EQ(turn.n_recomputing(), 1);
+  EXPECT_EQ(session_->stats().n_missed_recalls, 1);
+  check_every_hot_byte();
+  session_->check_invariants();
+}
+
+TEST_P(Turns, of_blocks_recalled_together_a_damaged_one_leaves_again) {
+  say("quagga " + kFiller.substr(0, 50));
+  ASSERT_TRUE(store_->flush().ok());
+  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1), BlockIndex(2)};
+  turn.evict(blocks);
+  const auto record = *store_->get(
+      {.model = {1, 2}, .layout = memory_->layout().fingerprint(), .name = session_->exact_name(BlockIndex(2))});
+  // A record never changes, except where memory is sick.
+  const_cast<std::byte&>(record->bytes()[record->header().frames_offset() + 5]) ^= std::byte{1};
+  turn.recall(blocks);
+  EXPECT_EQ(turn.stats().recalled, (std::vector{BlockIndex(0), BlockIndex(1)}));
+  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(2)));
+  EXPECT_EQ(turn.n_recomputing(), 1);
+  EXPECT_EQ(store_->stats().ram.n_refused, 1);
+  EXPECT_FALSE(store_->contains(session_->exact_name(BlockIndex(2))));
+  check_every_hot_byte();
+  session_->check_invariants();
+}
+
 TEST_P(Turns, blocks_that_the_cold_store_lost_are_saved_again_behind) {
   say("quagga " + kFiller.substr(0, 50));
   ASSERT_TRUE(store_->flush().ok());
