@@ -14,6 +14,9 @@ namespace {
 // Whose records are held at once beside their frames. Fewer: threads are started more often.
 constexpr std::size_t kWaveBlocks = 32;
 
+// Bytes for which another thread is worth starting. Fewer: on a busy machine the turn waits longer for it than it saves.
+constexpr std::size_t kThreadBytes = std::size_t{4} << 20;
+
 }  // namespace
 
 // --- recall ---
@@ -91,8 +94,9 @@ void Turn::bring_in_together(std::span<Arrival> arrivals) {
     }
   };
   static const auto n_cores = static_cast<std::size_t>(default_threads());
+  const std::size_t n_useful = std::min(arrivals.size(), arrivals.size() * block_bytes() / kThreadBytes);
   std::vector<std::jthread> threads;
-  while (threads.size() + 1 < std::min(n_cores, arrivals.size())) threads.emplace_back(work);
+  while (threads.size() + 1 < std::min(n_cores, n_useful)) threads.emplace_back(work);
   work();
 }
 

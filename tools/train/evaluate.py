@@ -4,7 +4,7 @@ A case counts only if the whole reply is right, letter for letter. Keys, values 
 from training. Families of cases (see cases.py): core (what the bar is set on), bench (the kinds of facts that recall
 benchmarks plant), several (two or three questions in one message), row (the last of several questions in a row).
 Prints a table and writes JSON: one record for each family and distance, with the misses by kind and some of them in
-full. Needs the llama_cpp package on PYTHONPATH (.deps/llama).
+full. Needs the llama_cpp package on PYTHONPATH (README.md).
 """
 import argparse
 import collections
