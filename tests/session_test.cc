@@ -104,7 +104,7 @@ TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
   say(*session, "quagga " + kLongText);
   const std::string name = session->exact_name(BlockIndex(0)).hex();
   ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
-  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
+  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
   ASSERT_EQ(last_.recalled.size(), 1U);
   EXPECT_EQ(last_.recalled.front(), BlockIndex(0));
   EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
@@ -117,7 +117,7 @@ TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
   say(*session, "quagga " + kLongText);
   ASSERT_TRUE(engine_->store()->flush().ok());
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) flip_bits(entry.path());
-  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga"});
+  say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
   EXPECT_TRUE(last_.recalled.empty());
   EXPECT_THAT(last_.recomputed, ::testing::ElementsAre(BlockIndex(0)));
   EXPECT_EQ(last_.n_recomputed, 16);
@@ -250,7 +250,7 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
   say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
   ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
   const Position tail = session->next_anchor();
-  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga"});
+  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
   ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
   EXPECT_EQ(session->anchor(BlockIndex(0)), tail);
   EXPECT_EQ(last_.n_recalled_approximate, 16);
