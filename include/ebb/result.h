@@ -27,8 +27,9 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}      // NOLINT: implicit, so that `return value;` reads well
-  Result(Error error) : value_(std::move(error)) {}  // NOLINT
+  // Implicit, so that `return value;` and `return Error{...};` read well.
+  Result(T value) : value_(std::move(value)) {}
+  Result(Error error) : value_(std::move(error)) {}
 
   [[nodiscard]] bool ok() const { return std::holds_alternative<T>(value_); }
   // Only where ok().

@@ -25,6 +25,9 @@ ggml_backend_buffer_type_t repacked_memory() {
   return nullptr;
 }
 
+// Where ggml must have the layout: a test that finds none there fails and does not pass over it.
+bool interleaves_by_eight() { return ggml_cpu_has_avx2() != 0; }
+
 std::vector<float> random_floats(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -69,7 +72,9 @@ std::vector<float> compute(ggml_backend_buffer_type_t memory, std::int64_t n_row
 
 TEST(Product, ManyRowsOfARepackedMatrixGiveTheBitsOfThePlainOne) {
   ggml_backend_buffer_type_t memory = repacked_memory();
-  if (memory == nullptr || !can_unpack_q4_k(memory)) GTEST_SKIP() << "ggml has no such layout on this processor";
+  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
+  ASSERT_NE(memory, nullptr);
+  ASSERT_TRUE(can_unpack_q4_k(memory)) << "ggml's layout is no longer the one that unpack_q4_k knows";
   for (const std::int64_t n_rows : {48, 64, 512}) {
     const std::vector<float> ours = compute(memory, n_rows, multiply);
     EXPECT_EQ(ours, compute(ggml_backend_cpu_buffer_type(), n_rows, ggml_mul_mat)) << n_rows;
@@ -78,7 +83,8 @@ TEST(Product, ManyRowsOfARepackedMatrixGiveTheBitsOfThePlainOne) {
 
 TEST(Product, FewRowsUseTheRepackedMatrixAsItLies) {
   ggml_backend_buffer_type_t memory = repacked_memory();
-  if (memory == nullptr) GTEST_SKIP() << "ggml has no such layout on this processor";
+  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
+  ASSERT_NE(memory, nullptr);
   for (const std::int64_t n_rows : {1, 2, 47}) {
     EXPECT_EQ(compute(memory, n_rows, multiply), compute(memory, n_rows, ggml_mul_mat)) << n_rows;
   }
@@ -86,7 +92,9 @@ TEST(Product, FewRowsUseTheRepackedMatrixAsItLies) {
 
 TEST(Product, AnyBytesComeBackWhateverTheNumberOfParts) {
   ggml_backend_buffer_type_t memory = repacked_memory();
-  if (memory == nullptr || !can_unpack_q4_k(memory)) GTEST_SKIP() << "ggml has no such layout on this processor";
+  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
+  ASSERT_NE(memory, nullptr);
+  ASSERT_TRUE(can_unpack_q4_k(memory)) << "ggml's layout is no longer the one that unpack_q4_k knows";
   const ggml_context_ptr context(ggml_init({2 * ggml_tensor_overhead(), nullptr, true}));
   constexpr PackedRows kRows = {.n_in = 768, .n_rows = 40};
   ggml_tensor* tensor = ggml_new_tensor_2d(context.get(), GGML_TYPE_Q4_K, kRows.n_in, kRows.n_rows);
