@@ -13,6 +13,24 @@ constexpr const char* kFooter = R"(Examples:
 
 }  // namespace
 
+void add_count_flag(CLI::App& command, const char* name, std::int32_t& value, CountRange range, const char* help) {
+  command.add_option(name, value, help)
+      ->check(CLI::Range(range.least, range.most))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32_t>& values, const char* help) {
+  command.add_option(name, values, help)->delimiter(',')->type_name("N,N,...")->capture_default_str();
+}
+
+void add_kv_type_flag(CLI::App& command, std::string& value, const char* help) {
+  command.add_option("--kv-type", value, help)
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
 void add_report_flags(CLI::App& command, ReportFlags& flags) {
   command.add_option("--json", flags.json, "Write the figures to this file too")->type_name("FILE");
   command

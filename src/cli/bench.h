@@ -3,7 +3,9 @@
 // Thread rule: the main thread only.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/command.h"
@@ -15,6 +17,15 @@ void add_bench_speed(CLI::App& bench, Action& action);
 void add_bench_splice(CLI::App& bench, Action& action);
 void add_bench_sparse(CLI::App& bench, Action& action);
 void add_bench_wall(CLI::App& bench, Action& action);
+
+// Flags that benches share the shape of; help shows the default, which is what `value` holds now.
+struct CountRange {
+  std::int32_t least = 0;
+  std::int32_t most = 0;
+};
+void add_count_flag(CLI::App& command, const char* name, std::int32_t& value, CountRange range, const char* help);
+void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32_t>& values, const char* help);
+void add_kv_type_flag(CLI::App& command, std::string& value, const char* help);
 
 // Where a bench writes its report beside the table.
 struct ReportFlags {

@@ -69,46 +69,21 @@ void add_text_flags(CLI::App& command, SparseFlags& flags) {
   command.add_option("--text", flags.text_file, "What it reads; default: simple sentences")
       ->excludes(without)
       ->type_name("FILE");
-  command.add_option("--text-context", options.n_text_context, "Tokens of it that are read before the scored ones")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--text-scored", options.n_text_scored, "Tokens of it whose perplexity is taken")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--text-generated", options.n_text_generated, "Tokens to generate behind it")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
+  add_count_flag(command, "--text-context", options.n_text_context, {1, 1 << 20},
+                 "Tokens of it that are read before the scored ones");
+  add_count_flag(command, "--text-scored", options.n_text_scored, {1, 1 << 20},
+                 "Tokens of it whose perplexity is taken");
+  add_count_flag(command, "--text-generated", options.n_text_generated, {1, 1 << 20}, "Tokens to generate behind it");
 }
 
 void add_shape_flags(CLI::App& command, SparseFlags& flags) {
   SparseOptions& options = flags.options;
-  command.add_option("--depths", options.depths, "Tokens of the session before those that are decoded")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->capture_default_str();
-  command.add_option("--budgets", options.budgets, "Tokens that may be hot in arms that evict")
-      ->delimiter(',')
-      ->type_name("K,K,...")
-      ->capture_default_str();
-  command.add_option("--block-size", options.block_size, "Tokens of a block; a budget must hold four")
-      ->check(CLI::Range(8, 128))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--repeat", options.n_rounds, "Rounds of each arm; the table shows their median")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-n,--n-gen", options.n_decode, "Tokens that a round decodes")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--kv-type", flags.kv_type, "Type of K and V")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  add_counts_flag(command, "--depths", options.depths, "Tokens of the session before those that are decoded");
+  add_counts_flag(command, "--budgets", options.budgets, "Tokens that may be hot in arms that evict");
+  add_count_flag(command, "--block-size", options.block_size, {8, 128}, "Tokens of a block; a budget must hold four");
+  add_count_flag(command, "--repeat", options.n_rounds, {1, 1000}, "Rounds of each arm; the table shows their median");
+  add_count_flag(command, "-n,--n-gen", options.n_decode, {1, 1 << 16}, "Tokens that a round decodes");
+  add_kv_type_flag(command, flags.kv_type, "Type of K and V");
 }
 
 }  // namespace
@@ -124,10 +99,8 @@ void add_bench_sparse(CLI::App& bench, Action& action) {
   command->add_option("--quant", flags->options.quant, "Quantisation of the random model: " + speed_quant_names())
       ->type_name("TYPE")
       ->capture_default_str();
-  command->add_option("-t,--threads", flags->options.n_threads, "Threads that compute; 0: one per physical core")
-      ->check(CLI::Range(0, 512))
-      ->type_name("N")
-      ->capture_default_str();
+  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
+                 "Threads that compute; 0: one per physical core");
   add_shape_flags(*command, *flags);
   add_text_flags(*command, *flags);
   add_report_flags(*command, flags->reports);

@@ -46,26 +46,12 @@ ExitCode bench_speed(const SpeedFlags& flags) {
 
 void add_speed_shape_flags(CLI::App& command, SpeedFlags& flags) {
   SpeedOptions& options = flags.options;
-  command.add_option("--depths", options.depths, "Resident tokens before what is measured")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->capture_default_str();
-  command.add_option("--repeat", options.n_rounds, "Rounds of each measurement; the table shows their median")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-p,--n-prompt", options.n_prompt, "Tokens of a prompt, computed in one step")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-n,--n-gen", options.n_decode, "Tokens that a round decodes")
-      ->check(CLI::Range(1, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--kv-type", flags.kv_type, "Type of K and V on both sides")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  add_counts_flag(command, "--depths", options.depths, "Resident tokens before what is measured");
+  add_count_flag(command, "--repeat", options.n_rounds, {1, 1000},
+                 "Rounds of each measurement; the table shows their median");
+  add_count_flag(command, "-p,--n-prompt", options.n_prompt, {1, 1 << 16}, "Tokens of a prompt, computed in one step");
+  add_count_flag(command, "-n,--n-gen", options.n_decode, {1, 1 << 16}, "Tokens that a round decodes");
+  add_kv_type_flag(command, flags.kv_type, "Type of K and V on both sides");
 }
 
 }  // namespace
@@ -80,10 +66,8 @@ void add_bench_speed(CLI::App& bench, Action& action) {
       ->delimiter(',')
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
-  command->add_option("-t,--threads", flags->options.n_threads, "Threads of both sides; 0: one per physical core")
-      ->check(CLI::Range(0, 512))
-      ->type_name("N")
-      ->capture_default_str();
+  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
+                 "Threads of both sides; 0: one per physical core");
   add_speed_shape_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
   command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")

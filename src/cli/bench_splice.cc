@@ -52,30 +52,14 @@ ExitCode bench_splice(const SpliceFlags& flags) {
 }
 
 void add_count_flags(CLI::App& command, SpliceOptions& options) {
-  command.add_option("--spans", options.spans, "Tokens to save and recall, each rounded up to whole blocks")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->capture_default_str();
-  command.add_option("--context", options.n_context, "Hot tokens before the span")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--block-size", options.block_size, "Tokens of a block")
-      ->check(CLI::Range(8, 128))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--repeat", options.n_rounds, "Rounds of saving and recalling; the table shows their median")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--prefills", options.n_prefills, "Forward passes over each span")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("-n,--n-gen", options.n_decode, "Tokens that a round of the decode stall decodes; 0: none")
-      ->check(CLI::Range(0, 1 << 16))
-      ->type_name("N")
-      ->capture_default_str();
+  add_counts_flag(command, "--spans", options.spans, "Tokens to save and recall, each rounded up to whole blocks");
+  add_count_flag(command, "--context", options.n_context, {1, 1 << 20}, "Hot tokens before the span");
+  add_count_flag(command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
+  add_count_flag(command, "--repeat", options.n_rounds, {1, 1000},
+                 "Rounds of saving and recalling; the table shows their median");
+  add_count_flag(command, "--prefills", options.n_prefills, {1, 1000}, "Forward passes over each span");
+  add_count_flag(command, "-n,--n-gen", options.n_decode, {0, 1 << 16},
+                 "Tokens that a round of the decode stall decodes; 0: none");
   command
       .add_option("--decode-rounds", options.n_decode_rounds,
                   "Rounds of the decode stall, each once with saving and once without")
@@ -101,10 +85,8 @@ void add_bench_splice(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
-  command->add_option("-t,--threads", flags->options.n_threads, "Threads that compute; 0: one per physical core")
-      ->check(CLI::Range(0, 512))
-      ->type_name("N")
-      ->capture_default_str();
+  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
+                 "Threads that compute; 0: one per physical core");
   add_count_flags(*command, flags->options);
   command
       ->add_option("--disk-dir", flags->disk_folder, "Where the disk tier's files lie meanwhile; default: --cache-dir")

@@ -66,14 +66,8 @@ void add_bench_wall(CLI::App& bench, Action& action) {
   add_number("--sections", options.n_sections, "Sections, each with one fact");
   add_number("--questions", options.n_questions, "Facts that are asked for at the end");
   add_number("--recall", options.n_recalled_blocks, "Blocks to recall for each question");
-  command->add_option("--block-size", options.block_size, "Tokens of a block")
-      ->check(CLI::Range(8, 128))
-      ->type_name("TOKENS")
-      ->capture_default_str();
-  command->add_option("--kv-type", flags->kv_type, "Type of K and V in frames")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
-      ->type_name("TYPE")
-      ->capture_default_str();
+  add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
+  add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   command->add_flag("--answers", flags->answers, "Print every question and what each arm said");
   command->add_option("--json", flags->json, "Write the figures to this file too")->type_name("FILE");
   command->callback([flags, &action] { action = [flags] { return bench_wall(*flags); }; });
