@@ -257,6 +257,22 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
   EXPECT_EQ(last_.n_recalled_exact, 0);
 }
 
+TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_without_gaps) {
+  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kCompacted});
+  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
+  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
+  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
+  Position next(0);
+  for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
+    if (!session->residency().is_hot(BlockIndex(b))) continue;
+    EXPECT_EQ(session->anchor(BlockIndex(b)), next) << b;
+    next = next + session->residency().span(BlockIndex(b)).n_tokens();
+  }
+  EXPECT_EQ(session->next_anchor(), next);
+  EXPECT_GT(session->stats().n_moved_blocks, 0);
+}
+
 TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_work) {
   const auto session = open_session({.rebases = false});
   say(*session, "hello");

@@ -37,6 +37,12 @@ struct EngineOptions {
 // What remains of an evicted block.
 enum class Remains { kNothing, kTokens, kBytes };
 
+// Which rotary positions recalled blocks carry. All but kOriginal move blocks, which is approximate and counted so.
+enum class RecallPlace { kOriginal, kCompacted, kTail };
+
+// What survivors of an eviction do: stay where they are, or close up as shifting caches do (approximate, for comparison).
+enum class Removal { kSparse, kCompact };
+
 struct SessionOptions {
   // Tokens that may be hot; 0: the engine's whole budget, shared by the sessions that live at once.
   std::int32_t kv_budget_tokens = 0;
@@ -48,6 +54,8 @@ struct SessionOptions {
   std::int32_t recent_tokens = 64;
   std::int32_t pinned_tokens = 0;
   Remains remains = Remains::kBytes;
+  RecallPlace recall_place = RecallPlace::kOriginal;
+  Removal removal = Removal::kSparse;
   // Go on past the trained context, with approximate positions. False: the turn is refused.
   bool rebases = true;
 };

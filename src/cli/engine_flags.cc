@@ -19,6 +19,11 @@ constexpr std::int32_t kMost = 1 << 30;
 const std::map<std::string, Remains> kRemains = {
     {"discard", Remains::kNothing}, {"breadcrumb", Remains::kTokens}, {"restore", Remains::kBytes}};
 
+const std::map<std::string, RecallPlace> kRecallPlaces = {
+    {"original", RecallPlace::kOriginal}, {"compacted", RecallPlace::kCompacted}, {"tail", RecallPlace::kTail}};
+
+const std::map<std::string, Removal> kRemovals = {{"sparse", Removal::kSparse}, {"compact", Removal::kCompact}};
+
 std::string eviction_help() {
   std::string text = "What leaves when room is needed:";
   for (const PolicyEntry& policy : policies()) text += fmt::format("\n{}: {}", policy.name, policy.summary);
@@ -65,8 +70,22 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option("--kv-evicted", flags.remains,
                  "What remains of evicted blocks: restore brings their bytes back, breadcrumb computes them again, "
                  "discard leaves holes")
-      ->check(CLI::IsMember({"restore", "breadcrumb", "discard"}))
+      ->check(CLI::IsMember(kRemains))
       ->type_name("MODE")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--kv-recall-place", flags.recall_place,
+                 "Positions that recalled blocks carry: original, exact; compacted, in their order among hot blocks "
+                 "that close up; tail, right before what comes next. All but original are approximate")
+      ->check(CLI::IsMember(kRecallPlaces))
+      ->type_name("PLACE")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--kv-removal", flags.removal,
+                 "What survivors of an eviction do: sparse, they stay where they are; compact, they close up as "
+                 "shifting caches do, which is approximate")
+      ->check(CLI::IsMember(kRemovals))
+      ->type_name("WAY")
       ->capture_default_str()
       ->group(group);
 }
@@ -139,6 +158,8 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptL
                      .recent_tokens = flags.recent_tokens,
                      .pinned_tokens = flags.protected_tokens,
                      .remains = kRemains.at(flags.remains),
+                     .recall_place = kRecallPlaces.at(flags.recall_place),
+                     .removal = kRemovals.at(flags.removal),
                      .rebases = !flags.no_rebase};
   EBB_ASSIGN_OR_RETURN(options.store, parse_store_flag(flags.store));
   options.use_repacked = !flags.no_repack;

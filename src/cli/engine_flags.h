@@ -32,6 +32,8 @@ struct EngineFlags {
   double high_watermark = 1.0;
   double low_watermark = 1.0;
   std::string remains = "restore";
+  std::string recall_place = "original";
+  std::string removal = "sparse";
   bool no_rebase = false;
   std::string store = "ram=1G";
 };

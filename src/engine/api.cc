@@ -41,12 +41,17 @@ ebb::SessionOptions to_options(const SessionOptions& options) {
   ebb::Remains remains = ebb::Remains::kBytes;
   if (options.remains == Remains::kNothing) remains = ebb::Remains::kNothing;
   if (options.remains == Remains::kTokens) remains = ebb::Remains::kTokens;
+  ebb::RecallPlace place = ebb::RecallPlace::kOriginal;
+  if (options.recall_place == RecallPlace::kCompacted) place = ebb::RecallPlace::kCompacted;
+  if (options.recall_place == RecallPlace::kTail) place = ebb::RecallPlace::kTail;
   return {.budget_tokens = options.kv_budget_tokens,
           .watermarks = {.high = options.high_watermark, .low = options.low_watermark},
           .sink_tokens = options.sink_tokens,
           .recent_tokens = options.recent_tokens,
           .pinned_tokens = options.pinned_tokens,
           .remains = remains,
+          .recall_place = place,
+          .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
           .rebases = options.rebases};
 }
 

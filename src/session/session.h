@@ -57,8 +57,9 @@ enum class Remains : std::uint8_t {
 // Which anchors recalled blocks and survivors of an eviction carry. All but kOriginal and kSparse move blocks, which is
 // approximate, is counted so, and rounds keys once more.
 enum class RecallPlace : std::uint8_t {
-  kOriginal,  // those they had
-  kTail,      // right before what comes next
+  kOriginal,   // those they had
+  kCompacted,  // in their order among the hot blocks, which all close up: once for all blocks that a turn recalls
+  kTail,       // right before what comes next
 };
 enum class Removal : std::uint8_t {
   kSparse,   // survivors stay where they are: no work

@@ -143,6 +143,7 @@ void Turn::end_recompute() {
   ++session_.stats_.n_recomputed_blocks;
   stats_.recomputed.push_back(done.block);
   recompute_.erase(recompute_.begin());
+  if (recompute_.empty() && session_.options_.recall_place == RecallPlace::kCompacted) compact();
 }
 
 void Turn::place(std::int32_t n_tokens) {

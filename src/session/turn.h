@@ -161,6 +161,7 @@ class Turn {
   void rebase();
   void compact();
   void place_cold(BlockIndex block);
+  void settle_anchors();
   void move_open_block();
   void move_block(BlockIndex block, Position anchor);
   std::optional<Position> read_saved(BlockIndex block, std::span<std::byte> bytes) const;

@@ -69,6 +69,12 @@ void Turn::place_cold(BlockIndex block) {
   session_.next_anchor_ = session_.next_anchor_ + session_.residency_.span(block).n_tokens();
 }
 
+// After cold blocks came back.
+void Turn::settle_anchors() {
+  if (session_.options_.recall_place == RecallPlace::kCompacted && !stats_.recalled.empty()) return compact();
+  move_open_block();
+}
+
 // After others were placed at the tail: the block that is written to goes behind them, since its anchors must go on
 // without a gap.
 void Turn::move_open_block() {

@@ -49,7 +49,7 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
       if (bring_back(block)) kept_.push_back(block);
     }
   }
-  move_open_block();
+  settle_anchors();
   stats_.recall_ms += watch.elapsed_ms();
 }
 
@@ -109,7 +109,7 @@ void Turn::refill(std::int32_t n_left_blocks) {
     place_cold(block);
     if (recall_block(block).ok()) stats_.recalled.push_back(block);
   }
-  move_open_block();
+  settle_anchors();
   stats_.recall_ms += watch.elapsed_ms();
 }
 
