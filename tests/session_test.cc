@@ -257,6 +257,19 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
   EXPECT_EQ(last_.n_recalled_exact, 0);
 }
 
+TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
+  const auto session = open_session({.budget_tokens = 160});
+  const std::string start = "one two thre ";
+  say(*session, start + "quagga " + kLongText + kLongText, {.max_tokens = 1});
+  const BlockIndex first(0);
+  const BlockIndex second(1);
+  ASSERT_FALSE(session->residency().is_hot(first) || session->residency().is_hot(second));
+  ASSERT_EQ(session->block_text(first)->find("quagga"), std::string::npos);
+  ASSERT_EQ(session->block_text(second)->find("quagga"), std::string::npos);
+  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 2});
+  EXPECT_THAT(last_.recalled, ::testing::UnorderedElementsAre(first, second));
+}
+
 TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_without_gaps) {
   const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kCompacted});
   say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});

@@ -167,6 +167,29 @@ TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
   EXPECT_THAT(selection.keep, IsEmpty());
 }
 
+TEST(RareWords, what_stands_near_a_border_is_told) {
+  std::string fill;
+  for (int i = 0; i < 30; ++i) fill += " filler";
+  WordIndex index;
+  index.add(BlockIndex(0), "quagga" + fill);
+  index.add(BlockIndex(1), "zebra" + fill + " okapi");
+  const std::vector<Scored> quagga = index.rank("quagga");
+  ASSERT_EQ(quagga.size(), 1U);
+  EXPECT_EQ(quagga[0].at_begin, quagga[0].score);
+  EXPECT_EQ(quagga[0].at_end, 0.0);
+  const std::vector<Scored> both = index.rank("okapi and zebra");
+  ASSERT_EQ(both.size(), 1U);
+  EXPECT_GT(both[0].at_end, 0.0);
+  EXPECT_LT(both[0].at_end, both[0].score);
+}
+
+TEST(Select, a_sentence_that_a_border_cuts_comes_back_whole_before_others) {
+  const std::vector<Scored> ranked = {{.block = BlockIndex(5), .score = 10.0, .at_end = 9.0},
+                                      {.block = BlockIndex(9), .score = 8.0}};
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(6)));
+}
+
 TEST(Select, hot_blocks_take_no_cold_ones_place) {
   std::vector<bool> is_hot(12, false);
   is_hot[4] = is_hot[5] = is_hot[6] = true;

@@ -20,11 +20,17 @@ namespace ebb {
 struct Scored {
   BlockIndex block;
   double score = 0.0;
+  // Of the score, what words right behind the block's begin and right before its end gave: what they speak of may stand
+  // in the neighbour.
+  double at_begin = 0.0;
+  double at_end = 0.0;
 };
 
 // The words of a text, case folded: runs of letters, digits and bytes beyond ASCII. Identifiers count whole and in their
 // parts: "config_server.max" gives config_server, config, server, max.
 [[nodiscard]] std::vector<std::string> split_words(std::string_view text);
+// Whether a byte belongs to a word: two such bytes side by side, across a block's border too, are of one word.
+[[nodiscard]] bool is_word_byte(char c);
 
 // Words of the blocks of one session.
 class WordIndex {
@@ -37,13 +43,20 @@ class WordIndex {
   [[nodiscard]] std::vector<Scored> rank(std::string_view question) const;
   // log(1 + (n - n_with + .5) / (n_with + .5)); 0 for a word of no block, or of all blocks where there are several.
   [[nodiscard]] double rarity(const std::string& word) const;
+  // A word of one block: how often, and its first and last place among the block's words.
+  struct Use {
+    std::int32_t count = 0;
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+  };
+  using Uses = std::unordered_map<std::string, Use>;
   // Null for a block that is not in the index.
-  [[nodiscard]] const std::unordered_map<std::string, std::int32_t>* find_words(BlockIndex block) const;
+  [[nodiscard]] const Uses* find_words(BlockIndex block) const;
 
  private:
   struct Document {
     std::int32_t n_words = 0;
-    std::unordered_map<std::string, std::int32_t> counts;
+    Uses uses;
   };
 
   std::map<BlockIndex, Document> documents_;

@@ -10,6 +10,8 @@ namespace {
 // recalled.
 constexpr double kWorth = 0.5;
 constexpr double kNeighbour = 0.5;
+// ... and of what words near the border gave. Below 1, so that a block comes before its neighbour.
+constexpr double kBeyond = 0.9;
 
 }  // namespace
 
@@ -20,12 +22,14 @@ Selection select_blocks(std::span<const Scored> ranked, const std::vector<bool>&
   double best = 0.0;  // of cold blocks
   for (const Scored& scored : ranked) {
     if (!is_hot[scored.block.index()]) best = std::max(best, scored.score);
-    for (const std::int32_t step : {-1, 0, 1}) {
-      const std::int32_t b = scored.block.value() + step;
-      if (b < 0 || b >= n_blocks) continue;
-      double& w = worth[BlockIndex(b)];
-      w = std::max(w, step == 0 ? scored.score : kNeighbour * scored.score);
-    }
+    const auto is_worth = [&](std::int32_t b, double w) {
+      if (b < 0 || b >= n_blocks) return;
+      double& most = worth[BlockIndex(b)];
+      most = std::max(most, w);
+    };
+    is_worth(scored.block.value(), scored.score);
+    is_worth(scored.block.value() - 1, std::max(kNeighbour * scored.score, kBeyond * scored.at_begin));
+    is_worth(scored.block.value() + 1, std::max(kNeighbour * scored.score, kBeyond * scored.at_end));
   }
   std::vector<Scored> order;
   for (const auto& [block, score] : worth) {

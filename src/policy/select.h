@@ -1,7 +1,7 @@
 // select: which cold blocks are worth recalling, from a ranking by words. A pure function; it moves nothing.
 //
-// A block is worth it if it scores at least half of the best cold one. A block beside one that scores is worth half of that, since
-// what is said there may begin or end across the border. Hot blocks are no candidates: what was asked before and lies
+// A block is worth it if it scores at least half of the best cold one. A block beside one that scores is worth half of that,
+// or 0.9 of what the words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no candidates: what was asked before and lies
 // there would otherwise keep what is asked now from coming back.
 #pragma once
 

@@ -153,7 +153,21 @@ BlockState Session::state(BlockIndex block) const {
 
 // A block whose text cannot be told is one that no words find.
 void Session::index_words(BlockIndex block) {
-  if (const Result<std::string> text = block_text(block); text.ok()) words_.add(block, *text);
+  // A word that the border cuts in two is one of this block, whole.
+  constexpr std::int32_t kTokensBefore = 8;
+  const Span span = residency_.span(block);
+  const Position from(std::max(0, span.begin.value() - kTokensBefore));
+  const std::span<const Token> before = std::span(tokens_).subspan(from.index(), (span.begin - from));
+  const std::span<const Token> all = std::span(tokens_).subspan(from.index(), (span.end - from));
+  const Result<std::string> head = parts_.vocabulary.detokenize(before, SpecialTokens::kShow);
+  const Result<std::string> text = parts_.vocabulary.detokenize(all, SpecialTokens::kShow);
+  if (!head.ok() || !text.ok() || !text->starts_with(*head)) {
+    if (const Result<std::string> own = block_text(block); own.ok()) words_.add(block, *own);
+    return;
+  }
+  std::size_t begin = head->size();
+  while (begin > 0 && begin < text->size() && is_word_byte((*text)[begin - 1]) && is_word_byte((*text)[begin])) --begin;
+  words_.add(block, std::string_view(*text).substr(begin));
 }
 
 Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const {
