@@ -286,6 +286,26 @@ TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_w
   EXPECT_GT(session->stats().n_moved_blocks, 0);
 }
 
+TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_store) {
+  const auto first = open_session({.budget_tokens = 320});
+  say(*first, "quagga " + kLongText);
+  ASSERT_TRUE(engine_->store()->flush().ok());
+  const auto second = open_session({.budget_tokens = 320});
+  say(*second, "quagga " + kLongText);
+  EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
+  ASSERT_GE(last_.adopted.size(), 2U);
+  EXPECT_EQ(last_.n_adopted, 16 * static_cast<std::int32_t>(last_.adopted.size()));
+  EXPECT_EQ(last_.n_recalled_exact, last_.n_adopted);
+  EXPECT_EQ(last_.n_recalled_exact + last_.n_new, static_cast<std::int32_t>(tokenize("quagga " + kLongText).size()));
+  for (const BlockIndex block : last_.adopted) {
+    EXPECT_EQ(engine_->read_block(*second, block), engine_->read_block(*first, block)) << block.value();
+  }
+  // What differs from its begin on has nothing in common.
+  const auto third = open_session({.budget_tokens = 320});
+  say(*third, "zebra, " + kLongText);
+  EXPECT_TRUE(last_.adopted.empty());
+}
+
 TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_work) {
   const auto session = open_session({.rebases = false});
   say(*session, "hello");

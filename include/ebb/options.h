@@ -58,6 +58,8 @@ struct SessionOptions {
   Removal removal = Removal::kSparse;
   // Go on past the trained context, with approximate positions. False: the turn is refused.
   bool rebases = true;
+  // Take blocks that other sessions of this engine, or earlier ones over the same disk, computed for the same tokens.
+  bool adopts = true;
 };
 
 struct ReplyOptions {

@@ -66,7 +66,8 @@ class Reader {
     EBB_ASSIGN_OR_RETURN(
         const auto session,
         engine_.new_session({.budget_tokens = arm.budget_tokens,
-                             .removal = arm.way == SparseWay::kCompact ? Removal::kCompact : Removal::kSparse}));
+                             .removal = arm.way == SparseWay::kCompact ? Removal::kCompact : Removal::kSparse,
+                             .adopts = false}));
     const auto n_context = static_cast<std::size_t>(options_.n_text_context);
     const auto scored = tokens_.subspan(n_context, static_cast<std::size_t>(options_.n_text_scored));
     EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, tokens_.first(n_context)));

@@ -25,10 +25,10 @@ class Wall {
     const std::int32_t n_section_tokens = options_.session_tokens / options_.n_sections;
     EBB_ASSIGN_OR_RETURN(
         sections_, make_wall_sections(engine_.vocabulary(), options_.n_sections, n_section_tokens, options_.seed));
-    const SessionOptions ours = {.budget_tokens = options_.budget_tokens};
+    const SessionOptions ours = {.budget_tokens = options_.budget_tokens, .adopts = false};
     SessionOptions lost = ours;
     lost.remains = Remains::kNothing;
-    const SessionOptions whole = {.budget_tokens = engine_.budget_tokens(), .rebases = false};
+    const SessionOptions whole = {.budget_tokens = engine_.budget_tokens(), .rebases = false, .adopts = false};
     std::vector<WallArm> arms;
     EBB_ASSIGN_OR_RETURN(arms.emplace_back(), play_arm("ebb", ours));
     EBB_ASSIGN_OR_RETURN(arms.emplace_back(), play_arm("no recall", lost));

@@ -79,8 +79,9 @@ class Demo {
  private:
   // One session from the first turn to the last.
   Status play_session(ArmResult& result, std::int32_t n_recalled_blocks) {
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                         engine_.new_session(SessionOptions{.budget_tokens = result.budget_tokens, .sink_tokens = 0}));
+    EBB_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Session> session,
+        engine_.new_session(SessionOptions{.budget_tokens = result.budget_tokens, .sink_tokens = 0, .adopts = false}));
     Conversation conversation(engine_.vocabulary(), "");
     for (const std::string_view user : demo_turns().user) {
       show_progress(result);
@@ -106,9 +107,9 @@ class Demo {
       show_progress(result);
       messages.push_back({.role = "user", .content = std::string(user)});
       EBB_ASSIGN_OR_RETURN(const std::vector<Token> prompt, newest_that_fit(messages, result.budget_tokens));
-      EBB_ASSIGN_OR_RETURN(
-          const std::unique_ptr<Session> session,
-          engine_.new_session(SessionOptions{.budget_tokens = result.budget_tokens, .sink_tokens = 0}));
+      EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                           engine_.new_session(SessionOptions{
+                               .budget_tokens = result.budget_tokens, .sink_tokens = 0, .adopts = false}));
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                            reply(*session, prompt, reply_options(), result));
       messages.push_back({.role = "assistant", .content = generation->text()});

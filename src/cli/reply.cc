@@ -50,7 +50,9 @@ Status stream_reply(Engine& engine, Generation& generation, InterruptListener& i
 std::string reply_stats_text(const Generation& generation) {
   const GenerationStats& stats = generation.stats();
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
-  table.add_row({"prompt", speed_text(stats.n_prompt, stats.prefill_ms)});
+  const std::int32_t n_adopted = generation.turn_stats().n_adopted;
+  table.add_row({"prompt", speed_text(stats.n_prompt - n_adopted, stats.prefill_ms) +
+                               (n_adopted > 0 ? fmt::format(", {} tokens from the cold store", n_adopted) : "")});
   // The first token comes with the prompt: its time is the prompt's.
   table.add_row({"reply", fmt::format("{} tokens, {} behind the first ({})", stats.n_generated,
                                       speed_text(std::max(0, stats.n_generated - 1), stats.decode_ms),

@@ -52,7 +52,8 @@ ebb::SessionOptions to_options(const SessionOptions& options) {
           .remains = remains,
           .recall_place = place,
           .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
-          .rebases = options.rebases};
+          .rebases = options.rebases,
+          .adopts = options.adopts};
 }
 
 GenerationOptions to_options(const ReplyOptions& options, std::string question) {

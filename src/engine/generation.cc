@@ -35,6 +35,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
   EBB_RETURN_IF_ERROR(sampler.accept_prompt(tokens));
   std::unique_ptr<Generation> generation(
       new Generation(Turn(session, prompt), std::move(sampler), std::move(stream), options.max_tokens));
+  generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
   if (options.max_tokens == 0) generation->finish(FinishReason::kLength);
   return generation;

@@ -82,6 +82,9 @@ struct SessionOptions {
   // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
   // Off: the turn is refused.
   bool rebases = true;
+  // Takes what other sessions computed for the same tokens from the cold store, by exact name. Off: benches that compare
+  // sessions compute everything.
+  bool adopts = true;
 
   [[nodiscard]] Status validate() const;
 };

@@ -257,7 +257,8 @@ const TurnStats& Turn::settle() {
 void Turn::count_prefix() {
   if (prefix_counted_) return;
   prefix_counted_ = true;
-  stats_.n_new = std::min(n_prompt_, session_.end() - first_);
+  stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted;
+  stats_.n_recalled_exact += stats_.n_adopted;
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
     if (!session_.residency_.is_hot(BlockIndex(b))) {

@@ -35,7 +35,8 @@ struct PromptPart {
 };
 
 // Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first five,
-// as it stood when the turn's first token was sampled; each token of the prompt in n_new.
+// as it stood when the turn's first token was sampled; each token of the prompt in n_new, or where it was adopted in
+// n_recalled_exact.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
   std::int32_t n_recalled_exact = 0;
@@ -43,10 +44,12 @@ struct TurnStats {
   std::int32_t n_recomputed = 0;
   std::int32_t n_holes = 0;
   std::int32_t n_new = 0;
+  std::int32_t n_adopted = 0;  // of n_recalled_exact
   std::int32_t n_generated = 0;
   std::vector<BlockIndex> evicted;
   std::vector<BlockIndex> recalled;
   std::vector<BlockIndex> recomputed;
+  std::vector<BlockIndex> adopted;  // whole blocks of the prompt
   double recall_ms = 0.0;
 };
 
@@ -66,6 +69,10 @@ class Turn {
   // Recalls saved blocks into free frames without evicting any, the newest first, leaving n_left_blocks free; of a session
   // that goes on with nothing hot.
   void refill(std::int32_t n_left_blocks);
+  // Takes whole blocks of what is pending from the cold store, from its begin on, as long as the store has them under their
+  // exact names and they fit beside what is hot: what any session computed for the same tokens behind the same visible
+  // blocks. Before the first step; at least one token stays pending.
+  void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
   // Writes every hot block to the cold store, the open one too, so that the session's image can go on elsewhere.
@@ -143,9 +150,10 @@ class Turn {
   Status recall_block(BlockIndex block);
   void note_recalled(BlockIndex block);
   Status try_recall(BlockIndex block);
+  Result<Arrival> find_record(BlockIndex block);
   Result<Arrival> begin_recall(BlockIndex block);
   Status bring_in(const Arrival& arrival);
-  void bring_in_together(std::span<Arrival> arrivals);
+  void bring_in_all(std::span<Arrival> arrivals);
   Status end_recall(const Arrival& arrival, const Status& status);
   Status copy_in(const EncodedRecord& record, BlockIndex block);
   Status copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors);
@@ -155,6 +163,11 @@ class Turn {
   [[nodiscard]] FrameIndex frame_at(BlockIndex block, std::int32_t i) const;
   void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
   void write_frames(BlockIndex block, std::span<const std::byte> bytes);
+
+  // turn_adopt.cc: what comes in by its exact name
+  [[nodiscard]] bool can_append_block(std::size_t n_appended) const;
+  void append_cold(std::size_t n_appended);
+  void drop_last_block();
 
   // turn_anchors.cc: which anchors blocks carry
   Status make_anchors_for(std::int32_t n_tokens);

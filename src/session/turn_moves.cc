@@ -74,7 +74,7 @@ bool Turn::bring_back_together(std::span<const BlockIndex> blocks) {
       arrivals.push_back(arrival.ok() ? std::move(arrival).value()
                                       : Arrival{.block = block, .record = nullptr, .status = arrival.status()});
     }
-    bring_in_together(arrivals);
+    bring_in_all(arrivals);
     for (const Arrival& arrival : arrivals) {
       Status status = arrival.record == nullptr ? arrival.status : end_recall(arrival, arrival.status);
       if (status.ok()) note_recalled(arrival.block);
@@ -86,7 +86,8 @@ bool Turn::bring_back_together(std::span<const BlockIndex> blocks) {
   return true;
 }
 
-void Turn::bring_in_together(std::span<Arrival> arrivals) {
+// By several threads, where frames are in this process's memory.
+void Turn::bring_in_all(std::span<Arrival> arrivals) {
   std::atomic<std::size_t> n_taken{0};
   const auto work = [&] {
     for (std::size_t i = n_taken.fetch_add(1); i < arrivals.size(); i = n_taken.fetch_add(1)) {
@@ -94,7 +95,8 @@ void Turn::bring_in_together(std::span<Arrival> arrivals) {
     }
   };
   static const auto n_cores = static_cast<std::size_t>(default_threads());
-  const std::size_t n_useful = std::min(arrivals.size(), arrivals.size() * block_bytes() / kThreadBytes);
+  const bool at_once = session_.parts_.memory.host_bytes() != nullptr;
+  const std::size_t n_useful = at_once ? std::min(arrivals.size(), arrivals.size() * block_bytes() / kThreadBytes) : 1;
   std::vector<std::jthread> threads;
   while (threads.size() + 1 < std::min(n_cores, n_useful)) threads.emplace_back(work);
   work();
@@ -172,24 +174,30 @@ Status Turn::try_recall(BlockIndex block) {
   return end_recall(arrival, bring_in(arrival));
 }
 
-// The record of a cold block, and frames for it.
-Result<Turn::Arrival> Turn::begin_recall(BlockIndex block) {
+// The record that has what the block holds.
+Result<Turn::Arrival> Turn::find_record(BlockIndex block) {
   ColdStore* store = session_.parts_.store;
   if (store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
   const RecordHeader wanted = session_.record_header(block);
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store->get(wanted.key));
   const RecordHeader& header = record->header();
+  if (header.begin != wanted.begin || header.n_frames != wanted.n_frames || header.frame_bytes != wanted.frame_bytes ||
+      !std::ranges::equal(record->tokens(), session_.block_tokens(block))) {
+    store->refuse(record);
+    return error(Code::kDamaged, "the record of block {} holds something else", block.value());
+  }
   const std::int32_t n_anchors = session_.anchor(block) - header.anchor;
   if (n_anchors != 0 && session_.parts_.mover == nullptr) {
     return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
   }
+  return Arrival{.block = block, .record = record, .n_anchors = n_anchors};
+}
+
+// The record of a cold block, and frames for it.
+Result<Turn::Arrival> Turn::begin_recall(BlockIndex block) {
+  EBB_ASSIGN_OR_RETURN(Arrival arrival, find_record(block));
   EBB_RETURN_IF_ERROR(admit(block));
-  Arrival arrival{.block = block, .record = record, .n_anchors = n_anchors};
-  if (header.begin == wanted.begin && header.n_frames == wanted.n_frames && header.frame_bytes == wanted.frame_bytes &&
-      std::ranges::equal(record->tokens(), session_.block_tokens(block))) {
-    return arrival;
-  }
-  return end_recall(arrival, error(Code::kDamaged, "the record of block {} holds something else", block.value()));
+  return arrival;
 }
 
 // Changes nothing but the block's frames, so that several blocks may be brought in at once.
