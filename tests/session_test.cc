@@ -72,6 +72,15 @@ class Sessions : public ::testing::Test {
     last_ = generation->turn_stats();
   }
 
+  void resume(Session& session, std::span<const Token> history) {
+    const PromptPart part = {.tokens = history};
+    Result<std::unique_ptr<Generation>> generation = Generation::resume(
+        session, engine_->vocabulary(), {&part, 1}, {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
+    ASSERT_TRUE(generation.ok()) << generation.status().message();
+    finish(session, **generation);
+    last_ = (*generation)->turn_stats();
+  }
+
   TemporaryFile file_{".gguf"};
   std::unique_ptr<Engine> engine_;
   TurnStats last_;
@@ -304,6 +313,46 @@ TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_stor
   const auto third = open_session({.budget_tokens = 320});
   say(*third, "zebra, " + kLongText);
   EXPECT_TRUE(last_.adopted.empty());
+}
+
+// A client that says everything again, each time.
+TEST_F(Sessions, a_history_that_goes_on_computes_what_is_new_and_nothing_else) {
+  const auto session = open_session({.budget_tokens = 320});
+  std::vector<Token> history = tokenize("one two three");
+  resume(*session, history);
+  history.insert(history.end(), session->tokens().begin() + std::ssize(history), session->tokens().end());
+  history.insert(history.end(), session->unfinished().begin(), session->unfinished().end());
+  const auto before = static_cast<std::int32_t>(history.size()) - session->n_unfinished();
+  for (const Token token : tokenize("and four")) history.push_back(token);
+  resume(*session, history);
+  EXPECT_EQ(last_.n_hot_already, before);
+  EXPECT_EQ(last_.n_new, static_cast<std::int32_t>(history.size()) - before);
+  resume(*session, history);
+  EXPECT_EQ(last_.n_new, 1);
+}
+
+TEST_F(Sessions, an_edited_history_ends_as_if_it_had_never_been_another) {
+  const auto edited = open_session({.budget_tokens = 320, .adopts = false});
+  resume(*edited, tokenize(kLongText + "one two three four five"));
+  const std::vector<Token> history = tokenize(kLongText + "one two zebra four five six");
+  resume(*edited, history);
+  EXPECT_GE(last_.n_hot_already, 150);
+  const auto fresh = open_session({.budget_tokens = 320, .adopts = false});
+  resume(*fresh, history);
+  EXPECT_TRUE(std::ranges::equal(edited->tokens(), fresh->tokens()));
+}
+
+TEST_F(Sessions, a_lower_budget_evicts_at_once_and_gives_the_frames_to_others) {
+  const auto session = open_session({.budget_tokens = 640});
+  const auto generation = start(*session, kLongText + kLongText + kLongText, {.max_tokens = 4});
+  Generation* const running = generation.get();
+  while (generation->stats().n_generated < 2) ASSERT_TRUE(engine_->step({&running, 1}).ok());
+  const std::int32_t n_free = engine_->pool().n_free();
+  EXPECT_EQ(generation->set_budget(160), 160);
+  EXPECT_LE(session->n_hot_tokens(), 160);
+  EXPECT_GT(engine_->pool().n_free(), n_free);
+  finish(*session, *generation);
+  EXPECT_LE(session->n_hot_tokens(), 160);
 }
 
 TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_work) {

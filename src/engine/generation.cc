@@ -10,9 +10,9 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
   return start(session, vocabulary, parts, options);
 }
 
-Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
-                                                      std::span<const PromptPart> prompt,
-                                                      const GenerationOptions& options) {
+namespace {
+
+Result<std::vector<Token>> all_tokens(std::span<const PromptPart> prompt, const Vocabulary& vocabulary) {
   std::vector<Token> tokens;
   for (const PromptPart& part : prompt) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
   if (tokens.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
@@ -22,19 +22,45 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
                    vocabulary.n_tokens());
     }
   }
-  const std::int64_t n_left = std::int64_t{session.n_ctx_train()} - session.end().value() - session.n_unfinished();
-  if (std::ssize(tokens) > n_left && !session.can_rebase()) {
-    return error(Code::kOutOfBudget,
-                 "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
-                 "session or say it shorter",
-                 tokens.size(), session.end().value() + session.n_unfinished(), session.n_ctx_train());
-  }
+  return tokens;
+}
+
+Status check_context(const Session& session, std::int64_t n_held, std::size_t n_tokens) {
+  if (n_held + static_cast<std::int64_t>(n_tokens) <= session.n_ctx_train() || session.can_rebase()) return {};
+  return error(Code::kOutOfBudget,
+               "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
+               "session or say it shorter",
+               n_tokens, n_held, session.n_ctx_train());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
+                                                      std::span<const PromptPart> prompt,
+                                                      const GenerationOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(prompt, vocabulary));
+  EBB_RETURN_IF_ERROR(check_context(session, session.end().value() + session.n_unfinished(), tokens.size()));
+  return make(vocabulary, tokens, options, [&] { return Turn(session, prompt); });
+}
+
+Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const Vocabulary& vocabulary,
+                                                       std::span<const PromptPart> history,
+                                                       const GenerationOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, vocabulary));
+  EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
+  return make(vocabulary, tokens, options, [&] { return Turn::resume(session, history); });
+}
+
+// What can fail comes before the turn, which changes the session.
+template <typename MakeTurn>
+Result<std::unique_ptr<Generation>> Generation::make(const Vocabulary& vocabulary, std::span<const Token> prompt,
+                                                     const GenerationOptions& options, MakeTurn make_turn) {
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
   EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
                                                                           .special = options.special}));
-  EBB_RETURN_IF_ERROR(sampler.accept_prompt(tokens));
+  EBB_RETURN_IF_ERROR(sampler.accept_prompt(prompt));
   std::unique_ptr<Generation> generation(
-      new Generation(Turn(session, prompt), std::move(sampler), std::move(stream), options.max_tokens));
+      new Generation(make_turn(), std::move(sampler), std::move(stream), options.max_tokens));
   generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
   if (options.max_tokens == 0) generation->finish(FinishReason::kLength);

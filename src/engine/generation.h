@@ -47,6 +47,14 @@ class Generation {
                                                    std::span<const PromptPart> prompt,
                                                    const GenerationOptions& options);
 
+  // The same of a client that says its whole history each time (Turn::resume).
+  static Result<std::unique_ptr<Generation>> resume(Session& session, const Vocabulary& vocabulary,
+                                                    std::span<const PromptPart> history,
+                                                    const GenerationOptions& options);
+
+  // Turn::set_budget.
+  std::int32_t set_budget(std::int32_t n_tokens) { return turn_.set_budget(n_tokens); }
+
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
   // Why it could not go on, when it ended for want of room or by logits that are no numbers; finished then.
@@ -66,6 +74,9 @@ class Generation {
  private:
   friend class Engine;
 
+  template <typename MakeTurn>
+  static Result<std::unique_ptr<Generation>> make(const Vocabulary& vocabulary, std::span<const Token> prompt,
+                                                  const GenerationOptions& options, MakeTurn make_turn);
   Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens);
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
   // The logits of the last computed token.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "session/match.h"
+
 namespace ebb {
 namespace {
 
@@ -35,10 +37,39 @@ Turn::Turn(Session& session, std::span<const Token> prompt)
   begin(parts);
 }
 
+Turn Turn::resume(Session& session, std::span<const PromptPart> history) {
+  std::vector<Token> all;
+  for (const PromptPart& part : history) all.insert(all.end(), part.tokens.begin(), part.tokens.end());
+  EBB_CHECK(!all.empty(), "a history without a token");
+  Turn turn(session, std::span<const PromptPart>());
+  const std::int32_t n_common =
+      std::min(count_common(session.tokens(), turn.pending_, all), static_cast<std::int32_t>(all.size()) - 1);
+  if (n_common < session.end().value()) {
+    turn.cut(Position(n_common));
+  } else {
+    turn.pending_.erase(turn.pending_.begin() + (n_common - session.end().value()), turn.pending_.end());
+  }
+  session.said_.truncate(Position(n_common));
+  std::vector<PromptPart> rest;
+  std::int32_t n_left_out = n_common;
+  for (PromptPart part : history) {
+    const std::int32_t n = std::min(n_left_out, static_cast<std::int32_t>(part.tokens.size()));
+    part.tokens = part.tokens.subspan(static_cast<std::size_t>(n));
+    n_left_out -= n;
+    rest.push_back(std::move(part));
+  }
+  turn.say(rest);
+  return turn;
+}
+
 void Turn::begin(std::span<const PromptPart> prompt) {
   session_.unfinished_.clear();
   ++session_.n_turns_;
   for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
+  say(prompt);
+}
+
+void Turn::say(std::span<const PromptPart> prompt) {
   for (const PromptPart& part : prompt) {
     if (part.tokens.empty()) continue;
     const Position begin = session_.end() + n_pending();

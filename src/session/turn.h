@@ -58,6 +58,9 @@ class Turn {
   // The prompt goes behind what the session holds and what its last turn left unfinished.
   Turn(Session& session, std::span<const PromptPart> prompt);
   Turn(Session& session, std::span<const Token> prompt);
+  // A turn of a client that says its whole history each time: what the session holds of `history` stays, what else it
+  // holds is forgotten, and the rest of `history` is the prompt. At least one token is.
+  static Turn resume(Session& session, std::span<const PromptPart> history);
 
   // Recalls up to max_blocks cold blocks that share the rarest words with the question, or lie beside one that does, and
   // keeps hot ones like them for this turn (policy/select.h).
@@ -80,6 +83,9 @@ class Turn {
   // The same behind, of full blocks: returns when the cold store knows what to copy. Full blocks are given to it as they
   // are computed; this is for those that it has lost since.
   void save_hot_behind();
+  // From now on at most this many tokens are hot, rounded down to whole blocks: what is over leaves now. Pinned blocks and
+  // the open one stay, so the budget may remain higher; returned is what it is now.
+  std::int32_t set_budget(std::int32_t n_tokens);
   // Forgets everything at `end` and beyond, and what was said and not computed. `end` must not lie behind the session's.
   void cut(Position end);
 
@@ -122,6 +128,7 @@ class Turn {
   };
 
   void begin(std::span<const PromptPart> prompt);
+  void say(std::span<const PromptPart> prompt);
   void hear(const PromptPart& part);
 
   // turn.cc: steps

@@ -276,6 +276,14 @@ void Turn::make_room(std::int32_t n_blocks) {
   if (session_.options_.removal == Removal::kCompact) compact();
 }
 
+std::int32_t Turn::set_budget(std::int32_t n_tokens) {
+  const std::int32_t pool_blocks = session_.parts_.pool.n_frames() / session_.residency_.shape().frames_per_block();
+  session_.budget_blocks_ = std::clamp(n_tokens / session_.block_size(), 1, pool_blocks);
+  make_room(0);
+  session_.budget_blocks_ = std::max(session_.budget_blocks_, session_.n_hot_blocks());
+  return session_.budget_blocks_ * session_.block_size();
+}
+
 void Turn::evict(std::span<const BlockIndex> blocks) {
   for (const BlockIndex block : blocks) {
     if (session_.residency_.is_hot(block) && session_.is_full(block)) evict(block);
