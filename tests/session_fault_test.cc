@@ -201,6 +201,18 @@ TEST_F(SessionFaults, an_older_copy_of_the_folder_costs_what_it_lacks) {
   expect_as_the_twin();
 }
 
+TEST_F(SessionFaults, a_lost_open_block_is_computed_again_once_and_before_other_lost_ones) {
+  say_blocks(kBlocks);
+  for (std::int32_t i = 0; i < 3; ++i) (void)say(*session_, session_->end().value());
+  evict_all();
+  restart(0, [&] { put_copy({}); });
+  const std::vector<BlockIndex> blocks = {BlockIndex(2), BlockIndex(5), BlockIndex(kBlocks)};
+  Turn turn(*session_, std::span<const Token>());
+  turn.recall(blocks);
+  while (turn.n_recomputing() > 0) ASSERT_TRUE(sessions_->step(turn).has_value());
+  EXPECT_EQ(turn.settle().recomputed, (std::vector{BlockIndex(kBlocks), BlockIndex(2), BlockIndex(5)}));
+}
+
 // The index of the store that runs has places where another conversation's records lie, whole and sound.
 TEST_F(SessionFaults, files_of_another_run_under_a_running_store_are_refused) {
   for (std::int32_t i = 0; i < kBlocks * kBlockSize; ++i) (void)say(*session_, i + 1);
