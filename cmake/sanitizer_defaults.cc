@@ -10,7 +10,10 @@ const char* __ubsan_default_options();
 const char* __ubsan_default_options() { return "print_stacktrace=1"; }
 
 const char* __tsan_default_options();
-const char* __tsan_default_options() { return "halt_on_error=1:second_deadlock_stack=1"; }
+const char* __tsan_default_options() {
+  // A frame memory that is too large is refused, not fatal.
+  return "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1";
+}
 
 // libgomp keeps its thread pool until the process ends.
 const char* __lsan_default_suppressions();
