@@ -57,5 +57,11 @@ if(EBB_SANITIZE)
   foreach(kind avx2 avx512 avx512bf16)
     list(APPEND EBB_FLAGS_${kind} -fno-sanitize=signed-integer-overflow)
   endforeach()
-  set(EBB_SANITIZER_SOURCES "${PROJECT_SOURCE_DIR}/cmake/sanitizer_defaults.cc")
+  set(EBB_SANITIZER_SOURCES
+    "${PROJECT_SOURCE_DIR}/cmake/sanitizer_defaults.cc" "${PROJECT_SOURCE_DIR}/cmake/sanitizer_openmp.cc")
+  if(EBB_SANITIZE STREQUAL "thread")
+    # ggml's library must find ours before libgomp's.
+    target_link_options(ebb_compile_rules INTERFACE
+      -Wl,--export-dynamic-symbol=GOMP_parallel -Wl,--export-dynamic-symbol=GOMP_barrier)
+  endif()
 endif()

@@ -16,10 +16,10 @@
 
 #include "model/random_model.h"
 #include "session/image.h"
-#include "session/turn.h"
 #include "store/fault_file_system.h"
 #include "tests/files.h"
-#include "tests/solo.h"
+#include "tests/gate.h"
+#include "tests/solo_sessions.h"
 
 namespace ebb {
 namespace {
@@ -47,14 +47,16 @@ class Reversibility : public ::testing::TestWithParam<World> {
   void SetUp() override {
     ASSERT_TRUE(write_random_model(kModel, file_.path()).ok());
     random_.seed(std::hash<std::string>()(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    solo_ = *Solo::open(file_.path(), {.n_threads = 1, .kv_type = GetParam().kv_type, .block_size = kBlockSize});
-    vocabulary_ = *Vocabulary::load(file_.path());
-    policy_ = *make_policy(GetParam().policy);
-    mover_ = std::make_unique<BlockMover>(solo_->model(), solo_->memory().layout());
+    const SoloOptions options = {.n_threads = 1, .kv_type = GetParam().kv_type, .block_size = kBlockSize};
+    sessions_ = *SoloSessions::open(file_.path(), options, GetParam().policy);
+    disk_.before_append([&] { disk_gate_.pass(); });
     open_store();
-    session_ = std::make_unique<Session>(parts(store_.get()), options(kBudgetBlocks));
-    twin_ = std::make_unique<Session>(parts(nullptr), options(kBudgetBlocks));
+    session_ = std::make_unique<Session>(sessions_->parts(store_.get()), session_options());
+    twin_ = std::make_unique<Session>(sessions_->parts(nullptr), session_options());
   }
+
+  // The store's thread writes what it was given before it ends.
+  void TearDown() override { disk_gate_.open(); }
 
   void open_store() {
     const StoreKind kind = GetParam().store;
@@ -66,49 +68,25 @@ class Reversibility : public ::testing::TestWithParam<World> {
     store_ = *std::move(store);
   }
 
-  SessionParts parts(ColdStore* store) {
-    return {.pool = solo_->pool(),
-            .memory = solo_->memory(),
-            .vocabulary = *vocabulary_,
-            .policy = *policy_,
-            .store = store,
-            .mover = mover_.get(),
-            .shape = solo_->shape(),
-            .model = solo_->model().fingerprint(),
-            .n_ctx_train = kModel.n_ctx_train};
-  }
-
   // Two in three worlds evict only what they must, one down to a low mark.
-  static SessionOptions options(std::int32_t n_blocks) {
+  static SessionOptions session_options() {
     const bool hard = GetParam().store != StoreKind::kRamAndSickDisk;
-    return {.budget_tokens = n_blocks * kBlockSize,
+    return {.budget_tokens = kBudgetBlocks * kBlockSize,
             .watermarks = hard ? Watermarks() : Watermarks{.high = 0.95, .low = 0.6},
             .recent_tokens = kBlockSize};
   }
 
   // --- what must hold ---
 
-  std::vector<std::byte> bytes_of(const Session& session, BlockIndex block) {
-    const std::size_t n = solo_->memory().frame_bytes();
-    std::vector<std::byte> bytes(n * static_cast<std::size_t>(solo_->shape().frames_per_block()));
-    std::size_t at = 0;
-    for (std::int32_t layer = 0; layer < solo_->shape().n_layers; ++layer) {
-      for (std::int32_t head = 0; head < solo_->shape().n_kv_heads; ++head, at += n) {
-        solo_->memory().read(session.residency().frame(block, LayerIndex(layer), HeadIndex(head)),
-                             std::span(bytes).subspan(at, n));
-      }
-    }
-    return bytes;
-  }
-
   void check_bytes(const Session& session) {
     for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
       const BlockIndex block(b);
       const bool is_full = session.residency().span(block).n_tokens() == kBlockSize;
       if (!session.residency().is_hot(block) || !is_full) continue;
-      const auto [known, is_new] = bytes_by_name_.try_emplace(session.exact_name(block), bytes_of(session, block));
+      const auto [known, is_new] =
+          bytes_by_name_.try_emplace(session.exact_name(block), sessions_->bytes_of(session, block));
       if (!is_new) {
-        ASSERT_EQ(bytes_of(session, block), known->second) << "block " << b;
+        ASSERT_EQ(sessions_->bytes_of(session, block), known->second) << "block " << b;
         ++n_compared_blocks_;
       }
     }
@@ -125,18 +103,10 @@ class Reversibility : public ::testing::TestWithParam<World> {
 
   // --- operations ---
 
-  // One row of the turn; the logits if its last token was computed.
   std::optional<std::vector<float>> step(Turn& turn) {
-    const Result<SequenceInput> input = turn.begin_step(1);
-    if (!input.ok()) return std::nullopt;
-    const Status status = solo_->runner().run({&*input, 1});
-    EXPECT_TRUE(status.ok()) << status.message();
-    const bool has_mass = input->n_mass_rows > 0;
-    turn.end_step(has_mass ? solo_->runner().block_mass(0) : std::span<const BlockMass>());
-    ++n_operations_;
-    if (input->n_outputs == 0) return std::vector<float>();
-    const auto logits = solo_->runner().logits(0);
-    return std::vector<float>(logits.begin(), logits.end());
+    std::optional<std::vector<float>> logits = sessions_->step(turn);
+    if (logits) ++n_operations_;
+    return logits;
   }
 
   // Tokens one by one, in both as long as the twin has room: with holes too, whose K and V must then have other names. A
@@ -237,13 +207,14 @@ class Reversibility : public ::testing::TestWithParam<World> {
   // The child goes on in the parent's place; it has nothing hot.
   void fork() {
     save_all();
-    session_ = *Session::restore(parts(store_.get()), options(kBudgetBlocks), session_->image());
+    session_ = *Session::restore(sessions_->parts(store_.get()), session_options(), session_->image());
     ++n_operations_;
   }
 
   // Another process: RAM is gone, of the disk what the power left.
   void restart() {
     save_all();
+    disk_gate_.open();
     (void)store_->flush();
     const std::vector<std::byte> image = encode_image(session_->image());
     session_.reset();
@@ -252,8 +223,30 @@ class Reversibility : public ::testing::TestWithParam<World> {
       disk_.power_off();
       disk_.power_on();
     }
+    if (draw(8) == 0) put_old_copy();
     open_store();
-    session_ = *Session::restore(parts(store_.get()), options(kBudgetBlocks), *decode_image(image));
+    session_ = *Session::restore(sessions_->parts(store_.get()), session_options(), *decode_image(image));
+    ++n_operations_;
+  }
+
+  // Writes stand still, and what is saved waits in the queue; or they go on.
+  void slow_down() {
+    draw(2) == 0 ? disk_gate_.close() : disk_gate_.open();
+    ++n_operations_;
+  }
+
+  void copy_disk() {
+    old_copy_.clear();
+    for (const std::string& path : disk_.paths()) old_copy_.emplace(path, disk_.bytes(path));
+    ++n_operations_;
+  }
+
+  // As it was when it was last copied: a backup that somebody put back.
+  void put_old_copy() {
+    for (const std::string& path : disk_.paths()) {
+      if (!old_copy_.contains(path)) disk_.erase(path);
+    }
+    for (const auto& [path, bytes] : old_copy_) disk_.set_bytes(path, bytes);
     ++n_operations_;
   }
 
@@ -263,7 +256,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
   }
 
   void random_operation() {
-    switch (draw(16)) {
+    switch (draw(17)) {
       case 0:
       case 1:
       case 2: return evict_some();
@@ -275,6 +268,13 @@ class Reversibility : public ::testing::TestWithParam<World> {
       case 8: return draw(4) == 0 ? restart() : fork();
       case 9: return pin_some();
       case 10: disk_.fail_one_in(draw(2) == 0 ? 0 : 5 + static_cast<std::uint32_t>(draw(40))); return;
+      case 11: {
+        switch (draw(8)) {
+          case 0: return put_old_copy();
+          case 1: return copy_disk();
+          default: return slow_down();
+        }
+      }
       default: return_to_lock_step(); return say(static_cast<std::int32_t>(draw(6)));
     }
   }
@@ -284,10 +284,9 @@ class Reversibility : public ::testing::TestWithParam<World> {
   TemporaryFile file_{".gguf"};
   std::mt19937_64 random_{23};
   FaultFileSystem disk_{7};
-  std::unique_ptr<Solo> solo_;
-  std::unique_ptr<Vocabulary> vocabulary_;
-  std::unique_ptr<Policy> policy_;
-  std::unique_ptr<BlockMover> mover_;
+  Gate disk_gate_;
+  std::map<std::string, std::vector<std::byte>> old_copy_;
+  std::unique_ptr<SoloSessions> sessions_;
   std::unique_ptr<ColdStore> store_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Session> twin_;
@@ -304,7 +303,7 @@ TEST_P(Reversibility, random_sessions_keep_every_byte_and_every_bit_of_the_logit
     if (HasFatalFailure()) break;
     session_->check_invariants();
     twin_->check_invariants();
-    solo_->pool().check_invariants();
+    sessions_->solo().pool().check_invariants();
     check_bytes(*session_);
     check_bytes(*twin_);
     if (HasFatalFailure()) break;

@@ -141,7 +141,11 @@ void Turn::wake_open_block() {
   if (session_.n_blocks() == 0) return;
   const BlockIndex last(session_.n_blocks() - 1);
   if (session_.is_full(last) || session_.residency_.is_hot(last)) return;
-  if (!recompute_.empty() && recompute_.front().block == last) return;
+  const auto queued = std::ranges::find(recompute_, last, &Recompute::block);
+  if (queued != recompute_.end()) {
+    std::rotate(recompute_.begin(), queued, queued + 1);
+    return;
+  }
   place_cold(last);
   if (recall_block(last).ok()) {
     stats_.recalled.push_back(last);

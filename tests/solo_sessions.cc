@@ -1,0 +1,54 @@
+#include "tests/solo_sessions.h"
+
+#include <gtest/gtest.h>
+
+namespace ebb {
+
+Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::path& gguf, const SoloOptions& options,
+                                                         const std::string& policy) {
+  std::unique_ptr<SoloSessions> sessions(new SoloSessions);
+  EBB_ASSIGN_OR_RETURN(sessions->solo_, Solo::open(gguf, options));
+  EBB_ASSIGN_OR_RETURN(sessions->vocabulary_, Vocabulary::load(gguf));
+  EBB_ASSIGN_OR_RETURN(sessions->policy_, make_policy(policy));
+  sessions->mover_ = std::make_unique<BlockMover>(sessions->solo_->model(), sessions->solo_->memory().layout());
+  return sessions;
+}
+
+SessionParts SoloSessions::parts(ColdStore* store) {
+  return {.pool = solo_->pool(),
+          .memory = solo_->memory(),
+          .vocabulary = *vocabulary_,
+          .policy = *policy_,
+          .store = store,
+          .mover = mover_.get(),
+          .shape = solo_->shape(),
+          .model = solo_->model().fingerprint(),
+          .n_ctx_train = solo_->model().hparams().n_ctx_train};
+}
+
+std::vector<std::byte> SoloSessions::bytes_of(const Session& session, BlockIndex block) {
+  const std::size_t n = solo_->memory().frame_bytes();
+  std::vector<std::byte> bytes(n * static_cast<std::size_t>(solo_->shape().frames_per_block()));
+  std::size_t at = 0;
+  for (std::int32_t layer = 0; layer < solo_->shape().n_layers; ++layer) {
+    for (std::int32_t head = 0; head < solo_->shape().n_kv_heads; ++head, at += n) {
+      solo_->memory().read(session.residency().frame(block, LayerIndex(layer), HeadIndex(head)),
+                           std::span(bytes).subspan(at, n));
+    }
+  }
+  return bytes;
+}
+
+std::optional<std::vector<float>> SoloSessions::step(Turn& turn) {
+  const Result<SequenceInput> input = turn.begin_step(1);
+  if (!input.ok()) return std::nullopt;
+  const Status status = solo_->runner().run({&*input, 1});
+  EXPECT_TRUE(status.ok()) << status.message();
+  const bool has_mass = input->n_mass_rows > 0;
+  turn.end_step(has_mass ? solo_->runner().block_mass(0) : std::span<const BlockMass>());
+  if (input->n_outputs == 0) return std::vector<float>();
+  const auto logits = solo_->runner().logits(0);
+  return std::vector<float>(logits.begin(), logits.end());
+}
+
+}  // namespace ebb

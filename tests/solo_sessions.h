@@ -1,0 +1,40 @@
+// SoloSessions: what sessions of a test stand on, over one Solo: a vocabulary, a policy, a mover; and the two things that
+// such tests look at, a block's bytes and a step's logits. No engine, no cold store: those are the test's affair.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/turn.h"
+#include "tests/solo.h"
+
+namespace ebb {
+
+class SoloSessions {
+ public:
+  static Result<std::unique_ptr<SoloSessions>> open(const std::filesystem::path& gguf, const SoloOptions& options,
+                                                    const std::string& policy);
+
+  // Of sessions that keep their bytes in `store`, or that never evict.
+  [[nodiscard]] SessionParts parts(ColdStore* store);
+  // Of a hot block, frame by frame.
+  [[nodiscard]] std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
+  // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps of
+  // one row make a token's bits the same whoever computes it, and when.
+  std::optional<std::vector<float>> step(Turn& turn);
+
+  [[nodiscard]] Solo& solo() { return *solo_; }
+
+ private:
+  SoloSessions() = default;
+
+  std::unique_ptr<Solo> solo_;
+  std::unique_ptr<Vocabulary> vocabulary_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<BlockMover> mover_;
+};
+
+}  // namespace ebb
