@@ -3,6 +3,12 @@
 #include <array>
 
 namespace ebb {
+namespace {
+
+// Room that filling holes leaves for the reply. More: holes stay that could be filled. Less: what was just recalled leaves.
+constexpr std::int32_t kReplyBlocks = 4;
+
+}  // namespace
 
 Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
                                                       std::span<const Token> prompt, const GenerationOptions& options) {
@@ -48,7 +54,12 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const V
                                                        const GenerationOptions& options) {
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
-  return make(vocabulary, tokens, options, [&] { return Turn::resume(session, history); });
+  EBB_ASSIGN_OR_RETURN(auto generation,
+                       make(vocabulary, tokens, options, [&] { return Turn::resume(session, history); }));
+  // Of a lane that was parked, or had to do with less: what is still saved fills the room that the prompt leaves.
+  const std::int32_t n_prompt_blocks = generation->turn_.n_pending() / session.block_size() + 1;
+  if (!generation->finished()) generation->turn_.refill(n_prompt_blocks + kReplyBlocks);
+  return generation;
 }
 
 // What can fail comes before the turn, which changes the session.

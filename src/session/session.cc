@@ -89,6 +89,7 @@ Hash128 Session::exact_name(BlockIndex block) const {
   if (b.name) return *b.name;
   Hasher hasher;
   hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
+  if (!options_.tenant.empty()) hasher.add_text(options_.tenant);
   hasher.add(static_cast<std::uint64_t>(residency_.span(block).begin.value()));
   b.lineage.hash_into(hasher);
   // What never moved has the name that every session gives it.

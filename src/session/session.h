@@ -85,6 +85,8 @@ struct SessionOptions {
   // Takes what other sessions computed for the same tokens from the cold store, by exact name. Off: benches that compare
   // sessions compute everything.
   bool adopts = true;
+  // Sessions of different tenants never share saved blocks, whatever they hold; part of every name.
+  std::string tenant;
 
   [[nodiscard]] Status validate() const;
 };

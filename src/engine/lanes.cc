@@ -1,0 +1,105 @@
+#include "engine/lanes.h"
+
+#include <algorithm>
+
+#include "session/match.h"
+#include "session/turn.h"
+
+namespace ebb {
+namespace {
+
+// Of what a lane without an id holds, the share that a history must begin with to be its next turn. Less: another
+// conversation with the same system prompt takes the lane, and cuts what was said in it.
+constexpr double kSameConversation = 0.5;
+
+}  // namespace
+
+Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most)
+    : engine_(engine), options_(options), most_(std::max<std::size_t>(1, most)) {}
+
+std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) {
+  if (lane.session != nullptr) return count_common(lane.session->tokens(), lane.session->unfinished(), history);
+  return lane.image ? count_common(lane.image->tokens, lane.image->unfinished, history) : 0;
+}
+
+std::int32_t Lanes::n_held(const Lane& lane) {
+  if (lane.session != nullptr) return lane.session->end().value() + lane.session->n_unfinished();
+  return lane.image ? static_cast<std::int32_t>(lane.image->tokens.size() + lane.image->unfinished.size()) : 0;
+}
+
+Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history) {
+  Lane* best = nullptr;
+  std::int32_t best_common = 0;
+  for (Lane& lane : lanes_) {
+    if (lane.owner != owner || lane.id != id) continue;
+    if (!id.empty()) {
+      best = &lane;
+      break;
+    }
+    const std::int32_t common = n_common(lane, history);
+    if (lane.busy || common <= best_common || common < kSameConversation * n_held(lane)) continue;
+    best = &lane;
+    best_common = common;
+  }
+  if (best == nullptr) {
+    if (lanes_.size() >= most_) {
+      auto oldest = lanes_.end();
+      for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+        if (!lane->busy && (oldest == lanes_.end() || lane->last_use < oldest->last_use)) oldest = lane;
+      }
+      if (oldest == lanes_.end()) return nullptr;
+      lanes_.erase(oldest);
+    }
+    best = &lanes_.emplace_back(Lane{.owner = std::string(owner), .id = std::string(id)});
+  }
+  best->last_use = ++n_uses_;
+  return best;
+}
+
+Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
+  if (lane.session != nullptr) {
+    Turn turn(*lane.session, std::span<const PromptPart>());
+    turn.set_budget(n_tokens);
+    turn.settle();
+    return {};
+  }
+  SessionOptions options = options_;
+  options.budget_tokens = n_tokens;
+  options.tenant = lane.owner;
+  if (lane.image) {
+    Result<std::unique_ptr<Session>> restored = engine_.restore_session(options, *lane.image);
+    lane.image.reset();
+    if (restored.ok()) {
+      lane.session = *std::move(restored);
+      return {};
+    }
+    // An image that does not fit is as good as none: the history is computed anew (law 8).
+  }
+  EBB_ASSIGN_OR_RETURN(lane.session, engine_.new_session(options));
+  return {};
+}
+
+void Lanes::park(Lane& lane) {
+  if (lane.session == nullptr) return;
+  {
+    Turn turn(*lane.session, std::span<const PromptPart>());
+    // What cannot be saved is computed again when it is wanted (law 8).
+    (void)turn.save_hot();
+    turn.settle();
+  }
+  lane.image = lane.session->image();
+  lane.session.reset();
+}
+
+bool Lanes::park_one(const Lane* but_not) {
+  Lane* oldest = nullptr;
+  for (Lane& lane : lanes_) {
+    if (lane.busy || lane.session == nullptr || &lane == but_not) continue;
+    if (oldest == nullptr || lane.last_use < oldest->last_use) oldest = &lane;
+  }
+  if (oldest == nullptr) return false;
+  park(*oldest);
+  return true;
+}
+
+}  // namespace ebb

@@ -1,0 +1,61 @@
+// Lanes: the sessions of clients that say their whole history with each request.
+//
+// A lane is found by the id its client gives, or else by what it holds: the lane of the same owner that has most of the
+// history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session lives, with what
+// is hot) or parked (an image; its blocks are in the cold store and give their frames to others). It does not compute.
+// Thread rule: one thread at a time (the scheduler's).
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "session/image.h"
+
+namespace ebb {
+
+struct Lane {
+  std::string owner;
+  // As the client gave it; empty: found by what it holds.
+  std::string id;
+  // Null while it is parked, or when it was never awake.
+  std::unique_ptr<Session> session;
+  std::optional<SessionImage> image;
+  // A request is at work in it.
+  bool busy = false;
+  std::int64_t last_use = 0;
+};
+
+class Lanes {
+ public:
+  // At most `most` lanes; of idle ones the longest unused goes, whose blocks stay in the cold store for what adopts them.
+  Lanes(Engine& engine, const SessionOptions& options, std::size_t most);
+
+  // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
+  Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
+  // Makes the lane's session live, with a budget of n_tokens, or as little above as its pins allow.
+  Status wake(Lane& lane, std::int32_t n_tokens);
+  // Saves what is hot in the lane that was idle longest and frees its frames. False if none is awake and idle.
+  bool park_one(const Lane* but_not = nullptr);
+  void park(Lane& lane);
+
+  [[nodiscard]] const std::list<Lane>& all() const { return lanes_; }
+  [[nodiscard]] std::list<Lane>& all() { return lanes_; }
+
+ private:
+  static std::int32_t n_common(const Lane& lane, std::span<const Token> history);
+  static std::int32_t n_held(const Lane& lane);
+
+  Engine& engine_;
+  SessionOptions options_;
+  std::size_t most_;
+  std::list<Lane> lanes_;
+  std::int64_t n_uses_ = 0;
+};
+
+}  // namespace ebb

@@ -1,0 +1,353 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace ebb {
+namespace {
+
+// A request at work needs room for a chunk, for what it should see, and for what is recalled.
+constexpr std::int32_t kMinShareBlocks = 4;
+
+struct Waiting {
+  RequestId id = 0;
+  Request request;
+  Stopwatch since;
+};
+
+struct Running {
+  RequestId id = 0;
+  Request request;
+  Lane* lane = nullptr;
+  std::unique_ptr<Generation> generation;
+  double queued_ms = 0.0;
+};
+
+std::vector<Token> all_tokens(const Request& request) {
+  std::vector<Token> tokens;
+  for (const HistoryPart& part : request.history) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+  return tokens;
+}
+
+}  // namespace
+
+struct Scheduler::State {
+  State(Engine& e, const SchedulerOptions& o) : engine(e), options(o), lanes(e, o.session, o.max_lanes) {}
+
+  Engine& engine;
+  SchedulerOptions options;
+
+  // Of the scheduler's thread alone.
+  Lanes lanes;
+  std::vector<Running> running;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Waiting> waiting;
+  std::set<RequestId> cancelled;
+  std::vector<std::function<void()>> looks;
+  SchedulerStats stats;
+  RequestId n_ids = 0;
+  bool stopping = false;
+  // Last, so that it is joined before anything above goes.
+  std::jthread thread;
+
+  void work();
+  void take_cancelled();
+  void start_waiting();
+  [[nodiscard]] std::optional<Waiting> take_next();
+  void start(Waiting next, Lane& lane);
+  [[nodiscard]] std::int32_t share(std::size_t n_running) const;
+  void share_budget();
+  void free_frames(std::int32_t n_tokens, const Lane* for_lane);
+  void step();
+  void end(Running& request, const Status& status);
+  void note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached);
+  void end_waiting(Waiting& request, const Status& status);
+  void end_all();
+};
+
+Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const SchedulerOptions& options) {
+  const std::int32_t most = engine.budget_tokens() / engine.layout().block_size / kMinShareBlocks;
+  if (options.n_parallel < 1 || options.n_parallel > most) {
+    return error(Code::kInvalidArgument,
+                 "{} requests at once, and the KV budget of {} tokens has room for 1 to {}; raise --kv-budget or lower "
+                 "--parallel",
+                 options.n_parallel, engine.budget_tokens(), most);
+  }
+  EBB_RETURN_IF_ERROR(options.session.validate());
+  auto state = std::make_unique<State>(engine, options);
+  state->thread = std::jthread([s = state.get()] { s->work(); });
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(state)));
+}
+
+Scheduler::Scheduler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Scheduler::~Scheduler() {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->changed.notify_all();
+  state_->thread.join();
+}
+
+Result<RequestId> Scheduler::submit(Request request) {
+  const std::scoped_lock lock(state_->mutex);
+  if (state_->stopping) return error(Code::kCancelled, "the server is going down");
+  if (state_->waiting.size() >= state_->options.max_queued) {
+    return error(Code::kOutOfBudget, "{} requests are waiting, as many as may; try again later",
+                 state_->waiting.size());
+  }
+  const RequestId id = ++state_->n_ids;
+  state_->waiting.push_back({.id = id, .request = std::move(request), .since = Stopwatch()});
+  state_->changed.notify_all();
+  return id;
+}
+
+void Scheduler::cancel(RequestId id) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->cancelled.insert(id);
+  state_->changed.notify_all();
+}
+
+SchedulerStats Scheduler::stats() const {
+  const std::scoped_lock lock(state_->mutex);
+  SchedulerStats stats = state_->stats;
+  stats.n_waiting = state_->waiting.size();
+  return stats;
+}
+
+void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool is_done = false;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->looks.emplace_back([&] {
+      look(state_->lanes);
+      const std::scoped_lock done_lock(mutex);
+      is_done = true;
+      done.notify_all();
+    });
+    state_->changed.notify_all();
+  }
+  std::unique_lock lock(mutex);
+  done.wait(lock, [&] { return is_done; });
+}
+
+// --- the thread ---
+
+void Scheduler::State::work() {
+  while (true) {
+    std::vector<std::function<void()>> looks_now;
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] {
+        return stopping || !running.empty() || !waiting.empty() || !cancelled.empty() || !looks.empty();
+      });
+      looks_now.swap(looks);
+      if (stopping && looks_now.empty()) break;
+    }
+    for (const auto& look : looks_now) look();
+    take_cancelled();
+    start_waiting();
+    if (!running.empty()) step();
+  }
+  end_all();
+}
+
+void Scheduler::State::take_cancelled() {
+  std::set<RequestId> ids;
+  std::vector<Waiting> gone;
+  {
+    const std::scoped_lock lock(mutex);
+    ids.swap(cancelled);
+    for (Waiting& request : waiting) {
+      if (ids.contains(request.id)) gone.push_back(std::move(request));
+    }
+    std::erase_if(waiting, [&](const Waiting& request) { return ids.contains(request.id); });
+  }
+  for (Waiting& request : gone) end_waiting(request, error(Code::kCancelled, "cancelled before it began"));
+  for (Running& request : running) {
+    if (ids.contains(request.id)) request.generation->finish(FinishReason::kCancelled);
+  }
+}
+
+// --- beginning ---
+
+std::int32_t Scheduler::State::share(std::size_t n_running) const {
+  const std::int32_t block_size = engine.layout().block_size;
+  return engine.budget_tokens() / static_cast<std::int32_t>(n_running) / block_size * block_size;
+}
+
+void Scheduler::State::start_waiting() {
+  while (std::cmp_less(running.size(), options.n_parallel)) {
+    std::optional<Waiting> next = take_next();
+    if (!next) return;
+    Lane* const lane = lanes.find_or_open(next->request.owner, next->request.lane_id, all_tokens(next->request));
+    if (lane == nullptr) {
+      end_waiting(*next, error(Code::kOutOfBudget, "{} sessions are all at work; try again later", options.max_lanes));
+      continue;
+    }
+    start(*std::move(next), *lane);
+  }
+}
+
+// The next request whose lane is free: of the owner with the fewest at work, the one that waits longest.
+std::optional<Waiting> Scheduler::State::take_next() {
+  std::map<std::string_view, std::size_t> n_at_work;
+  for (const Running& request : running) ++n_at_work[request.request.owner];
+  const auto is_free = [&](const Waiting& candidate) {
+    return candidate.request.lane_id.empty() || std::ranges::none_of(running, [&](const Running& request) {
+             return request.request.owner == candidate.request.owner &&
+                    request.request.lane_id == candidate.request.lane_id;
+           });
+  };
+  const std::scoped_lock lock(mutex);
+  auto best = waiting.end();
+  for (auto candidate = waiting.begin(); candidate != waiting.end(); ++candidate) {
+    if (!is_free(*candidate)) continue;
+    if (best == waiting.end() || n_at_work[candidate->request.owner] < n_at_work[best->request.owner]) best = candidate;
+  }
+  if (best == waiting.end()) return std::nullopt;
+  Waiting next = std::move(*best);
+  waiting.erase(best);
+  return next;
+}
+
+void Scheduler::State::start(Waiting next, Lane& lane) {
+  Running request{
+      .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
+  const std::int32_t n_tokens = share(running.size() + 1);
+  for (Running& other : running) other.generation->set_budget(n_tokens);
+  free_frames(n_tokens, &lane);
+  Status status = lanes.wake(lane, n_tokens);
+  if (status.ok()) {
+    std::vector<PromptPart> parts;
+    for (const HistoryPart& part : request.request.history) {
+      parts.push_back({.tokens = part.tokens, .source = part.source, .name = part.name, .pinned = part.pinned});
+    }
+    Result<std::unique_ptr<Generation>> generation =
+        Generation::resume(*lane.session, engine.vocabulary(), parts, request.request.options);
+    status = generation.status();
+    if (generation.ok()) request.generation = *std::move(generation);
+  }
+  lane.busy = true;
+  running.push_back(std::move(request));
+  if (!status.ok()) {
+    end(running.back(), status);
+    running.pop_back();
+    share_budget();
+  }
+  const std::scoped_lock lock(mutex);
+  stats.n_running = running.size();
+}
+
+// Idle lanes give up their frames, the longest unused first, until a request can have n_tokens hot.
+void Scheduler::State::free_frames(std::int32_t n_tokens, const Lane* for_lane) {
+  const std::int32_t n_per_token_block =
+      engine.pool().n_frames() / (engine.budget_tokens() / engine.layout().block_size);
+  const auto has_room = [&] {
+    const std::int32_t held =
+        for_lane != nullptr && for_lane->session != nullptr ? for_lane->session->n_hot_blocks() : 0;
+    const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
+    return engine.pool().n_free() / n_per_token_block + held >= n_blocks;
+  };
+  while (!has_room() && lanes.park_one(for_lane)) {}
+}
+
+void Scheduler::State::share_budget() {
+  if (running.empty()) return;
+  const std::int32_t n_tokens = share(running.size());
+  for (Running& request : running) request.generation->set_budget(n_tokens);
+}
+
+// --- steps ---
+
+void Scheduler::State::step() {
+  // Whose budget grew, or whose turn is new, finds frames where idle lanes hold them.
+  for (const Running& request : running) free_frames(share(running.size()), request.lane);
+  std::vector<Generation*> generations;
+  for (const Running& request : running) generations.push_back(request.generation.get());
+  const Status status = engine.step(generations);
+  for (Running& request : running) {
+    if (const std::string text = request.generation->take_text(); !text.empty()) request.request.on_text(text);
+    if (!status.ok()) request.generation->finish(FinishReason::kCancelled);
+    if (request.generation->finished()) end(request, status.ok() ? request.generation->status() : status);
+  }
+  const std::size_t n_before = running.size();
+  std::erase_if(running, [](const Running& request) { return request.generation->finished(); });
+  if (running.size() != n_before) share_budget();
+  std::int32_t n_hot = 0;
+  for (const Lane& lane : lanes.all()) n_hot += lane.session != nullptr ? lane.session->n_hot_tokens() : 0;
+  const std::scoped_lock lock(mutex);
+  ++stats.n_steps;
+  stats.n_running = running.size();
+  stats.n_lanes = lanes.all().size();
+  stats.n_hot_tokens = n_hot;
+}
+
+// --- ending ---
+
+void Scheduler::State::end(Running& request, const Status& status) {
+  RequestEnd end{.status = status, .queued_ms = request.queued_ms};
+  if (request.generation != nullptr) {
+    end.reason = request.generation->reason().value_or(FinishReason::kCancelled);
+    end.stats = request.generation->stats();
+    end.turn = request.generation->turn_stats();
+  }
+  std::int32_t n_history = 0;
+  for (const HistoryPart& part : request.request.history) n_history += static_cast<std::int32_t>(part.tokens.size());
+  if (const Session* session = request.lane->session.get(); session != nullptr) {
+    end.session = session->stats();
+    end.n_hot_tokens = session->n_hot_tokens();
+    end.budget_tokens = session->budget_blocks() * session->block_size();
+  }
+  request.lane->busy = false;
+  const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
+  note_end(end, n_computed, std::max(0, n_history - n_computed));
+  request.request.on_end(end);
+}
+
+void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached) {
+  const std::scoped_lock lock(mutex);
+  ++stats.n_requests;
+  stats.n_prompt_tokens += n_computed;
+  stats.n_cached_tokens += n_cached;
+  stats.n_generated_tokens += end.stats.n_generated;
+  stats.prompt_ms += end.stats.prefill_ms;
+  stats.generated_ms += end.stats.decode_ms;
+}
+
+void Scheduler::State::end_waiting(Waiting& request, const Status& status) {
+  const RequestEnd end{.status = status, .reason = FinishReason::kCancelled, .queued_ms = request.since.elapsed_ms()};
+  note_end(end, 0, 0);
+  request.request.on_end(end);
+}
+
+void Scheduler::State::end_all() {
+  for (Running& request : running) {
+    request.generation->finish(FinishReason::kCancelled);
+    end(request, error(Code::kCancelled, "the server is going down"));
+  }
+  running.clear();
+  std::deque<Waiting> left;
+  std::vector<std::function<void()>> looks_left;
+  {
+    const std::scoped_lock lock(mutex);
+    left.swap(waiting);
+    looks_left.swap(looks);
+  }
+  for (Waiting& request : left) end_waiting(request, error(Code::kCancelled, "the server is going down"));
+  for (const auto& look : looks_left) look();
+}
+
+}  // namespace ebb

@@ -1,0 +1,106 @@
+// Scheduler: one thread that runs the requests of many clients on one engine.
+//
+// Requests wait in a bounded queue. Up to n_parallel of them are computed together, step by step: those that decode get
+// their row in each step, prompts share the rest (Engine::step). Each request at work has an equal share of the KV budget;
+// lanes that are idle keep what is hot until another needs the frames, and are parked then. The queue is fair between
+// owners: of those that wait, the owner with the fewest requests at work is next, the longest waiting first.
+//
+// It does not know HTTP, JSON or templates. Thread rule: all methods from any thread; callbacks come from the scheduler's
+// own thread, one at a time, and must neither block nor call back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/generation.h"
+#include "engine/lanes.h"
+
+namespace ebb {
+
+struct SchedulerOptions {
+  // Requests computed together. More: each has a smaller share of the budget.
+  std::int32_t n_parallel = 4;
+  // Requests that may wait. More: they wait longer than their clients do.
+  std::size_t max_queued = 64;
+  std::size_t max_lanes = 256;
+  // Of the sessions it makes; budget_tokens is not looked at.
+  SessionOptions session;
+};
+
+// A run of the history's tokens from one source.
+struct HistoryPart {
+  std::vector<Token> tokens;
+  Source source = Source::kUser;
+  std::string name;
+  bool pinned = false;
+};
+
+struct RequestEnd {
+  // Not ok: nothing came of it, or it broke off.
+  Status status;
+  FinishReason reason = FinishReason::kLength;
+  GenerationStats stats;
+  TurnStats turn;
+  SessionStats session;
+  std::int32_t n_hot_tokens = 0;
+  std::int32_t budget_tokens = 0;
+  double queued_ms = 0.0;
+};
+
+struct Request {
+  // Lanes and saved blocks of different owners never meet.
+  std::string owner;
+  // Of the client's session; empty: found by its history.
+  std::string lane_id;
+  // All of it, from the first token on.
+  std::vector<HistoryPart> history;
+  GenerationOptions options;
+  // Text as it comes.
+  std::function<void(std::string_view)> on_text = [](std::string_view) {};
+  // Exactly once.
+  std::function<void(const RequestEnd&)> on_end = [](const RequestEnd&) {};
+};
+
+using RequestId = std::uint64_t;
+
+struct SchedulerStats {
+  std::size_t n_waiting = 0;
+  std::size_t n_running = 0;
+  std::size_t n_lanes = 0;
+  std::int64_t n_requests = 0;       // ended
+  std::int64_t n_prompt_tokens = 0;  // of ended requests: computed, and
+  std::int64_t n_cached_tokens = 0;  // not computed
+  std::int64_t n_generated_tokens = 0;
+  double prompt_ms = 0.0;
+  double generated_ms = 0.0;
+  std::int64_t n_steps = 0;
+  std::int32_t n_hot_tokens = 0;
+};
+
+class Scheduler {
+ public:
+  // The engine must outlive it, and is its alone. kInvalidArgument for senseless options.
+  static Result<std::unique_ptr<Scheduler>> start(Engine& engine, const SchedulerOptions& options);
+  // Ends all requests as cancelled.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // kOutOfBudget when the queue is full; no callback is called then.
+  Result<RequestId> submit(Request request);
+  // Ends it after the step under way; what was computed stays in its lane. Nothing if it has ended.
+  void cancel(RequestId id);
+  [[nodiscard]] SchedulerStats stats() const;
+  // Calls `look` between two steps, on the scheduler's thread, and returns after it.
+  void inspect(const std::function<void(const Lanes&)>& look);
+
+ private:
+  struct State;
+  explicit Scheduler(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ebb

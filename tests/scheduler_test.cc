@@ -1,0 +1,193 @@
+// The scheduler on an engine: requests together, lanes, the queue, and how all of it ends.
+#include "engine/scheduler.h"
+
+#include <future>
+#include <latch>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/random_model.h"
+#include "tests/files.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Said {
+  std::string text;
+  RequestEnd end;
+};
+
+class Schedulers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_random_model({.n_kv_heads = 2, .n_ctx_train = 640}, file_.path()).ok());
+    EngineOptions options{.model = file_.path(), .n_threads = 1, .block_size = 16, .chunk = 64};
+    Result<std::unique_ptr<Engine>> engine = Engine::open(options);
+    ASSERT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = *std::move(engine);
+  }
+
+  void start(const SchedulerOptions& options) {
+    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::start(*engine_, options);
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status().message();
+    scheduler_ = *std::move(scheduler);
+  }
+
+  Request request(std::string_view text, std::string owner = "", std::string lane = "", std::int32_t n_tokens = 6) {
+    const auto tokens = engine_->vocabulary().tokenize(text);
+    EXPECT_TRUE(tokens.ok());
+    return {.owner = std::move(owner),
+            .lane_id = std::move(lane),
+            .history = {{.tokens = *tokens}},
+            .options = {.sampling = {.temperature = 0.0F}, .max_tokens = n_tokens}};
+  }
+
+  std::future<Said> submit(Request request, RequestId* id = nullptr) {
+    auto promise = std::make_shared<std::promise<Said>>();
+    auto text = std::make_shared<std::string>();
+    request.on_text = [text](std::string_view more) { *text += more; };
+    request.on_end = [promise, text](const RequestEnd& end) { promise->set_value({*text, end}); };
+    std::future<Said> future = promise->get_future();
+    const Result<RequestId> submitted = scheduler_->submit(std::move(request));
+    EXPECT_TRUE(submitted.ok()) << submitted.status().message();
+    if (id != nullptr) *id = *submitted;
+    return future;
+  }
+
+  Said say(Request request) { return submit(std::move(request)).get(); }
+
+  TemporaryFile file_{".gguf"};
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+std::string letters(std::size_t n, char letter) { return std::string(n, letter); }
+
+TEST_F(Schedulers, requests_that_run_together_say_what_each_says_alone) {
+  start({.n_parallel = 1});
+  std::vector<std::string> alone;
+  for (int i = 0; i < 6; ++i) alone.push_back(say(request(letters(40, static_cast<char>('a' + i)))).text);
+  scheduler_.reset();
+  start({.n_parallel = 4});
+  std::vector<std::future<Said>> together;
+  for (int i = 0; i < 6; ++i) together.push_back(submit(request(letters(40, static_cast<char>('a' + i)))));
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const Said said = together[i].get();
+    EXPECT_TRUE(said.end.status.ok()) << said.end.status.message();
+    EXPECT_EQ(said.text, alone[i]);
+  }
+}
+
+TEST_F(Schedulers, a_history_that_goes_on_finds_its_lane_with_and_without_an_id) {
+  start({});
+  for (const std::string lane : {"", "ses_1"}) {
+    const std::string history = "the first message " + letters(60, lane.empty() ? 'p' : 'q');
+    say(request(history, "", lane));
+    const Said second = say(request(history, "", lane));
+    EXPECT_EQ(second.end.turn.n_new, 1) << lane;
+    EXPECT_GT(second.end.turn.n_hot_already, 60) << lane;
+  }
+  EXPECT_EQ(scheduler_->stats().n_lanes, 2U);
+}
+
+TEST_F(Schedulers, another_conversation_opens_a_lane_and_takes_the_blocks_they_share) {
+  start({.n_parallel = 1});
+  const std::string system = letters(70, 's');
+  say(request(system + letters(100, 'a'), "", "one"));
+  ASSERT_TRUE(engine_->store()->flush().ok());
+  const Said other = say(request(system + letters(30, 'b'), "", "two"));
+  EXPECT_GE(other.end.turn.n_adopted, 48);
+  const Said stranger = say(request(system + letters(30, 'b'), "another owner", "two"));
+  EXPECT_EQ(stranger.end.turn.n_adopted, 0);
+  EXPECT_EQ(stranger.end.turn.n_hot_already, 0);
+  EXPECT_EQ(stranger.text, other.text);
+}
+
+TEST_F(Schedulers, lanes_that_do_not_fit_together_are_parked_and_come_back_whole) {
+  start({.n_parallel = 2});
+  std::vector<std::string> histories;
+  for (char lane = 'a'; lane < 'f'; ++lane) histories.push_back(letters(250, lane));
+  std::vector<std::string> replies;
+  for (const std::string& history : histories) replies.push_back(say(request(history, "", history.substr(0, 1))).text);
+  bool any_parked = false;
+  scheduler_->inspect([&](const Lanes& lanes) {
+    for (const Lane& lane : lanes.all()) any_parked = any_parked || lane.image.has_value();
+  });
+  EXPECT_TRUE(any_parked);
+  for (std::size_t i = 0; i < histories.size(); ++i) {
+    const Said again = say(request(histories[i], "", histories[i].substr(0, 1)));
+    ASSERT_TRUE(again.end.status.ok()) << again.end.status.message();
+    EXPECT_EQ(again.text, replies[i]);
+    EXPECT_EQ(again.end.turn.n_holes, 0);
+    EXPECT_LE(again.end.turn.n_new + again.end.turn.n_recomputed, 16);
+  }
+}
+
+TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
+  start({.n_parallel = 1, .max_queued = 1});
+  std::latch looked{1};
+  std::promise<void> go;
+  std::jthread holder([&] {
+    scheduler_->inspect([&](const Lanes&) {
+      looked.count_down();
+      go.get_future().wait();
+    });
+  });
+  looked.wait();
+  RequestId id = 0;
+  std::future<Said> waiting = submit(request("hello"), &id);
+  const Result<RequestId> refused = scheduler_->submit(request("one more"));
+  EXPECT_EQ(refused.status().code(), Code::kOutOfBudget);
+  EXPECT_THAT(refused.status().message(), HasSubstr("try again later"));
+  scheduler_->cancel(id);
+  scheduler_->cancel(12345);
+  go.set_value();
+  EXPECT_EQ(waiting.get().end.status.code(), Code::kCancelled);
+  EXPECT_TRUE(say(request("hello")).end.status.ok());
+}
+
+TEST_F(Schedulers, a_request_that_is_cancelled_while_it_runs_leaves_its_lane_usable) {
+  start({.n_parallel = 1});
+  auto first = std::make_shared<std::promise<void>>();
+  auto ended = std::make_shared<std::promise<RequestEnd>>();
+  Request endless = request("hello " + letters(30, 'h'), "", "lane", 500);
+  endless.on_text = [first, told = false](std::string_view) mutable {
+    if (!std::exchange(told, true)) first->set_value();
+  };
+  endless.on_end = [ended](const RequestEnd& end) { ended->set_value(end); };
+  const Result<RequestId> id = scheduler_->submit(std::move(endless));
+  ASSERT_TRUE(id.ok());
+  first->get_future().wait();
+  scheduler_->cancel(*id);
+  const RequestEnd end = ended->get_future().get();
+  EXPECT_TRUE(end.reason == FinishReason::kCancelled || end.reason == FinishReason::kEndOfGeneration ||
+              end.reason == FinishReason::kLength);
+  EXPECT_TRUE(say(request("hello " + letters(30, 'h'), "", "lane")).end.status.ok());
+}
+
+TEST_F(Schedulers, going_down_ends_every_request_and_gives_every_frame_back) {
+  start({.n_parallel = 2});
+  std::vector<std::future<Said>> all;
+  for (char c = 'a'; c < 'k'; ++c) all.push_back(submit(request(letters(200, c), "", std::string(1, c), 400)));
+  scheduler_.reset();
+  for (auto& one : all) (void)one.get();
+  EXPECT_EQ(engine_->pool().n_free(), engine_->pool().n_frames());
+}
+
+TEST_F(Schedulers, a_history_longer_than_the_context_is_refused_where_sessions_do_not_rebase) {
+  start({.session = {.rebases = false}});
+  const Said refused = say(request(letters(700, 'x')));
+  EXPECT_EQ(refused.end.status.code(), Code::kOutOfBudget);
+  EXPECT_TRUE(say(request("short")).end.status.ok());
+}
+
+TEST_F(Schedulers, more_requests_at_once_than_the_budget_holds_are_refused_at_the_start) {
+  const auto refused = Scheduler::start(*engine_, {.n_parallel = 50});
+  EXPECT_THAT(refused.status().message(), HasSubstr("1 to 10"));
+}
+
+}  // namespace
+}  // namespace ebb
