@@ -17,6 +17,7 @@ namespace ebb {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -79,7 +80,9 @@ TEST_F(CliTest, EveryCommandExplainsItsFlags) {
                                                                                        {"bench", "--help"},
                                                                                        {"bench", "speed", "--help"},
                                                                                        {"bench", "splice", "--help"},
-                                                                                       {"bench", "sparse", "--help"}}) {
+                                                                                       {"bench", "sparse", "--help"},
+                                                                                       {"bench", "fidelity", "--help"},
+                                                                                       {"bench", "wall", "--help"}}) {
     const ProgramResult result = run_ebb(command);
     EXPECT_EQ(result.exit_code, 0) << command[0];
     EXPECT_THAT(result.out, AllOf(HasSubstr("Usage: ebb " + command[0]), HasSubstr("Examples:"))) << command[0];
@@ -255,6 +258,39 @@ TEST_F(CliTest, BenchSparseSaysWhatABudgetMustHold) {
   const ProgramResult result = run_ebb({"bench", "sparse", "-m", toy(), "--budgets", "32"});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("at least 64 (4 blocks of 16)"));
+}
+
+TEST_F(CliTest, BenchFidelitySaysThatRecallAtTheOriginalPlaceIsBitwiseEqual) {
+  const TemporaryFile json(".json");
+  const TemporaryFile html(".html");
+  const ProgramResult result = run_ebb({"bench",       "fidelity",
+                                        "-m",          toy({.n_ctx_train = 4096}),
+                                        "-t",          "1",
+                                        "--spans",     "64",
+                                        "--distances", "32",
+                                        "--context",   "32",
+                                        "--facts",     "1",
+                                        "--scored",    "80",
+                                        "--absences",  "moment",
+                                        "--kv-types",  "f16",
+                                        "--json",      json.path().string(),
+                                        "--html",      html.path().string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, ContainsRegex("recalled, sparse +yes "));
+  EXPECT_THAT(result.out, ContainsRegex("sparse, at the tail +no "));
+  std::ifstream file(json.path());
+  const auto arms = nlohmann::json::parse(file)["cases"][0]["arms"];
+  EXPECT_EQ(arms["recalled_sparse"]["bitwise_equal_sessions"], 1);
+  EXPECT_GT(arms["recalled_tail"]["blocks"]["moved"], 0);
+  std::ostringstream page;
+  page << std::ifstream(html.path()).rdbuf();
+  EXPECT_THAT(page.str(), AllOf(HasSubstr("<svg"), HasSubstr("share of facts"), HasSubstr("</html>")));
+}
+
+TEST_F(CliTest, BenchFidelityOfASmallContextSaysWhatToGive) {
+  const ProgramResult result = run_ebb({"bench", "fidelity", "-m", toy({.n_ctx_train = 512})});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("trained for 512"), HasSubstr("--distances")));
 }
 
 }  // namespace

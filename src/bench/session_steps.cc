@@ -4,13 +4,12 @@
 #include <random>
 
 #include "base/clock.h"
-#include "session/turn.h"
 
 namespace ebb {
 namespace {
 
 Status run_steps(Engine& engine, Turn& turn) {
-  while (turn.n_pending() > 0) {
+  while (turn.n_pending() + turn.n_recomputing() > 0) {
     EBB_ASSIGN_OR_RETURN(const SequenceInput input, turn.begin_step(engine.runner().max_rows()));
     if (const Status status = engine.runner().run({&input, 1}); !status.ok()) {
       turn.abandon_step();
@@ -56,7 +55,8 @@ Result<double> decode_tokens(Engine& engine, Session& session, std::span<const T
   return ms;
 }
 
-Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n) {
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n,
+                                           const LogitsLook& look) {
   const auto n_vocab = static_cast<std::size_t>(engine.vocabulary().n_tokens());
   std::vector<Token> tokens;
   Turn turn(session, std::span<const Token>());
@@ -68,11 +68,27 @@ Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Tok
       return status;
     }
     const auto logits = engine.runner().logits(0).first(n_vocab);
+    if (look) look(tokens.size(), logits);
     next = Token(static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin()));
     tokens.push_back(next);
   }
   turn.settle();
   return tokens;
+}
+
+void evict_blocks(Session& session, std::span<const BlockIndex> blocks) {
+  Turn turn(session, std::span<const Token>());
+  turn.evict(blocks);
+  turn.settle();
+}
+
+Result<TurnStats> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks) {
+  Turn turn(session, std::span<const Token>());
+  turn.recall(blocks);
+  const Status status = run_steps(engine, turn);
+  turn.settle();
+  EBB_RETURN_IF_ERROR(status);
+  return turn.stats();
 }
 
 void cut_session(Session& session, Position end) {

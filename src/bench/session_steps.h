@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "session/turn.h"
 
 namespace ebb {
 
@@ -25,8 +26,13 @@ using LogitsLook = std::function<void(std::size_t i, std::span<const float> logi
 Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens,
                              const LogitsLook& look = nullptr);
 // Decodes `first` and then always the likeliest token; gives the n tokens that come behind `first`. What ends a reply
-// ends nothing here.
-Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n);
+// ends nothing here. `look`: as above, the i-th token generated being the likeliest of the i-th logits.
+Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n,
+                                           const LogitsLook& look = nullptr);
+// A turn that evicts these and does nothing else.
+void evict_blocks(Session& session, std::span<const BlockIndex> blocks);
+// A turn that has these back, by a forward pass where nothing but their tokens remains, and nothing else.
+Result<TurnStats> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks);
 // The session forgets what lies at `end` and behind.
 void cut_session(Session& session, Position end);
 

@@ -161,12 +161,6 @@ class KvBench {
     if (options_.sweeps_caches) sweep_.sweep();
   }
 
-  static void evict(Session& session, std::span<const BlockIndex> blocks) {
-    Turn turn(session, std::span<const Token>());
-    turn.evict(blocks);
-    turn.settle();
-  }
-
   // Milliseconds; every block must come back from its bytes.
   Result<double> recall(Session& session, std::span<const BlockIndex> blocks) {
     Turn turn(session, std::span<const Token>());
@@ -191,7 +185,7 @@ class KvBench {
   // The first round is not counted: it pays for pages, and shows that what comes back is what left.
   Status check_bytes(std::span<const BlockIndex> blocks) {
     const auto before = read(blocks);
-    evict(*session_, blocks);
+    evict_blocks(*session_, blocks);
     EBB_RETURN_IF_ERROR(recall(*session_, blocks).status());
     if (read(blocks) == before) return {};
     return error(Code::kDamaged, "recalled blocks are not what was evicted (K and V in {}); please report this",
@@ -237,12 +231,12 @@ class KvBench {
       say(span, "saving and recalling");
       Times once;
       EBB_RETURN_IF_ERROR(measure_saves(blocks, once));
-      evict(*session_, blocks);
+      evict_blocks(*session_, blocks);
       EBB_ASSIGN_OR_RETURN(const double ms, recall(*session_, blocks));
       of(once, SpliceMove::kRecallRam).push_back(ms);
       of(once, SpliceMove::kSaveAndRecall).push_back(of(once, SpliceMove::kSaveEager).front() + ms);
       of(once, SpliceMove::kBehindAndRecall).push_back(of(once, SpliceMove::kSaveBehind).front() + ms);
-      evict(*session_, blocks);
+      evict_blocks(*session_, blocks);
       EBB_ASSIGN_OR_RETURN(const double moved_ms, recall_moved(blocks));
       of(once, SpliceMove::kRecallRamMoved).push_back(moved_ms);
       EBB_RETURN_IF_ERROR(recall(*session_, blocks).status());
@@ -265,7 +259,7 @@ class KvBench {
     EBB_RETURN_IF_ERROR(check_bytes(blocks));
     for (std::int32_t round = 0; round < options_.n_rounds; ++round) {
       say(span, "recalling from disk");
-      evict(*session_, blocks);
+      evict_blocks(*session_, blocks);
       EBB_ASSIGN_OR_RETURN(const double ms, recall(*session_, blocks));
       of(times, SpliceMove::kRecallDisk).push_back(ms);
     }

@@ -1,6 +1,7 @@
 #include "bench/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -28,6 +29,18 @@ std::vector<double> paired_ratios(std::span<const double> a, std::span<const dou
     ratios[i] = a[i] / b[i];
   }
   return ratios;
+}
+
+ShareInterval share_interval(std::int64_t n_hits, std::int64_t n) {
+  EBB_CHECK(n > 0 && n_hits >= 0 && n_hits <= n, "{} hits of {}", n_hits, n);
+  // Of a normal distribution, 95 % lie within so many deviations.
+  constexpr double kZ = 1.959963985;
+  const auto count = static_cast<double>(n);
+  const double share = static_cast<double>(n_hits) / count;
+  const double scale = 1.0 + kZ * kZ / count;
+  const double middle = (share + kZ * kZ / (2.0 * count)) / scale;
+  const double reach = kZ * std::sqrt(share * (1.0 - share) / count + kZ * kZ / (4.0 * count * count)) / scale;
+  return {.low = std::max(0.0, middle - reach), .high = std::min(1.0, middle + reach)};
 }
 
 }  // namespace ebb

@@ -25,4 +25,11 @@ struct Spread {
 // a[i] / b[i]; as many of one as of the other, and nothing in b is 0.
 [[nodiscard]] std::vector<double> paired_ratios(std::span<const double> a, std::span<const double> b);
 
+// Where the true share lies, 19 times of 20, when n_hits of n were seen: Wilson's interval. n is at least 1.
+struct ShareInterval {
+  double low = 0.0;
+  double high = 0.0;
+};
+[[nodiscard]] ShareInterval share_interval(std::int64_t n_hits, std::int64_t n);
+
 }  // namespace ebb

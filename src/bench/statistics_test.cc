@@ -31,6 +31,17 @@ TEST(Statistics, PairsCancelWhatSlowsBothSidesDownAtOnce) {
   EXPECT_EQ(spread_of(paired_ratios(fast, slow)), (Spread{.median = 2.0, .min = 2.0, .max = 2.0, .n = 3}));
 }
 
+// Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20.
+TEST(Statistics, TheIntervalOfAShareIsWilsons) {
+  EXPECT_NEAR(share_interval(81, 263).low, 0.2553, 1e-4);
+  EXPECT_NEAR(share_interval(81, 263).high, 0.3662, 1e-4);
+  EXPECT_NEAR(share_interval(15, 148).low, 0.0624, 1e-4);
+  EXPECT_NEAR(share_interval(15, 148).high, 0.1605, 1e-4);
+  EXPECT_EQ(share_interval(0, 20).low, 0.0);
+  EXPECT_NEAR(share_interval(0, 20).high, 0.1611, 1e-4);
+  EXPECT_EQ(share_interval(20, 20).high, 1.0);
+}
+
 TEST(StatisticsDeathTest, UnequalNumbersOfMeasurementsAreNoPairs) {
   EXPECT_DEATH((void)paired_ratios(std::array{1.0, 2.0}, std::array{1.0}), "2 values against 1");
 }

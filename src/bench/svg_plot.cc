@@ -19,14 +19,20 @@ namespace {
 //   +-----------+------ marks, label: kBottom ----+----------+
 constexpr double kWidth = 760.0;
 constexpr double kPlotHeight = 320.0;
-constexpr double kLeft = 76.0;
-constexpr double kRight = 20.0;
+constexpr double kLeft = 86.0;
+// Half of the last mark of an axis stands here.
+constexpr double kRight = 32.0;
 constexpr double kBottom = 52.0;
 constexpr double kTitleHeight = 30.0;
 constexpr double kLegendLine = 20.0;
 // Of a letter, roughly: legends must not run into each other.
 constexpr double kLetterWidth = 7.2;
 constexpr double kLegendKey = 34.0;
+
+constexpr double kRowHeight = 34.0;
+constexpr double kDotRadius = 5.5;
+// Of a line: more marks run into each other.
+constexpr std::size_t kMostMarks = 40;
 
 // Colours of the page. As 8 and 3 have no common divisor, 24 lines have each their own colour and dash.
 constexpr std::size_t kColors = 8;
@@ -39,10 +45,10 @@ constexpr std::string_view kStyle = R"(
   :root { --page: #14181c; --ink: #e6eaee; --soft: #a2adb8; --grid: #343c44;
     --c0: #6cb6f5; --c1: #f59a5c; --c2: #4fc9a4; --c3: #e38fc9; --c4: #e0bd4b; --c5: #8fd4ee; --c6: #ff8a80; --c7: #b6c0ca; }
 }
-body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; max-width: 62rem;
+body { background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; max-width: 72rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
-pre { font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; }
+pre { font: 12px/1.45 ui-monospace, monospace; overflow-x: auto; }
 figure { margin: 1.5rem 0; overflow-x: auto; }
 svg { width: 100%; min-width: 30rem; height: auto; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .soft { fill: var(--soft); } svg .title { font-size: 15px; font-weight: 600; }
@@ -181,6 +187,7 @@ void draw_series(Canvas& canvas, std::size_t i, const LinePlot& plot, const Scal
   for (const PlotPoint& point : series.points) {
     if (!can_show(point.x, plot.x) || !can_show(point.y, plot.y)) continue;
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x.at(point.x), y.at(point.y));
+    if (series.points.size() > kMostMarks) continue;
     marks += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:g}, {:g}</title></circle>\n",
         x.at(point.x), y.at(point.y), color(i), markup_text(series.name), point.x, point.y);
@@ -293,6 +300,48 @@ std::string draw_svg(const BarPlot& plot) {
     }
     canvas.svg += text_at(begin + 0.4 * group_width, canvas.frame.bottom + 18.0,
                           "class=\"soft\" text-anchor=\"middle\"", group.label);
+  }
+  return finish(canvas, plot.title);
+}
+
+std::string draw_svg(const DotPlot& plot) {
+  std::vector<double> xs;
+  std::size_t n_letters_of_names = 0;
+  for (const DotPlot::Row& row : plot.rows) {
+    n_letters_of_names = std::max(n_letters_of_names, n_letters(row.name));
+    for (const DotPlot::Dot& dot : row.dots) xs.push_back(dot.x);
+  }
+  Canvas canvas;
+  const double left = std::max(kLeft, kLetterWidth * static_cast<double>(n_letters_of_names) + 24.0);
+  const double top = kTitleHeight + kLegendLine + 8.0;
+  const double bottom = top + kRowHeight * static_cast<double>(plot.rows.size());
+  canvas.frame = {.top = top, .bottom = bottom, .height = bottom + kBottom};
+  const auto dot_at = [](double x, double y, bool is_full, std::string_view text) {
+    return fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" stroke=\"{}\" stroke-width=\"2\" fill=\"{}\"><title>{}</title>"
+        "</circle>\n",
+        x, y, kDotRadius, color(is_full ? 0 : 1), is_full ? color(0) : "var(--page)", markup_text(text));
+  };
+  canvas.svg = text_at(kLeft, kTitleHeight - 8.0, "class=\"title\"", plot.title);
+  const double legend = kTitleHeight + kLegendLine - 6.0;
+  const double second = left + kLegendKey + kLetterWidth * static_cast<double>(n_letters(plot.full)) + 24.0;
+  canvas.svg += dot_at(left + 8.0, legend - 4.0, true, plot.full);
+  canvas.svg += text_at(left + 20.0, legend, "class=\"soft\"", plot.full);
+  canvas.svg += dot_at(second, legend - 4.0, false, plot.empty);
+  canvas.svg += text_at(second + 12.0, legend, "class=\"soft\"", plot.empty);
+  const Scale x(plot.x, xs, left, kWidth - kRight);
+  draw_x_axis(canvas, plot.x, x);
+  for (std::size_t i = 0; i < plot.rows.size(); ++i) {
+    const DotPlot::Row& row = plot.rows[i];
+    const double y = top + kRowHeight * (static_cast<double>(i) + 0.5);
+    canvas.svg += fmt::format("<line class=\"grid\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/>\n", left, y,
+                              kWidth - kRight, y);
+    canvas.svg += text_at(left - 12.0, y + 4.0, "text-anchor=\"end\"", row.name);
+    for (const DotPlot::Dot& dot : row.dots) {
+      if (!can_show(dot.x, plot.x)) continue;
+      canvas.svg += dot_at(x.at(dot.x), y, dot.is_full,
+                           fmt::format("{}, {:g}: {}", row.name, dot.x, dot.is_full ? plot.full : plot.empty));
+    }
   }
   return finish(canvas, plot.title);
 }

@@ -24,7 +24,7 @@ struct PlotPoint {
   double y = 0.0;
 };
 
-// Points joined in the order given. What an axis cannot show is left out: no number, or on a logarithmic axis one that
+// Points joined in the order given, and marked where they are few. What an axis cannot show is left out: no number, or on a logarithmic axis one that
 // is not above 0.
 struct LinePlot {
   struct Series {
@@ -53,6 +53,25 @@ struct BarPlot {
 };
 [[nodiscard]] std::string draw_svg(const BarPlot& plot);
 
+// Rows of dots over one axis, full or empty: what is true or not at a place. A row may have none.
+struct DotPlot {
+  struct Dot {
+    double x = 0.0;
+    bool is_full = false;
+  };
+  struct Row {
+    std::string name;
+    std::vector<Dot> dots;
+  };
+
+  std::string title;
+  PlotAxis x;
+  std::string full;  // what a full dot means, and an empty one
+  std::string empty;
+  std::vector<Row> rows;
+};
+[[nodiscard]] std::string draw_svg(const DotPlot& plot);
+
 // Where an axis has marks: round numbers from the first at or below `low` to the first at or above `high`; of a
 // logarithmic one (low > 0) powers of ten, and 2 and 5 times those where there are few.
 [[nodiscard]] std::vector<double> axis_marks(double low, double high, bool is_log);
@@ -70,6 +89,7 @@ class HtmlPage {
   void add_preformatted(std::string_view text);
   void add_plot(const LinePlot& plot) { add_figure(draw_svg(plot)); }
   void add_plot(const BarPlot& plot) { add_figure(draw_svg(plot)); }
+  void add_plot(const DotPlot& plot) { add_figure(draw_svg(plot)); }
 
   [[nodiscard]] std::string render() const;
   // The file appears whole or not at all.

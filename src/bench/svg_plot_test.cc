@@ -76,6 +76,28 @@ TEST(SvgPlot, DrawsABarForEachValue) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
+TEST(SvgPlot, DrawsADotForEachPlaceFullOrEmpty) {
+  const DotPlot plot = {.title = "Answers",
+                        .x = {.label = "tokens"},
+                        .full = "right",
+                        .empty = "wrong",
+                        .rows = {{"one", {{10, true}, {20, false}}}, {"two <i>", {{10, true}}}, {"none", {}}}};
+  const std::string svg = draw_svg(plot);
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_EQ(count(svg, "<circle"), 3 + 2) << "the legend has one of each";
+  EXPECT_EQ(count(svg, "fill=\"var(--page)\""), 1 + 1);
+  EXPECT_NE(svg.find("<title>one, 20: wrong</title>"), std::string::npos);
+  EXPECT_NE(svg.find("two &lt;i&gt;"), std::string::npos);
+}
+
+TEST(SvgPlot, ALineOfManyPointsHasNoMarks) {
+  LinePlot plot = lines();
+  const auto n_marks = count(draw_svg(plot), "<circle");
+  plot.series.push_back({"long", {}});
+  for (int i = 1; i <= 100; ++i) plot.series.back().points.push_back({100.0 * i, 1.0});
+  EXPECT_EQ(count(draw_svg(plot), "<circle"), n_marks);
+}
+
 TEST(SvgPlot, LeavesOutWhatAnAxisCannotShow) {
   LinePlot plot = lines();
   plot.series[0].points[1].y = 0.0;
@@ -87,6 +109,7 @@ TEST(SvgPlot, LeavesOutWhatAnAxisCannotShow) {
 
 TEST(SvgPlot, DrawsNothingToo) {
   EXPECT_TRUE(is_well_formed(draw_svg(LinePlot{.title = "none"})));
+  EXPECT_TRUE(is_well_formed(draw_svg(DotPlot{.title = "none"})));
   EXPECT_TRUE(is_well_formed(draw_svg(BarPlot{.title = "none", .y = {.label = "ms", .is_log = true}})));
 }
 

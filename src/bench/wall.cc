@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-
-#include "bench/report.h"
-#include "bench/wall_session.h"
+#include "bench/sections.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "text/turn_text.h"
@@ -23,8 +19,8 @@ class Wall {
 
   Result<std::vector<WallArm>> play() {
     const std::int32_t n_section_tokens = options_.session_tokens / options_.n_sections;
-    EBB_ASSIGN_OR_RETURN(
-        sections_, make_wall_sections(engine_.vocabulary(), options_.n_sections, n_section_tokens, options_.seed));
+    EBB_ASSIGN_OR_RETURN(sections_,
+                         make_sections(engine_.vocabulary(), options_.n_sections, n_section_tokens, options_.seed));
     const SessionOptions ours = {.budget_tokens = options_.budget_tokens, .adopts = false};
     SessionOptions lost = ours;
     lost.remains = Remains::kNothing;
@@ -49,14 +45,17 @@ class Wall {
     const Stopwatch watch;
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.new_session(session_options));
     before_ = Before::kNothing;
-    for (const WallSection& section : sections_) {
+    for (const Section& section : sections_) {
       options_.progress(name, share_done_ += 1.0 / static_cast<double>(3 * sections_.size()));
       EBB_ASSIGN_OR_RETURN(const std::string reply, say(*session, section.text, "", arm));
       if (!arm.ended_by.empty()) break;
       ++arm.n_sections;
+      arm.turns.push_back(turn_of(*session));
     }
     for (std::int32_t i = 0; i < options_.n_questions && arm.ended_by.empty(); ++i) {
-      EBB_RETURN_IF_ERROR(ask(*session, sections_[asked_section(i)], arm));
+      const std::size_t asked = asked_section(i);
+      EBB_RETURN_IF_ERROR(ask(*session, asked, arm.turns[asked].session_tokens, arm));
+      arm.turns.push_back(turn_of(*session));
     }
     arm.n_asked = options_.n_questions;
     note(*session, arm);
@@ -70,21 +69,27 @@ class Wall {
     for (std::int32_t i = 0; i < options_.n_questions; ++i) {
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.new_session(session_options));
       before_ = Before::kNothing;
-      const WallSection& section = sections_[asked_section(i)];
-      EBB_ASSIGN_OR_RETURN(const std::string reply, say(*session, section.text, "", arm));
+      const std::size_t asked = asked_section(i);
+      EBB_ASSIGN_OR_RETURN(const std::string reply, say(*session, sections_[asked].text, "", arm));
       ++arm.n_sections;
-      EBB_RETURN_IF_ERROR(ask(*session, section, arm));
+      EBB_RETURN_IF_ERROR(ask(*session, asked, session->end().value(), arm));
       note(*session, arm);
     }
     arm.seconds = watch.elapsed_ms() / 1000.0;
     return arm;
   }
 
-  Status ask(Session& session, const WallSection& section, WallArm& arm) {
-    EBB_ASSIGN_OR_RETURN(const std::string reply, say(session, section.question, section.question, arm));
-    if (reply.find(section.answer) != std::string::npos) ++arm.n_right;
-    WallAnswer answer{.question = section.question, .wanted = section.answer, .said = reply};
-    for (const BlockIndex block : recalled_) answer.recalled.push_back(block.value());
+  // `read_to`: where the session ended when it had read that section.
+  Status ask(Session& session, std::size_t asked, std::int32_t read_to, WallArm& arm) {
+    const Section& section = sections_[asked];
+    WallAnswer answer{.n_section = static_cast<std::int32_t>(asked),
+                      .n_read = session.end().value() - read_to,
+                      .question = section.question,
+                      .wanted = section.answer};
+    EBB_ASSIGN_OR_RETURN(answer.said, say(session, section.question, section.question, arm));
+    answer.is_right = answer.said.find(section.answer) != std::string::npos;
+    if (answer.is_right) ++arm.n_right;
+    for (const BlockIndex block : last_.recalled) answer.recalled.push_back(block.value());
     arm.answers.push_back(std::move(answer));
     return {};
   }
@@ -106,9 +111,16 @@ class Wall {
     while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
     if (!running->status().ok()) arm.ended_by = running->status().message();
     before_ = running->reason() == FinishReason::kEndOfGeneration ? Before::kEndedReply : Before::kCutReply;
-    recalled_ = running->turn_stats().recalled;
+    last_ = running->turn_stats();
     arm.n_computed += running->stats().n_prompt + running->stats().n_generated;
     return running->text();
+  }
+
+  [[nodiscard]] WallTurn turn_of(const Session& session) const {
+    return {.session_tokens = session.end().value(),
+            .hot_tokens = session.n_hot_tokens(),
+            .n_evicted = static_cast<std::int32_t>(last_.evicted.size()),
+            .n_recalled = static_cast<std::int32_t>(last_.recalled.size())};
   }
 
   static void note(const Session& session, WallArm& arm) {
@@ -122,9 +134,9 @@ class Wall {
 
   Engine& engine_;
   const WallOptions& options_;
-  std::vector<WallSection> sections_;
+  std::vector<Section> sections_;
   Before before_ = Before::kNothing;
-  std::vector<BlockIndex> recalled_;  // of the last turn
+  TurnStats last_;
   double share_done_ = 0.0;
 };
 
@@ -148,80 +160,6 @@ Result<WallReport> run_wall(const WallOptions& given) {
   WallReport report{.model = given.model.filename().string(), .n_ctx_train = n_ctx, .options = options};
   EBB_ASSIGN_OR_RETURN(report.arms, Wall(*engine, options).play());
   return report;
-}
-
-std::string wall_text(const WallReport& report) {
-  using enum TextTable::Align;
-  TextTable table({{"", kLeft},
-                   {"sections"},
-                   {"right"},
-                   {"budget"},
-                   {"peak hot"},
-                   {"session"},
-                   {"computed"},
-                   {"evicted"},
-                   {"recalled"},
-                   {"rebases"},
-                   {"seconds"}});
-  for (const WallArm& arm : report.arms) {
-    table.add_row({arm.name, std::to_string(arm.n_sections), fmt::format("{} of {}", arm.n_right, arm.n_asked),
-                   std::to_string(arm.budget_tokens), std::to_string(arm.peak_hot_tokens),
-                   std::to_string(arm.session_tokens), std::to_string(arm.n_computed), std::to_string(arm.n_evicted),
-                   std::to_string(arm.n_recalled), std::to_string(arm.n_rebases), fmt::format("{:.1f}", arm.seconds)});
-  }
-  std::string text = fmt::format(
-      "{}, trained for {} tokens; a session of {} sections, {} tokens in all, and {} late questions\n\n{}\nbudget, "
-      "peak, "
-      "session and computed are tokens; evicted and recalled are blocks of {}. ceiling: each question right behind its "
-      "own section.\n",
-      report.model, report.n_ctx_train, report.options.n_sections, report.options.session_tokens,
-      report.options.n_questions, table.render(), report.options.block_size);
-  for (const WallArm& arm : report.arms) {
-    if (!arm.ended_by.empty())
-      text += fmt::format("{} ended in section {}: {}\n", arm.name, arm.n_sections + 1, arm.ended_by);
-  }
-  return text;
-}
-
-std::string wall_answers_text(const WallReport& report) {
-  std::string text;
-  for (const WallArm& arm : report.arms) {
-    text += fmt::format("\n{}\n", arm.name);
-    for (const WallAnswer& answer : arm.answers) {
-      text +=
-          fmt::format("  {}  wanted {}, said: {}  (blocks recalled: {})\n", answer.question, answer.wanted, answer.said,
-                      answer.recalled.empty() ? "none" : fmt::format("{}", fmt::join(answer.recalled, ", ")));
-    }
-  }
-  return text;
-}
-
-Status write_wall_json(const std::filesystem::path& path, const WallReport& report) {
-  nlohmann::json arms = nlohmann::json::array();
-  for (const WallArm& arm : report.arms) {
-    arms.push_back({{"name", arm.name},
-                    {"sections", arm.n_sections},
-                    {"right", arm.n_right},
-                    {"asked", arm.n_asked},
-                    {"budget_tokens", arm.budget_tokens},
-                    {"peak_hot_tokens", arm.peak_hot_tokens},
-                    {"session_tokens", arm.session_tokens},
-                    {"computed_tokens", arm.n_computed},
-                    {"evicted_blocks", arm.n_evicted},
-                    {"recalled_blocks", arm.n_recalled},
-                    {"rebases", arm.n_rebases},
-                    {"seconds", arm.seconds},
-                    {"ended_by", arm.ended_by}});
-  }
-  return write_json(path, {{"bench", "wall"},
-                           {"model", report.model},
-                           {"trained_context", report.n_ctx_train},
-                           {"sections", report.options.n_sections},
-                           {"questions", report.options.n_questions},
-                           {"block_size", report.options.block_size},
-                           {"kv_type", row_type_name(report.options.kv_type)},
-                           {"seed", report.options.seed},
-                           {"arms", arms}});
 }
 
 }  // namespace ebb

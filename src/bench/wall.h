@@ -43,10 +43,21 @@ struct WallOptions {
 
 // One late question.
 struct WallAnswer {
+  std::int32_t n_section = 0;  // that stated it, from 0
+  std::int32_t n_read = 0;     // tokens that the session read since that section's end
   std::string question;
   std::string wanted;
   std::string said;
+  bool is_right = false;
   std::vector<std::int32_t> recalled;  // blocks
+};
+
+// How a session stood when a turn had settled: a section, or a question.
+struct WallTurn {
+  std::int32_t session_tokens = 0;
+  std::int32_t hot_tokens = 0;
+  std::int32_t n_evicted = 0;   // blocks, in this turn
+  std::int32_t n_recalled = 0;  // blocks, in this turn
 };
 
 struct WallArm {
@@ -62,6 +73,7 @@ struct WallArm {
   std::int64_t n_recalled = 0;  // blocks
   std::int64_t n_rebases = 0;
   double seconds = 0.0;
+  std::vector<WallTurn> turns;  // of the ceiling: none, since each of its questions has a session of its own
   std::vector<WallAnswer> answers;
   std::string ended_by;  // empty when it came to its end
 };
@@ -79,5 +91,6 @@ Result<WallReport> run_wall(const WallOptions& options);
 // Every question with what each arm said.
 [[nodiscard]] std::string wall_answers_text(const WallReport& report);
 Status write_wall_json(const std::filesystem::path& path, const WallReport& report);
+Status write_wall_html(const std::filesystem::path& path, const WallReport& report);
 
 }  // namespace ebb

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   ebb bench wall                                  the bundled model: a session eight times as long as its context
   ebb bench wall -m model.gguf --kv-budget 8192 --session 66000
+  ebb bench wall --html wall.html                 hot tokens over the session, and every answer, as a page
 
 Sections of reading matter are read one after the other; each states the id of one service. When all are read, some of the
 ids are asked for, from the first section on. Arms: ebb evicts to RAM and recalls before each question; no recall loses
@@ -24,7 +25,7 @@ struct WallFlags {
   WallOptions options;
   std::string model;
   std::string kv_type = "f16";
-  std::string json;
+  ReportFlags reports;
   bool answers = false;
 };
 
@@ -42,9 +43,9 @@ ExitCode bench_wall(const WallFlags& flags) {
   std::cout << wall_text(*report);
   if (flags.answers) std::cout << wall_answers_text(*report);
   std::cout << std::flush;
-  if (flags.json.empty()) return ExitCode::kOk;
-  const Status status = write_wall_json(flags.json, *report);
-  return status.ok() ? ExitCode::kOk : fail(status);
+  return write_reports(
+      flags.reports, [&](const auto& path) { return write_wall_json(path, *report); },
+      [&](const auto& path) { return write_wall_html(path, *report); });
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ void add_bench_wall(CLI::App& bench, Action& action) {
   add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   command->add_flag("--answers", flags->answers, "Print every question and what each arm said");
-  command->add_option("--json", flags->json, "Write the figures to this file too")->type_name("FILE");
+  add_report_flags(*command, flags->reports);
   command->callback([flags, &action] { action = [flags] { return bench_wall(*flags); }; });
 }
 
