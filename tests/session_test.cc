@@ -266,6 +266,20 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
   EXPECT_EQ(last_.n_recalled_exact, 0);
 }
 
+TEST_F(Sessions, after_a_cut_new_tokens_go_behind_what_was_recalled_to_the_tail) {
+  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
+  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
+  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
+  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
+  const Position recalled_end = session->anchor(BlockIndex(0)) + 16;
+  Turn cutting(*session, std::span<const PromptPart>());
+  cutting.cut(Position(session->n_blocks() * 16 - 32));
+  cutting.settle();
+  ASSERT_TRUE(session->residency().is_hot(BlockIndex(0)));
+  EXPECT_GE(session->next_anchor(), recalled_end);
+  say(*session, "and on", {.max_tokens = 4});
+}
+
 TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
   const auto session = open_session({.budget_tokens = 160});
   const std::string start = "one two thre ";

@@ -408,11 +408,15 @@ void Turn::cut(Position end) {
     session_.words_.remove(open);
   }
   session_.tokens_.resize(end.index());
+  // Behind the last block, and behind what was recalled to the tail and is still hot.
   session_.next_anchor_ = Position(0);
-  if (session_.n_blocks() > 0) {
-    const BlockIndex last(session_.n_blocks() - 1);
-    session_.next_anchor_ = session_.anchor(last) + session_.residency_.span(last).n_tokens();
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (b + 1 < session_.n_blocks() && !session_.residency_.is_hot(block)) continue;
+    const Position end_anchor = session_.anchor(block) + session_.residency_.span(block).n_tokens();
+    session_.next_anchor_ = std::max(session_.next_anchor_, end_anchor);
   }
+  move_open_block();
   session_.said_.truncate(end);
   std::erase_if(kept_, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
   std::erase_if(recompute_, [&](const Recompute& r) { return r.block.value() >= session_.n_blocks(); });
