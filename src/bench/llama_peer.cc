@@ -23,6 +23,7 @@ ggml_type kv_ggml_type(RowType type) {
     case RowType::kF16: return GGML_TYPE_F16;
     case RowType::kBF16: return GGML_TYPE_BF16;
     case RowType::kQ8_0: return GGML_TYPE_Q8_0;
+    case RowType::kKivi4: return GGML_TYPE_Q4_0;  // the nearest that ggml has: 4.5 bits
   }
   return GGML_TYPE_F16;
 }
