@@ -142,6 +142,48 @@ TEST_F(SealedSessions, a_fork_in_the_midst_of_a_block_goes_on_with_the_same_byte
   }
 }
 
+TEST_F(SealedSessions, wait_for_an_open_block_when_theirs_is_in_the_cold_store) {
+  open({.n_open_blocks = 1});
+  auto session = open_session();
+  EXPECT_TRUE(say(*session, "the quagga " + kLongText).ok());
+  Turn saving(*session, std::span<const Token>());
+  ASSERT_TRUE(saving.save_hot().ok());
+  saving.settle();
+  const auto fork = *engine_->restore_session(session->options(), session->image());
+  const Position end = fork->end();
+  EXPECT_EQ(say(*fork, "and on").code(), Code::kOutOfBudget);
+  EXPECT_EQ(fork->end(), end);
+  session.reset();
+  EXPECT_TRUE(say(*fork, "and on").ok());
+  EXPECT_GT(fork->end(), end);
+  EXPECT_EQ(fork->stats().n_recomputed_blocks, 0) << "its bytes were there all the time";
+}
+
+TEST_F(SealedSessions, an_abandoned_step_leaves_the_open_block_as_it_was) {
+  const auto session = open_session();
+  const auto twin = open_session();
+  for (Session* s : {session.get(), twin.get()}) EXPECT_TRUE(say(*s, "the quagga " + kLongText).ok());
+  const BlockIndex last(session->n_blocks() - 1);
+  const std::int32_t n_blocks = session->n_blocks();
+  {
+    const std::vector<Token> tokens = *engine_->vocabulary().tokenize(kLongText);
+    Turn turn(*session, tokens);
+    const Result<SequenceInput> input = turn.begin_step(40);
+    ASSERT_TRUE(input.ok());
+    ASSERT_TRUE(engine_->runner().run({&*input, 1}).ok());
+    turn.abandon_step();
+    turn.cut(session->end());
+    turn.settle();
+  }
+  EXPECT_EQ(session->n_blocks(), n_blocks);
+  EXPECT_TRUE(session->residency().is_open(last));
+  session->check_invariants();
+  for (Session* s : {session.get(), twin.get()}) EXPECT_TRUE(say(*s, kLongText).ok());
+  for (BlockIndex b(0); b.value() + 1 < session->n_blocks(); b = BlockIndex(b.value() + 1)) {
+    EXPECT_EQ(engine_->read_block(*session, b), engine_->read_block(*twin, b)) << b.value();
+  }
+}
+
 TEST_F(SealedSessions, what_a_cut_leaves_of_a_sealed_block_is_computed_again_and_counted) {
   const auto session = open_session();
   EXPECT_TRUE(say(*session, kLongText).ok());
