@@ -148,6 +148,7 @@ std::vector<Moving> movings() {
       {"gemma3_bf16", {.architecture = "gemma3", .n_layers = 6, .tied = true, .sliding_window = 40}, RowType::kBF16},
       {"llama_q8_0", {.n_embd = 128, .head_dim = 32}, RowType::kQ8_0},
       {"llama_q8_0_by_row", {.n_embd = 128, .head_dim = 32}, RowType::kQ8_0, true},
+      {"llama_kivi4", {.n_embd = 128, .head_dim = 32}, RowType::kKivi4},
   };
 }
 
@@ -165,6 +166,7 @@ double precision(RowType type) {
     case RowType::kF16: return 2e-3;
     case RowType::kBF16: return 1e-2;
     case RowType::kQ8_0: return 1.5e-2;
+    case RowType::kKivi4: return 0.15;
   }
   return 0.0;
 }
@@ -179,7 +181,7 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
     ASSERT_TRUE(solo.ok()) << solo.status().message();
     solo_ = *std::move(solo);
     // Where the last block is not full, its other slots must stay as they are.
-    ASSERT_TRUE(Solo::place(residency_.emplace(solo_->pool(), solo_->shape()), kTokens).ok());
+    ASSERT_TRUE(Solo::place(residency_.emplace(solo_->pool(), solo_->shape(), solo_->open_pool()), kTokens).ok());
   }
 
   void prefill(std::int32_t anchor) {
@@ -208,7 +210,8 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
   void for_each_frame(BlockIndex block, F f) {
     for (std::int32_t layer = 0; layer < solo_->shape().n_layers; ++layer) {
       for (std::int32_t head = 0; head < solo_->shape().n_kv_heads; ++head) {
-        f(residency_->frame(block, LayerIndex(layer), HeadIndex(head)));
+        f(residency_->is_open(block) ? residency_->open_frame(block, LayerIndex(layer), HeadIndex(head))
+                                     : residency_->frame(block, LayerIndex(layer), HeadIndex(head)));
       }
     }
   }
@@ -216,18 +219,22 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
   // Saves every block, moves it, and writes it back.
   void move_all(std::int32_t n_anchors) {
     const BlockMover mover(solo_->model(), solo_->memory().layout());
-    const std::size_t frame_bytes = solo_->memory().frame_bytes();
+    FrameMemory& memory = solo_->memory();
     for (std::int32_t b = 0; b < residency_->n_blocks(); ++b) {
       const BlockIndex block(b);
+      const bool open = residency_->is_open(block);
+      const std::size_t frame_bytes = open ? memory.open_frame_bytes() : memory.frame_bytes();
       std::vector<std::byte> bytes;
       for_each_frame(block, [&](FrameIndex frame) {
         bytes.resize(bytes.size() + frame_bytes);
-        solo_->memory().read(frame, std::span(bytes).last(frame_bytes));
+        const auto out = std::span(bytes).last(frame_bytes);
+        open ? memory.read_open(frame, out) : memory.read(frame, out);
       });
-      mover.move(bytes, residency_->span(block).n_tokens(), n_anchors);
+      const std::int32_t n_tokens = residency_->span(block).n_tokens();
+      open ? mover.move_open(bytes, n_tokens, n_anchors) : mover.move(bytes, n_tokens, n_anchors);
       std::span<const std::byte> rest = bytes;
       for_each_frame(block, [&](FrameIndex frame) {
-        solo_->memory().write(frame, rest.first(frame_bytes));
+        open ? memory.write_open(frame, rest.first(frame_bytes)) : memory.write(frame, rest.first(frame_bytes));
         rest = rest.subspan(frame_bytes);
       });
     }

@@ -139,7 +139,7 @@ TEST_F(CliTest, InspectShowsWhatTheFileHolds) {
   const ProgramResult result = run_ebb({"inspect", toy(spec)});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("gemma3"), HasSubstr("32 positions in"), HasSubstr("f32 100.0%"),
-                                HasSubstr("2 layers"), HasSubstr("q8_0")));
+                                HasSubstr("2 layers"), HasSubstr("q8_0"), HasSubstr("kivi4")));
 }
 
 TEST_F(CliTest, InspectOfAFileThatIsNoModelFails) {

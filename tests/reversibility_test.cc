@@ -27,7 +27,7 @@ namespace {
 constexpr std::int32_t kBlockSize = 8;
 constexpr std::int32_t kBudgetBlocks = 10;
 constexpr std::int32_t kLockStepBlocks = kBudgetBlocks - 1;  // a session this long can be hot as a whole
-constexpr std::int32_t kOperations = 10000;                  // of each world; 60 worlds make 600 000
+constexpr std::int32_t kOperations = 10000;                  // of each world; 75 worlds make 750 000
 
 enum class StoreKind : std::uint8_t { kRam, kSickDisk, kRamAndSickDisk };
 
@@ -131,9 +131,13 @@ class Reversibility : public ::testing::TestWithParam<World> {
       turn.settle();
       if (!with_twin) continue;
       Turn same(*twin_, token);
-      const std::optional<std::vector<float>> theirs = step(same);
+      std::optional<std::vector<float>> theirs;
+      // More than one where a cut left it a piece of a sealed block to compute again.
+      while (same.n_pending() > 0) {
+        theirs = step(same);
+        ASSERT_TRUE(theirs.has_value());
+      }
       same.settle();
-      ASSERT_TRUE(theirs.has_value());
       if (!same_logits) continue;
       ASSERT_EQ(std::memcmp(ours->data(), theirs->data(), ours->size() * sizeof(float)), 0) << "logits differ";
       ++n_compared_logits_;
@@ -321,7 +325,7 @@ TEST_P(Reversibility, random_sessions_keep_every_byte_and_every_bit_of_the_logit
 std::vector<World> worlds() {
   std::vector<World> all;
   for (const PolicyEntry& policy : policies()) {
-    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
+    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
       for (const StoreKind store : {StoreKind::kRam, StoreKind::kSickDisk, StoreKind::kRamAndSickDisk}) {
         all.push_back({.policy = std::string(policy.name), .kv_type = type, .store = store});
       }

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace ebb {
+namespace {
+
+constexpr std::int32_t kOpenBlocks = 6;
+
+}  // namespace
 
 Result<std::unique_ptr<Solo>> Solo::open(const std::filesystem::path& gguf, const SoloOptions& options) {
   std::unique_ptr<Solo> solo(new Solo);
@@ -13,8 +18,10 @@ Result<std::unique_ptr<Solo>> Solo::open(const std::filesystem::path& gguf, cons
       Runner::layout_for(*solo->model_, *solo->backend_, options.kv_type, options.block_size, options.composed);
   const std::int32_t n_blocks = (options.n_ctx + options.block_size - 1) / options.block_size;
   const std::int32_t n_frames = n_blocks * solo->shape().frames_per_block();
-  EBB_ASSIGN_OR_RETURN(solo->memory_, FrameMemory::open(*solo->backend_, layout, n_frames));
+  const std::int32_t n_open_frames = layout.seals() ? kOpenBlocks * solo->shape().frames_per_block() : 0;
+  EBB_ASSIGN_OR_RETURN(solo->memory_, FrameMemory::open(*solo->backend_, layout, n_frames, n_open_frames));
   solo->pool_ = std::make_unique<FramePool>(n_frames);
+  if (n_open_frames > 0) solo->open_pool_ = std::make_unique<FramePool>(n_open_frames);
   if (options.shuffle_seed != 0) solo->pool_->shuffle_free(options.shuffle_seed);
   EBB_ASSIGN_OR_RETURN(solo->runner_,
                        Runner::create(*solo->model_, *solo->backend_, *solo->memory_, {.max_rows = 512}));
@@ -26,8 +33,16 @@ Residency::Shape Solo::shape() const {
       .n_layers = model_->hparams().n_layers, .n_kv_heads = model_->hparams().n_kv_heads, .block_size = block_size_};
 }
 
+std::unique_ptr<Residency> Solo::make_residency() {
+  return std::make_unique<Residency>(*pool_, shape(), open_pool_.get());
+}
+
 Status Solo::place(Residency& residency, std::int32_t n_tokens) {
   const std::int32_t block_size = residency.shape().block_size;
+  // What the last step filled is sealed by now.
+  for (std::int32_t b = 0; b < residency.n_blocks(); ++b) {
+    if (residency.span(BlockIndex(b)).n_tokens() == block_size) residency.seal(BlockIndex(b));
+  }
   while (n_tokens > 0) {
     const std::int32_t n_blocks = residency.n_blocks();
     if (n_blocks == 0 || residency.span(BlockIndex(n_blocks - 1)).n_tokens() == block_size) {
@@ -39,7 +54,8 @@ Status Solo::place(Residency& residency, std::int32_t n_tokens) {
     residency.append(n);
     n_tokens -= n;
   }
-  return {};
+  const BlockIndex last(residency.n_blocks() - 1);
+  return residency.span(last).n_tokens() < block_size ? residency.hold_open(last) : Status();
 }
 
 Status Solo::append(std::span<const Token> tokens, std::int32_t n_outputs) {
@@ -50,7 +66,7 @@ Status Solo::append(std::span<const Token> tokens, std::int32_t n_outputs) {
 }
 
 Result<LogitMatrix> Solo::logits(std::span<const Token> tokens, std::int32_t chunk) {
-  residency_ = std::make_unique<Residency>(*pool_, shape());
+  residency_ = make_residency();
   LogitMatrix matrix{.n_vocab = model_->hparams().n_vocab};
   while (!tokens.empty()) {
     const auto n = std::min(tokens.size(), static_cast<std::size_t>(chunk));
@@ -66,7 +82,7 @@ Result<LogitMatrix> Solo::logits(std::span<const Token> tokens, std::int32_t chu
 }
 
 Result<std::vector<Token>> Solo::greedy(std::span<const Token> prompt, std::int32_t n_tokens) {
-  residency_ = std::make_unique<Residency>(*pool_, shape());
+  residency_ = make_residency();
   EBB_RETURN_IF_ERROR(append(prompt, 1));
   std::vector<Token> tokens;
   while (true) {

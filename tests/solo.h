@@ -37,7 +37,11 @@ class Solo {
   [[nodiscard]] FramePool& pool() { return *pool_; }
   [[nodiscard]] FrameMemory& memory() { return *memory_; }
   [[nodiscard]] Backend& backend() { return *backend_; }
+  // Null of row types that do not seal.
+  [[nodiscard]] FramePool* open_pool() { return open_pool_.get(); }
   [[nodiscard]] Residency::Shape shape() const;
+  // Empty; it must not outlive this.
+  [[nodiscard]] std::unique_ptr<Residency> make_residency();
 
   // Gives the tokens places and frames behind what the residency holds.
   static Status place(Residency& residency, std::int32_t n_tokens);
@@ -51,6 +55,7 @@ class Solo {
   std::unique_ptr<Model> model_;
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;
+  std::unique_ptr<FramePool> open_pool_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Residency> residency_;
 };

@@ -21,21 +21,15 @@ SessionParts SoloSessions::parts(ColdStore* store) {
           .policy = *policy_,
           .store = store,
           .mover = mover_.get(),
+          .open_pool = solo_->open_pool(),
           .shape = solo_->shape(),
           .model = solo_->model().fingerprint(),
           .n_ctx_train = solo_->model().hparams().n_ctx_train};
 }
 
 std::vector<std::byte> SoloSessions::bytes_of(const Session& session, BlockIndex block) {
-  const std::size_t n = solo_->memory().frame_bytes();
-  std::vector<std::byte> bytes(n * static_cast<std::size_t>(solo_->shape().frames_per_block()));
-  std::size_t at = 0;
-  for (std::int32_t layer = 0; layer < solo_->shape().n_layers; ++layer) {
-    for (std::int32_t head = 0; head < solo_->shape().n_kv_heads; ++head, at += n) {
-      solo_->memory().read(session.residency().frame(block, LayerIndex(layer), HeadIndex(head)),
-                           std::span(bytes).subspan(at, n));
-    }
-  }
+  std::vector<std::byte> bytes(session.block_bytes(block));
+  session.read_frames(block, bytes);
   return bytes;
 }
 

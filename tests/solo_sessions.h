@@ -21,7 +21,7 @@ class SoloSessions {
   // Of sessions that keep their bytes in `store`, or that never evict.
   [[nodiscard]] SessionParts parts(ColdStore* store);
   // Of a hot block, frame by frame.
-  [[nodiscard]] std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
+  [[nodiscard]] static std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
   // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps of
   // one row make a token's bits the same whoever computes it, and when.
   std::optional<std::vector<float>> step(Turn& turn);

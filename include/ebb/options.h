@@ -17,12 +17,15 @@ struct EngineOptions {
   std::string device = "cpu";
   // 0: one per physical core.
   std::int32_t n_threads = 0;
-  // Type of K and V in frames: f16, bf16, f32 or q8_0.
+  // Type of K and V in frames: f16, bf16, f32, q8_0 or kivi4 (4 bits, and f16 for the block that is written to; on the
+  // CPU only).
   std::string kv_type = "f16";
   // Tokens of a block, 8 to 128: the unit that is named, evicted and recalled.
   std::int32_t block_size = 64;
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory allows.
   std::int32_t kv_budget_tokens = 0;
+  // Of kivi4: sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
+  std::int32_t n_open_blocks = 16;
   // Which blocks leave first: streaming, scored, evoke, recency or none.
   std::string eviction = "streaming";
   // Where evicted blocks go. Without RAM and disk they are computed again when they are recalled.

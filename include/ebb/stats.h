@@ -33,12 +33,14 @@ struct SessionStats {
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
   std::int64_t n_moved_blocks = 0;
+  // Of those, whose keys were quantised again (q8_0, kivi4), which loses more than f16 does.
+  std::int64_t n_requantised_blocks = 0;
   std::int64_t n_rebases = 0;
 };
 
 struct EngineStats {
   std::size_t weight_bytes = 0;
-  std::size_t frame_bytes = 0;  // reserved for the KV budget
+  std::size_t frame_bytes = 0;  // reserved for the KV budget and, with kivi4, for open blocks
   std::size_t compute_bytes = 0;
   std::size_t ram_store_bytes = 0;
   std::size_t disk_store_bytes = 0;

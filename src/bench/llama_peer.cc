@@ -23,6 +23,7 @@ ggml_type kv_ggml_type(RowType type) {
     case RowType::kF16: return GGML_TYPE_F16;
     case RowType::kBF16: return GGML_TYPE_BF16;
     case RowType::kQ8_0: return GGML_TYPE_Q8_0;
+    case RowType::kKivi4: break;  // load() refuses it
   }
   return GGML_TYPE_F16;
 }
@@ -95,6 +96,9 @@ Result<std::unique_ptr<LlamaPeer>> LlamaPeer::load(const std::filesystem::path& 
   if (options.n_threads < 1 || options.n_ctx < 1 || options.n_ubatch < 1) {
     return error(Code::kInvalidArgument, "a peer of {} threads, {} tokens, {} rows a pass: each must be at least 1",
                  options.n_threads, options.n_ctx, options.n_ubatch);
+  }
+  if (options.kv_type == RowType::kKivi4) {
+    return error(Code::kUnsupported, "libllama has no kivi4 K and V to compare with; choose f16, bf16, f32 or q8_0");
   }
   start_libllama();
   std::unique_ptr<State> state(new State{.options = options});

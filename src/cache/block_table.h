@@ -21,10 +21,14 @@ namespace ebb {
 // Larger: fewer merges, less to share among threads in decode. Smaller: the merges cost more than they balance.
 inline constexpr std::int32_t kSegmentTokens = 1024;
 
+inline constexpr FrameIndex kNoFrame{-1};
+
 struct TableEntry {
   FrameIndex frame;
   Position begin;
   std::int32_t n_tokens = 0;
+  // Where its f16 rows lie while it is open (cache/frame_layout.h), among the open frames.
+  FrameIndex open = kNoFrame;
 
   [[nodiscard]] Span span() const { return {begin, begin + n_tokens}; }
   [[nodiscard]] std::int32_t segment() const { return begin.value() / kSegmentTokens; }

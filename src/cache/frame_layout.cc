@@ -2,10 +2,12 @@
 
 #include <array>
 
+#include "base/check.h"
+
 namespace ebb {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRowTypeNames = {"f32", "f16", "bf16", "q8_0"};
+constexpr std::array<std::string_view, kRowTypes> kRowTypeNames = {"f32", "f16", "bf16", "q8_0", "kivi4"};
 
 // Smaller blocks cost more metadata than rows; larger ones do not fit the score buffer of the kernels.
 constexpr std::int32_t kMinBlockSize = 8;
@@ -55,6 +57,10 @@ Status FrameLayout::validate() const {
     return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens", block_size, kMinBlockSize,
                  kMaxBlockSize);
   }
+  if (seals() && key_order == KeyOrder::kByRow) {
+    return error(Code::kUnsupported,
+                 "kivi4 frames are read by ebb's own CPU kernels only; choose f16, bf16 or q8_0 here");
+  }
   EBB_RETURN_IF_ERROR(check_head_dim("head_dim_k", head_dim_k, row_type));
   return check_head_dim("head_dim_v", head_dim_v, row_type);
 }
@@ -65,23 +71,37 @@ std::size_t FrameLayout::element_bytes() const {
     case RowType::kF16:
     case RowType::kBF16: return 2;
     case RowType::kQ8_0: return 1;
+    case RowType::kKivi4: break;
   }
+  EBB_CHECK(!seals(), "codes of {} are no whole bytes", row_type_name(row_type));
   return 0;
 }
+
+FrameLayout FrameLayout::open_layout() const {
+  FrameLayout open = *this;
+  if (seals()) open.row_type = RowType::kF16;
+  return open;
+}
+
+// The planes: K, its scales, V, its scales. By row, scales lie within the rows.
 
 std::size_t FrameLayout::k_scales_offset() const {
   if (key_order == KeyOrder::kByRow)
     return align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_k));
-  return align_up(to_size(head_dim_k) * to_size(key_stride()) * element_bytes());
+  const std::size_t n_elements = to_size(head_dim_k) * to_size(key_stride());
+  return align_up(seals() ? n_elements / 2 : n_elements * element_bytes());
 }
 
 std::size_t FrameLayout::v_offset() const {
-  if (key_order == KeyOrder::kByRow || row_type != RowType::kQ8_0) return k_scales_offset();
+  if (key_order == KeyOrder::kByRow) return k_scales_offset();
+  if (seals()) return k_scales_offset() + align_up(2 * to_size(head_dim_k) * kScaleBytes);
+  if (row_type != RowType::kQ8_0) return k_scales_offset();
   return k_scales_offset() + align_up(to_size(head_dim_k / kScaleGroup) * to_size(key_stride()) * kScaleBytes);
 }
 
 std::size_t FrameLayout::v_scales_offset() const {
   if (key_order == KeyOrder::kByRow) return frame_bytes();
+  if (seals()) return v_offset() + align_up(to_size(block_size) * to_size(value_stride()) / 2);
   return v_offset() + align_up(to_size(block_size) * to_size(head_dim_v) * element_bytes());
 }
 
@@ -89,11 +109,17 @@ std::size_t FrameLayout::frame_bytes() const {
   if (key_order == KeyOrder::kByRow) {
     return v_offset() + align_up(to_size(block_size) * row_bytes(row_type, element_bytes(), head_dim_v));
   }
+  if (seals()) return v_scales_offset() + align_up(2 * to_size(block_size) * to_size(value_runs()) * kScaleBytes);
   if (row_type != RowType::kQ8_0) return v_scales_offset();
   return v_scales_offset() + align_up(to_size(block_size) * to_size(head_dim_v / kScaleGroup) * kScaleBytes);
 }
 
 double FrameLayout::token_bytes() const {
+  if (seals()) {
+    const double codes = 0.5 * (head_dim_k + head_dim_v);
+    const double runs = static_cast<double>(head_dim_k) / block_size + value_runs();
+    return codes + runs * 2 * kScaleBytes;
+  }
   return static_cast<double>(row_bytes(row_type, element_bytes(), head_dim_k) +
                              row_bytes(row_type, element_bytes(), head_dim_v));
 }

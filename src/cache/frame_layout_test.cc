@@ -1,5 +1,6 @@
 #include "cache/frame_layout.h"
 
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -7,10 +8,13 @@
 namespace ebb {
 namespace {
 
-constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0};
+constexpr RowType kOneForm[] = {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0};
 
 TEST(FrameLayout, NamesOfRowTypesLeadBackToThem) {
-  for (const RowType type : kRowTypes) EXPECT_EQ(find_row_type(row_type_name(type)), type);
+  for (std::size_t i = 0; i < kRowTypes; ++i) {
+    const auto type = static_cast<RowType>(i);
+    EXPECT_EQ(find_row_type(row_type_name(type)), type);
+  }
   EXPECT_EQ(find_row_type("q4_0"), std::nullopt);
 }
 
@@ -38,7 +42,7 @@ TEST(FrameLayout, RefusesSizesThatNoKernelServes) {
 }
 
 TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
-  for (const RowType type : kRowTypes) {
+  for (const RowType type : kOneForm) {
     for (const std::int32_t block_size : {8, 31, 64, 128}) {
       for (const std::int32_t head_dim : {32, 96}) {
         const FrameLayout layout{
@@ -60,6 +64,51 @@ TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
       }
     }
   }
+}
+
+TEST(FrameLayout, SealedPlanesHoldHalfAByteForEachValueAndTwoHalvesForEachRun) {
+  for (const std::int32_t block_size : {8, 31, 64, 128}) {
+    for (const std::int32_t head_dim : {1, 40, 64, 128}) {
+      const FrameLayout layout{
+          .row_type = RowType::kKivi4, .block_size = block_size, .head_dim_k = head_dim, .head_dim_v = head_dim};
+      ASSERT_TRUE(layout.validate().ok());
+      const auto stride = static_cast<std::size_t>(layout.key_stride());
+      const auto dim = static_cast<std::size_t>(head_dim);
+      const auto slots = static_cast<std::size_t>(block_size);
+      EXPECT_GE(layout.k_scales_offset(), stride * dim / 2);
+      EXPECT_GE(layout.v_offset(), layout.k_scales_offset() + 4 * dim);
+      EXPECT_GE(layout.v_scales_offset(), layout.v_offset() + slots * ((dim + 15) / 16 * 16) / 2);
+      EXPECT_GE(layout.frame_bytes(), layout.v_scales_offset() + slots * 4 * ((dim + 31) / 32));
+      EXPECT_EQ(layout.frame_bytes() % 64, 0U);
+    }
+  }
+}
+
+TEST(FrameLayout, SealedFramesOfCommonHeadsTakeUnderFiveBitsAValue) {
+  for (const std::int32_t head_dim : {64, 128, 256}) {
+    const FrameLayout layout{.row_type = RowType::kKivi4, .head_dim_k = head_dim, .head_dim_v = head_dim};
+    const double n_values = 2.0 * layout.block_size * head_dim;
+    EXPECT_LE(8.0 * static_cast<double>(layout.frame_bytes()) / n_values, 4.75);
+    EXPECT_EQ(layout.token_bytes() * layout.block_size, static_cast<double>(layout.frame_bytes()));
+  }
+}
+
+TEST(FrameLayout, OpenBlocksOfASealingLayoutAreF16AndOthersHaveOneForm) {
+  const FrameLayout sealing{.row_type = RowType::kKivi4, .head_dim_k = 64, .head_dim_v = 32};
+  EXPECT_TRUE(sealing.seals());
+  EXPECT_EQ(sealing.open_layout(), (FrameLayout{.row_type = RowType::kF16, .head_dim_k = 64, .head_dim_v = 32}));
+  for (const RowType type : kOneForm) {
+    const FrameLayout layout{.row_type = type, .head_dim_k = 64, .head_dim_v = 32};
+    EXPECT_FALSE(layout.seals());
+    EXPECT_EQ(layout.open_layout(), layout);
+  }
+}
+
+TEST(FrameLayout, RefusesSealedRowsInGgmlOrderWithWhatToChoose) {
+  const FrameLayout layout{
+      .row_type = RowType::kKivi4, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 64};
+  EXPECT_EQ(layout.validate().code(), Code::kUnsupported);
+  EXPECT_NE(layout.validate().message().find("choose f16"), std::string::npos);
 }
 
 TEST(FrameLayout, RowsInGgmlOrderTakeGgmlsBytes) {

@@ -22,33 +22,46 @@ struct FrameMemory::DeviceRows {
   }
 };
 
-FrameMemory::FrameMemory(const FrameLayout& layout, std::int32_t n_frames) : layout_(layout), n_frames_(n_frames) {}
+namespace {
+
+Result<std::byte*> map_bytes(std::size_t n_bytes, std::string_view what) {
+  void* bytes = mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bytes == MAP_FAILED) {
+    return error(Code::kOutOfBudget, "{} MB for {} could not be reserved; use a smaller budget", n_bytes >> 20, what);
+  }
+  // Scattered frames of some KB each: large pages spare the address translation, where the system has them.
+  madvise(bytes, n_bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(bytes);
+}
+
+}  // namespace
+
+FrameMemory::FrameMemory(const FrameLayout& layout, std::int32_t n_frames, std::int32_t n_open_frames)
+    : layout_(layout), n_frames_(n_frames), n_open_frames_(n_open_frames) {}
 
 FrameMemory::~FrameMemory() {
   if (host_bytes_ != nullptr) munmap(host_bytes_, reserved_bytes());
+  if (open_host_bytes_ != nullptr) munmap(open_host_bytes_, open_reserved_bytes());
 }
 
 Result<std::unique_ptr<FrameMemory>> FrameMemory::open(Backend& backend, const FrameLayout& layout,
-                                                       std::int32_t n_frames) {
+                                                       std::int32_t n_frames, std::int32_t n_open_frames) {
   EBB_RETURN_IF_ERROR(layout.validate());
+  EBB_CHECK(n_open_frames >= 0 && (n_open_frames == 0 || layout.seals()), "{} open frames of {} rows", n_open_frames,
+            row_type_name(layout.row_type));
   if (n_frames < 1) return error(Code::kInvalidArgument, "a frame pool of {} frames; it needs at least 1", n_frames);
   if (layout.key_order == KeyOrder::kByDim && !backend.is_cpu()) {
     return error(Code::kInvalidArgument, "frames by dimension are read by CPU kernels only; use frames by row");
   }
-  std::unique_ptr<FrameMemory> memory(new FrameMemory(layout, n_frames));
+  std::unique_ptr<FrameMemory> memory(new FrameMemory(layout, n_frames, n_open_frames));
   EBB_RETURN_IF_ERROR(layout.key_order == KeyOrder::kByDim ? memory->reserve_host() : memory->reserve_device(backend));
   return memory;
 }
 
 Status FrameMemory::reserve_host() {
-  void* bytes = mmap(nullptr, reserved_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (bytes == MAP_FAILED) {
-    return error(Code::kOutOfBudget, "{} MB for the KV budget could not be reserved; use a smaller budget",
-                 reserved_bytes() >> 20);
-  }
-  // Scattered frames of some KB each: large pages spare the address translation, where the system has them.
-  madvise(bytes, reserved_bytes(), MADV_HUGEPAGE);
-  host_bytes_ = static_cast<std::byte*>(bytes);
+  EBB_ASSIGN_OR_RETURN(host_bytes_, map_bytes(reserved_bytes(), "the KV budget"));
+  if (n_open_frames_ == 0) return {};
+  EBB_ASSIGN_OR_RETURN(open_host_bytes_, map_bytes(open_reserved_bytes(), "open blocks"));
   return {};
 }
 
@@ -111,6 +124,20 @@ void FrameMemory::write(FrameIndex frame, std::span<const std::byte> bytes) {
   const std::size_t v_bytes = device_rows_->v->nb[1] * n_slots;
   ggml_backend_tensor_set(device_rows_->k, bytes.data(), frame.index() * k_bytes, k_bytes);
   ggml_backend_tensor_set(device_rows_->v, bytes.data() + layout_.v_offset(), frame.index() * v_bytes, v_bytes);
+}
+
+std::byte* FrameMemory::open_bytes(FrameIndex frame, std::size_t n_bytes) const {
+  EBB_CHECK(frame.value() >= 0 && frame.value() < n_open_frames_, "open frame {} of {}", frame.value(), n_open_frames_);
+  EBB_CHECK(n_bytes == open_frame_bytes(), "{} bytes for an open frame of {}", n_bytes, open_frame_bytes());
+  return open_host_bytes_ + frame.index() * n_bytes;
+}
+
+void FrameMemory::read_open(FrameIndex frame, std::span<std::byte> out) const {
+  std::memcpy(out.data(), open_bytes(frame, out.size()), out.size());
+}
+
+void FrameMemory::write_open(FrameIndex frame, std::span<const std::byte> bytes) {
+  std::memcpy(open_bytes(frame, bytes.size()), bytes.data(), bytes.size());
 }
 
 }  // namespace ebb

@@ -6,6 +6,9 @@
 //   KeyOrder::kByDim   one host range; frame f at host_bytes() + f * layout.frame_bytes()
 //   KeyOrder::kByRow   two tensors [head_dim][n_frames * block_size]; frame f is rows f*block_size .. of both
 //
+// Of a layout that seals its blocks there are *open frames* beside them, numbered by themselves: f16 rows of blocks that
+// are written to. Few are needed: those of one block for each session that lives.
+//
 // Thread rule: different frames may be read and written at once; one frame by one thread at a time.
 #pragma once
 
@@ -25,8 +28,10 @@ namespace ebb {
 
 class FrameMemory {
  public:
-  // kByDim needs the CPU backend. kOutOfBudget says how many bytes were refused.
-  static Result<std::unique_ptr<FrameMemory>> open(Backend& backend, const FrameLayout& layout, std::int32_t n_frames);
+  // kByDim needs the CPU backend. kOutOfBudget says how many bytes were refused. Open frames are only for a layout that
+  // seals.
+  static Result<std::unique_ptr<FrameMemory>> open(Backend& backend, const FrameLayout& layout, std::int32_t n_frames,
+                                                   std::int32_t n_open_frames = 0);
 
   ~FrameMemory();
   FrameMemory(const FrameMemory&) = delete;
@@ -36,10 +41,17 @@ class FrameMemory {
   [[nodiscard]] std::int32_t n_frames() const { return n_frames_; }
   // Size of one frame as read() and write() move it.
   [[nodiscard]] std::size_t frame_bytes() const { return layout_.frame_bytes(); }
+  [[nodiscard]] std::size_t open_frame_bytes() const { return layout_.open_layout().frame_bytes(); }
+  // Of the frames, and of the open frames beside them.
   [[nodiscard]] std::size_t reserved_bytes() const { return frame_bytes() * static_cast<std::size_t>(n_frames_); }
+  [[nodiscard]] std::size_t open_reserved_bytes() const {
+    return open_frame_bytes() * static_cast<std::size_t>(n_open_frames_);
+  }
 
   // Null unless kByDim.
   [[nodiscard]] std::byte* host_bytes() const { return host_bytes_; }
+  // Null where there are no open frames.
+  [[nodiscard]] std::byte* open_host_bytes() const { return open_host_bytes_; }
   // Null unless kByRow.
   [[nodiscard]] ggml_tensor* k_rows() const;
   [[nodiscard]] ggml_tensor* v_rows() const;
@@ -50,17 +62,23 @@ class FrameMemory {
   // Copies a whole frame out or in; the spans hold frame_bytes() bytes.
   void read(FrameIndex frame, std::span<std::byte> out) const;
   void write(FrameIndex frame, std::span<const std::byte> bytes);
+  // The same for open frames, of open_frame_bytes().
+  void read_open(FrameIndex frame, std::span<std::byte> out) const;
+  void write_open(FrameIndex frame, std::span<const std::byte> bytes);
 
  private:
   struct DeviceRows;
 
-  FrameMemory(const FrameLayout& layout, std::int32_t n_frames);
+  FrameMemory(const FrameLayout& layout, std::int32_t n_frames, std::int32_t n_open_frames);
   Status reserve_host();
   Status reserve_device(Backend& backend);
+  [[nodiscard]] std::byte* open_bytes(FrameIndex frame, std::size_t n_bytes) const;
 
   FrameLayout layout_;
   std::int32_t n_frames_;
+  std::int32_t n_open_frames_;
   std::byte* host_bytes_ = nullptr;
+  std::byte* open_host_bytes_ = nullptr;
   std::unique_ptr<DeviceRows> device_rows_;
 };
 

@@ -38,6 +38,7 @@ std::vector<FrameLayout> layouts() {
                      .head_dim_v = grouped ? 32 : 5});
     }
   }
+  all.push_back({.row_type = RowType::kKivi4, .block_size = 9, .head_dim_k = 10, .head_dim_v = 5});
   return all;
 }
 
@@ -152,6 +153,26 @@ TEST(FrameMemoryDeathTest, StopsOnForeignFramesAndWrongSizes) {
   EXPECT_DEATH(memory->write(FrameIndex(2), bytes), "frame 2 of 2");
   EXPECT_DEATH(memory->read(FrameIndex(-1), bytes), "frame -1 of 2");
   EXPECT_DEATH(memory->write(FrameIndex(0), std::span(bytes).first(1)), "1 bytes for a frame");
+}
+
+TEST(FrameMemory, KeepsOpenFramesApartFromTheOthersAndCountsThem) {
+  const auto backend = open_cpu();
+  const FrameLayout layout = {.row_type = RowType::kKivi4, .head_dim_k = 64, .head_dim_v = 64};
+  const auto memory = std::move(FrameMemory::open(*backend, layout, 3, 2)).value();
+  EXPECT_EQ(memory->open_frame_bytes(), layout.open_layout().frame_bytes());
+  EXPECT_EQ(memory->open_reserved_bytes(), 2 * memory->open_frame_bytes());
+  EXPECT_EQ(memory->reserved_bytes(), 3 * layout.frame_bytes());
+  const Bytes sealed = random_bytes(memory->frame_bytes(), 1);
+  const Bytes open = random_bytes(memory->open_frame_bytes(), 2);
+  memory->write(FrameIndex(1), sealed);
+  memory->write_open(FrameIndex(1), open);
+  Bytes read(memory->frame_bytes());
+  memory->read(FrameIndex(1), read);
+  EXPECT_EQ(read, sealed);
+  read.resize(memory->open_frame_bytes());
+  memory->read_open(FrameIndex(1), read);
+  EXPECT_EQ(read, open);
+  EXPECT_EQ(std::memcmp(memory->open_host_bytes() + memory->open_frame_bytes(), open.data(), open.size()), 0);
 }
 
 }  // namespace

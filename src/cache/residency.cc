@@ -5,14 +5,12 @@
 namespace ebb {
 namespace {
 
-constexpr FrameIndex kNoFrame{-1};
-
 bool begins_before(const TableEntry& entry, Position begin) { return entry.begin < begin; }
 
 }  // namespace
 
-Residency::Residency(FramePool& pool, const Shape& shape)
-    : pool_(pool), shape_(shape), tables_(static_cast<std::size_t>(shape.frames_per_block())) {
+Residency::Residency(FramePool& pool, const Shape& shape, FramePool* open_pool)
+    : pool_(pool), open_pool_(open_pool), shape_(shape), tables_(static_cast<std::size_t>(shape.frames_per_block())) {
   EBB_CHECK(shape.n_layers > 0 && shape.n_kv_heads > 0 && shape.block_size > 0, "{} layers, {} heads, blocks of {}",
             shape.n_layers, shape.n_kv_heads, shape.block_size);
 }
@@ -50,6 +48,13 @@ FrameIndex Residency::frame(BlockIndex block, LayerIndex layer, HeadIndex head) 
   const FrameIndex frame = get(block).frames[slot(layer, head)];
   EBB_CHECK(frame != kNoFrame, "block {} is not hot in layer {} head {}", block.value(), layer.value(), head.value());
   return frame;
+}
+
+bool Residency::is_open(BlockIndex block) const { return !get(block).open.empty(); }
+
+FrameIndex Residency::open_frame(BlockIndex block, LayerIndex layer, HeadIndex head) const {
+  EBB_CHECK(is_open(block), "block {} is not open", block.value());
+  return get(block).open[slot(layer, head)];
 }
 
 Position Residency::end() const {
@@ -98,6 +103,7 @@ void Residency::evict(BlockIndex block, LayerIndex layer, HeadIndex head) {
   const std::size_t s = slot(layer, head);
   Block& b = get(block);
   if (b.frames[s] == kNoFrame) return;
+  seal(block);
   remove_entry(s, b.begin);
   pool_.release({&b.frames[s], 1});
   b.frames[s] = kNoFrame;
@@ -122,6 +128,30 @@ Status Residency::admit(BlockIndex block) {
   return {};
 }
 
+Status Residency::hold_open(BlockIndex block) {
+  Block& b = get(block);
+  if (open_pool_ == nullptr || !b.open.empty()) return {};
+  EBB_CHECK(is_hot(block), "block {} is to be open, and is not hot", block.value());
+  std::vector<FrameIndex> frames(b.frames.size());
+  if (!open_pool_->acquire(frames).ok()) {
+    return error(Code::kOutOfBudget,
+                 "all {} blocks that may be open at once are; end other sessions, or open the engine with "
+                 "more open blocks",
+                 open_pool_->n_frames() / shape_.frames_per_block());
+  }
+  b.open = std::move(frames);
+  for (std::size_t s = 0; s < tables_.size(); ++s) find_entry(s, b.begin).open = b.open[s];
+  return {};
+}
+
+void Residency::seal(BlockIndex block) {
+  Block& b = get(block);
+  if (b.open.empty()) return;
+  for (std::size_t s = 0; s < tables_.size(); ++s) find_entry(s, b.begin).open = kNoFrame;
+  open_pool_->release(b.open);
+  b.open.clear();
+}
+
 void Residency::truncate_last(std::int32_t n_tokens) {
   EBB_CHECK(!blocks_.empty() && n_tokens >= 0 && n_tokens <= blocks_.back().n_tokens, "cut to {} tokens", n_tokens);
   if (n_tokens == 0) {
@@ -130,6 +160,8 @@ void Residency::truncate_last(std::int32_t n_tokens) {
     return;
   }
   Block& block = blocks_.back();
+  EBB_CHECK(open_pool_ == nullptr || block.n_hot == 0 || !block.open.empty() || n_tokens == block.n_tokens,
+            "a sealed block of {} tokens cut to {}", block.n_tokens, n_tokens);
   block.n_tokens = n_tokens;
   for (std::size_t s = 0; s < tables_.size(); ++s) {
     if (block.frames[s] != kNoFrame) tables_[s].back().n_tokens = n_tokens;
@@ -142,11 +174,16 @@ void Residency::insert_entry(std::size_t slot, const Block& block) {
   table.insert(at, TableEntry{.frame = block.frames[slot], .begin = block.begin, .n_tokens = block.n_tokens});
 }
 
-void Residency::remove_entry(std::size_t slot, Position begin) {
+TableEntry& Residency::find_entry(std::size_t slot, Position begin) {
   auto& table = tables_[slot];
   const auto at = std::lower_bound(table.begin(), table.end(), begin, begins_before);
   EBB_CHECK(at != table.end() && at->begin == begin, "no entry at {}", begin.value());
-  table.erase(at);
+  return *at;
+}
+
+void Residency::remove_entry(std::size_t slot, Position begin) {
+  auto& table = tables_[slot];
+  table.erase(table.begin() + (&find_entry(slot, begin) - table.data()));
 }
 
 void Residency::check_invariants() const {
@@ -159,7 +196,7 @@ void Residency::check_invariants() const {
       const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), entry.begin,
                                           [](const Block& b, Position p) { return b.begin < p; });
       EBB_CHECK(block != blocks_.end() && block->begin == entry.begin && block->n_tokens == entry.n_tokens &&
-                    block->frames[s] == entry.frame,
+                    block->frames[s] == entry.frame && entry.open == (block->open.empty() ? kNoFrame : block->open[s]),
                 "entry at {} does not match its block", entry.begin.value());
     }
     n_entries += tables_[s].size();

@@ -8,6 +8,8 @@
 //   add_cold_block -> not hot, with its tokens
 //   evict        hot -> not hot, frames go back to the pool    admit  -> not hot -> hot in new frames (bytes to be filled)
 //   truncate     the last block loses its last tokens, or goes as if never opened (an abandoned prefill)
+//   hold_open    of a layout that seals: open frames for a block that is not full once a step is over
+//   seal         gives them back: the block's rows are in its frames now, in their sealed form
 //
 // Thread rule: one thread at a time (the engine's).
 #pragma once
@@ -34,8 +36,9 @@ class Residency {
     [[nodiscard]] std::int32_t frames_per_block() const { return n_layers * n_kv_heads; }
   };
 
-  // `pool` must outlive the residency, which gives all its frames back when it dies.
-  Residency(FramePool& pool, const Shape& shape);
+  // The pools must outlive the residency, which gives all its frames back when it dies. `open_pool`: open frames, of a
+  // layout that seals; null of any other.
+  Residency(FramePool& pool, const Shape& shape, FramePool* open_pool = nullptr);
   ~Residency();
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
@@ -50,6 +53,10 @@ class Residency {
   [[nodiscard]] bool is_hot(BlockIndex block, LayerIndex layer, HeadIndex head) const;
   // Only where hot.
   [[nodiscard]] FrameIndex frame(BlockIndex block, LayerIndex layer, HeadIndex head) const;
+  // Its rows lie in open frames.
+  [[nodiscard]] bool is_open(BlockIndex block) const;
+  // Only where open.
+  [[nodiscard]] FrameIndex open_frame(BlockIndex block, LayerIndex layer, HeadIndex head) const;
   // Position after the last block's last token.
   [[nodiscard]] Position end() const;
   // Stays valid until the next change of this residency.
@@ -65,7 +72,12 @@ class Residency {
   void evict(BlockIndex block, LayerIndex layer, HeadIndex head);
   // Frames for every head in which the block is not hot. The caller fills them before anything is computed.
   Status admit(BlockIndex block);
-  // Cuts the last block to n_tokens, or drops it whole when none are left.
+  // Open frames for a block that is hot in every head, if it has none; kOutOfBudget when there are too few. Nothing
+  // happens where blocks have one form.
+  Status hold_open(BlockIndex block);
+  void seal(BlockIndex block);
+  // Cuts the last block to n_tokens, or drops it whole when none are left. What is sealed has lost its rows and cannot
+  // be cut: evict it first.
   void truncate_last(std::int32_t n_tokens);
 
   void check_invariants() const;
@@ -76,15 +88,18 @@ class Residency {
     std::int32_t n_tokens = 0;
     std::int32_t n_hot = 0;          // of its frames
     std::vector<FrameIndex> frames;  // [layer][head]; kNoFrame where not hot
+    std::vector<FrameIndex> open;    // the same of open frames; empty when there are none
   };
 
   [[nodiscard]] std::size_t slot(LayerIndex layer, HeadIndex head) const;
   [[nodiscard]] Block& get(BlockIndex block);
   [[nodiscard]] const Block& get(BlockIndex block) const;
+  [[nodiscard]] TableEntry& find_entry(std::size_t slot, Position begin);
   void insert_entry(std::size_t slot, const Block& block);
   void remove_entry(std::size_t slot, Position begin);
 
   FramePool& pool_;
+  FramePool* open_pool_;
   Shape shape_;
   std::vector<Block> blocks_;
   std::vector<std::vector<TableEntry>> tables_;  // [layer][head], each in position order

@@ -327,5 +327,71 @@ TEST(ResidencyDeathTest, StopsOnABlockBehindAnEmptyOne) {
   EXPECT_DEATH((void)residency.open_block(Position(0)), "the last block is still empty");
 }
 
+// --- open frames ---
+
+TEST(Residency, HoldsOpenFramesInEveryTableUntilTheBlockIsSealed) {
+  FramePool pool(12);
+  FramePool open_pool(12);
+  Residency residency(pool, kShape, &open_pool);
+  const BlockIndex block = open_with(residency, 5);
+  EXPECT_FALSE(residency.is_open(block));
+  ASSERT_TRUE(residency.hold_open(block).ok());
+  ASSERT_TRUE(residency.hold_open(block).ok()) << "again: nothing happens";
+  EXPECT_TRUE(residency.is_open(block));
+  EXPECT_EQ(open_pool.n_hot(), 6);
+  EXPECT_EQ(residency.table(LayerIndex(1), HeadIndex(2))[0].open,
+            residency.open_frame(block, LayerIndex(1), HeadIndex(2)));
+  residency.check_invariants();
+  residency.seal(block);
+  EXPECT_FALSE(residency.is_open(block));
+  EXPECT_EQ(open_pool.n_hot(), 0);
+  EXPECT_EQ(residency.table(LayerIndex(1), HeadIndex(2))[0].open, kNoFrame);
+  residency.check_invariants();
+}
+
+TEST(Residency, RefusesOpenFramesThatThereAreNotAndChangesNothing) {
+  FramePool pool(12);
+  FramePool open_pool(11);
+  Residency residency(pool, kShape, &open_pool);
+  const BlockIndex first = open_with(residency, 8);
+  ASSERT_TRUE(residency.hold_open(first).ok());
+  const BlockIndex second = open_with(residency, 1);
+  EXPECT_EQ(residency.hold_open(second).code(), Code::kOutOfBudget);
+  EXPECT_FALSE(residency.is_open(second));
+  EXPECT_EQ(open_pool.n_hot(), 6);
+  residency.check_invariants();
+}
+
+TEST(Residency, GivesOpenFramesBackWithTheBlock) {
+  FramePool pool(12);
+  FramePool open_pool(12);
+  {
+    Residency residency(pool, kShape, &open_pool);
+    const BlockIndex first = open_with(residency, 8);
+    ASSERT_TRUE(residency.hold_open(first).ok());
+    residency.evict(first);
+    EXPECT_EQ(open_pool.n_hot(), 0);
+    ASSERT_TRUE(residency.admit(first).ok());
+    EXPECT_FALSE(residency.is_open(first));
+    const BlockIndex second = open_with(residency, 4);
+    ASSERT_TRUE(residency.hold_open(second).ok());
+    residency.truncate_last(2);
+    EXPECT_TRUE(residency.is_open(second)) << "its rows are still there";
+    residency.check_invariants();
+  }
+  EXPECT_EQ(open_pool.n_hot(), 0);
+}
+
+TEST(Residency, HasNoOpenFramesWhereBlocksHaveOneForm) {
+  FramePool pool(6);
+  Residency residency(pool, kShape);
+  const BlockIndex block = open_with(residency, 5);
+  ASSERT_TRUE(residency.hold_open(block).ok());
+  EXPECT_FALSE(residency.is_open(block));
+  residency.seal(block);
+  residency.truncate_last(3);
+  residency.check_invariants();
+}
+
 }  // namespace
 }  // namespace ebb

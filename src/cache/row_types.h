@@ -13,8 +13,9 @@ namespace ebb {
     case RowType::kF16: return GGML_TYPE_F16;
     case RowType::kBF16: return GGML_TYPE_BF16;
     case RowType::kQ8_0: return GGML_TYPE_Q8_0;
+    case RowType::kKivi4: break;  // no row: FrameLayout::validate() refuses it
   }
-  return GGML_TYPE_F32;
+  return GGML_TYPE_COUNT;
 }
 
 }  // namespace ebb

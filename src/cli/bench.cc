@@ -26,7 +26,7 @@ void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32
 
 void add_kv_type_flag(CLI::App& command, std::string& value, const char* help) {
   command.add_option("--kv-type", value, help)
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE")
       ->capture_default_str();
 }

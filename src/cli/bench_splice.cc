@@ -82,7 +82,7 @@ void add_bench_splice(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command->add_option("--kv-types", flags->kv_types, "Types of K and V")
       ->delimiter(',')
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},

@@ -104,6 +104,7 @@ class Chat {
     conversation_ = Conversation(engine_.vocabulary(), flags_.system);
     last_reply_stats_.clear();
     last_recalled_.clear();
+    told_of_loss_ = false;
     EBB_ASSIGN_OR_RETURN(session_, engine_.new_session());
     return {};
   }
@@ -116,10 +117,19 @@ class Chat {
     const Status status = stream_reply(engine_, *generation, interrupt_);
     if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
     std::fflush(stdout);
+    tell_of_loss();
     last_reply_stats_ = reply_stats_text(*generation);
     last_recalled_ = generation->turn_stats().recalled;
     EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
     return status;
+  }
+
+  // Once: after that /stats has it.
+  void tell_of_loss() {
+    const std::string loss = move_loss_text(engine_, *session_);
+    if (loss.empty() || told_of_loss_) return;
+    fmt::print(stderr, "ebb: {}\n", loss);
+    told_of_loss_ = true;
   }
 
   const ChatFlags& flags_;
@@ -129,6 +139,7 @@ class Chat {
   std::unique_ptr<Session> session_;
   Conversation conversation_;
   std::string last_reply_stats_;
+  bool told_of_loss_ = false;
   std::vector<BlockIndex> last_recalled_;
 };
 

@@ -118,8 +118,12 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->type_name("TOKENS")
       ->capture_default_str()
       ->group(cache);
-  app.add_option("--kv-type", flags.kv_type, "Type of K and V in frames")
-      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0"}))
+  app.add_option(
+         "--kv-type", flags.kv_type,
+         "Type of K and V in frames: f16, bf16, f32, q8_0, or kivi4: 4 bits, keys by dimension over a block, values "
+         "by token (KIVI), the block that is written to in f16; on the CPU. A block of q8_0 or kivi4 that is "
+         "moved to other positions loses precision")
+      ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE")
       ->capture_default_str()
       ->group(cache);

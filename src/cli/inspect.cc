@@ -109,7 +109,7 @@ std::string budget_table(const GgufFile& file, const Hparams& hparams) {
   const auto available = static_cast<double>(available_memory_bytes());
   const double free_bytes = 0.9 * available - static_cast<double>(file.n_tensor_bytes() + kSpareBytes);
   TextTable table({{"KV type", kLeft}, {"bytes per token"}, {"bytes per frame"}, {"whole context"}, {"fits (tokens)"}});
-  for (const RowType type : {RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kF32}) {
+  for (const RowType type : {RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4, RowType::kF32}) {
     const FrameLayout layout = {
         .row_type = type, .block_size = kBlockSize, .head_dim_k = hparams.head_dim_k, .head_dim_v = hparams.head_dim_v};
     const std::string name(row_type_name(type));
@@ -126,8 +126,13 @@ std::string budget_table(const GgufFile& file, const Hparams& hparams) {
          bytes_text(token_bytes * hparams.n_ctx_train),
          n_tokens >= hparams.n_ctx_train ? fmt::format("{} (all)", hparams.n_ctx_train) : std::to_string(n_tokens)});
   }
-  return fmt::format("{} of memory free; blocks of {} tokens, {} frames each\n\n{}", bytes_text(available), kBlockSize,
-                     hparams.n_layers * hparams.n_kv_heads, table.render());
+  const FrameLayout open = {.head_dim_k = hparams.head_dim_k, .head_dim_v = hparams.head_dim_v};
+  const double open_bytes = static_cast<double>(open.frame_bytes()) * hparams.n_layers * hparams.n_kv_heads;
+  return fmt::format(
+      "{} of memory free; blocks of {} tokens, {} frames each\n\n{}\nkivi4 has the block that a session writes to in "
+      "f16 "
+      "besides: {} for each session\n",
+      bytes_text(available), kBlockSize, hparams.n_layers * hparams.n_kv_heads, table.render(), bytes_text(open_bytes));
 }
 
 Status inspect(const std::string& given) {

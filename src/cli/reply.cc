@@ -75,6 +75,7 @@ std::string session_stats_text(Engine& engine, const Session& session) {
     table.add_row({"anchors", fmt::format("{} rebases, {} blocks moved: positions are approximate", stats.n_rebases,
                                           stats.n_moved_blocks)});
   }
+  if (const std::string loss = move_loss_text(engine, session); !loss.empty()) table.add_row({"", loss});
   if (const ColdStore* store = engine.store(); store != nullptr) {
     const StoreStats tiers = store->stats();
     table.add_row({"cold store", fmt::format("RAM {} in {} records, disk {} in {}", mb(tiers.ram.bytes),
@@ -84,11 +85,24 @@ std::string session_stats_text(Engine& engine, const Session& session) {
     }
   }
   const std::size_t hot_bytes = engine.layout().frame_bytes() * static_cast<std::size_t>(engine.pool().peak_hot());
-  table.add_row({"memory", fmt::format("weights {} mapped and {} copied, frames {} touched of {}, computing {}",
+  const std::string open =
+      memory.open_reserved > 0
+          ? fmt::format(", open blocks {} of {}", mb(engine.peak_open_bytes()), mb(memory.open_reserved))
+          : std::string();
+  table.add_row({"memory", fmt::format("weights {} mapped and {} copied, frames {} touched of {}{}, computing {}",
                                        mb(memory.weights.mapped), mb(memory.weights.copied), mb(hot_bytes),
-                                       mb(memory.frames_reserved), mb(memory.compute))});
+                                       mb(memory.frames_reserved), open, mb(memory.compute))});
   table.add_row({"computing", fmt::format("{} threads", engine.n_threads())});
   return table.render();
+}
+
+std::string move_loss_text(const Engine& engine, const Session& session) {
+  const std::int64_t n_blocks = session.stats().n_requantised_blocks;
+  if (n_blocks == 0) return {};
+  return fmt::format(
+      "{} times a block was moved to other positions, and its keys quantised again: with {} that is lossy, with f16 "
+      "less",
+      n_blocks, row_type_name(engine.layout().row_type));
 }
 
 }  // namespace ebb

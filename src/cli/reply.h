@@ -18,5 +18,7 @@ Status stream_reply(Engine& engine, Generation& generation, InterruptListener& i
 // Tokens, speeds, frames and memory, for --verbose and /stats.
 [[nodiscard]] std::string reply_stats_text(const Generation& generation);
 [[nodiscard]] std::string session_stats_text(Engine& engine, const Session& session);
+// A sentence if moves of quantised blocks lost precision; else empty.
+[[nodiscard]] std::string move_loss_text(const Engine& engine, const Session& session);
 
 }  // namespace ebb

@@ -166,7 +166,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   const std::optional<RowType> kv_type = find_row_type(options.kv_type);
   if (!kv_type) {
     return Error{Code::kInvalidArgument,
-                 fmt::format("no KV type '{}'; there are f16, bf16, f32, q8_0", options.kv_type)};
+                 fmt::format("no KV type '{}'; there are f16, bf16, f32, q8_0, kivi4", options.kv_type)};
   }
   ebb::EngineOptions inner{.model = options.model,
                            .device = options.device,
@@ -174,6 +174,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                            .kv_type = *kv_type,
                            .block_size = options.block_size,
                            .kv_budget_tokens = options.kv_budget_tokens,
+                           .n_open_blocks = options.n_open_blocks,
                            .policy = options.eviction,
                            .progress = options.progress};
   inner.store.ram_bytes = options.ram_bytes;
@@ -214,7 +215,7 @@ Result<Done> Engine::flush() {
 EngineStats Engine::stats() const {
   const EngineMemory memory = state_->engine->memory();
   EngineStats stats{.weight_bytes = memory.weights.mapped + memory.weights.copied,
-                    .frame_bytes = memory.frames_reserved,
+                    .frame_bytes = memory.frames_reserved + memory.open_reserved,
                     .compute_bytes = memory.compute};
   if (const ColdStore* store = state_->engine->store(); store != nullptr) {
     const StoreStats tiers = store->stats();
@@ -322,6 +323,7 @@ SessionStats Session::stats() const {
           .n_recomputed_blocks = s.stats().n_recomputed_blocks,
           .n_missed_recalls = s.stats().n_missed_recalls,
           .n_moved_blocks = s.stats().n_moved_blocks,
+          .n_requantised_blocks = s.stats().n_requantised_blocks,
           .n_rebases = s.stats().n_rebases};
 }
 

@@ -36,6 +36,7 @@ struct Engine::State {
   std::unique_ptr<Model> model;
   std::unique_ptr<FrameMemory> memory;
   std::unique_ptr<FramePool> pool;
+  std::unique_ptr<FramePool> open_pool;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<Policy> policy;
   std::unique_ptr<ColdStore> store;
@@ -82,12 +83,20 @@ Status Engine::State::open_frames(const EngineOptions& options) {
   shape = {.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = options.block_size};
   const std::size_t block_bytes = layout.frame_bytes() * static_cast<std::size_t>(shape.frames_per_block());
 
+  if (layout.seals() && options.n_open_blocks < 1) {
+    return error(Code::kInvalidArgument, "{} open blocks; every session that is written to needs one",
+                 options.n_open_blocks);
+  }
+  const std::int32_t n_open_frames = layout.seals() ? options.n_open_blocks * shape.frames_per_block() : 0;
+  const std::size_t open_bytes = layout.open_layout().frame_bytes() * static_cast<std::size_t>(n_open_frames);
+
   std::int64_t n_blocks = options.kv_budget_tokens / options.block_size;
   if (options.kv_budget_tokens == 0) {
     n_blocks = (hparams.n_ctx_train + options.block_size - 1) / options.block_size;
     // Half of what is free stays for activations, the cold store and other programs.
     const std::size_t available = available_memory_bytes() / 2;
-    if (available > 0) n_blocks = std::min(n_blocks, static_cast<std::int64_t>(available / block_bytes));
+    const std::size_t for_frames = available - std::min(available, open_bytes);
+    if (available > 0) n_blocks = std::min(n_blocks, static_cast<std::int64_t>(for_frames / block_bytes));
   }
   if (n_blocks < kMinBudgetBlocks) {
     const std::int64_t n_tokens =
@@ -100,7 +109,8 @@ Status Engine::State::open_frames(const EngineOptions& options) {
     return error(Code::kInvalidArgument, "a KV budget of {} tokens needs {} frames, more than can be counted; lower it",
                  options.kv_budget_tokens, n_frames);
   }
-  EBB_ASSIGN_OR_RETURN(memory, FrameMemory::open(*backend, layout, static_cast<std::int32_t>(n_frames)));
+  EBB_ASSIGN_OR_RETURN(memory, FrameMemory::open(*backend, layout, static_cast<std::int32_t>(n_frames), n_open_frames));
+  if (n_open_frames > 0) open_pool = std::make_unique<FramePool>(n_open_frames);
   pool = std::make_unique<FramePool>(static_cast<std::int32_t>(n_frames));
   return {};
 }
@@ -126,6 +136,7 @@ SessionParts Engine::State::session_parts() {
           .policy = *policy,
           .store = store.get(),
           .mover = mover.get(),
+          .open_pool = open_pool.get(),
           .shape = shape,
           .model = model->fingerprint(),
           .n_ctx_train = model->hparams().n_ctx_train};
@@ -197,15 +208,8 @@ Status Engine::step(std::span<Generation* const> generations) {
 }
 
 std::vector<std::byte> Engine::read_block(const Session& session, BlockIndex block) const {
-  const std::size_t n = state_->memory->frame_bytes();
-  std::vector<std::byte> bytes(n * static_cast<std::size_t>(state_->shape.frames_per_block()));
-  std::size_t at = 0;
-  for (std::int32_t layer = 0; layer < state_->shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < state_->shape.n_kv_heads; ++head, at += n) {
-      const FrameIndex frame = session.residency().frame(block, LayerIndex(layer), HeadIndex(head));
-      state_->memory->read(frame, std::span(bytes).subspan(at, n));
-    }
-  }
+  std::vector<std::byte> bytes(session.block_bytes(block));
+  session.read_frames(block, bytes);
   return bytes;
 }
 
@@ -223,9 +227,15 @@ std::int32_t Engine::budget_tokens() const {
   return state_->pool->n_frames() / state_->shape.frames_per_block() * state_->shape.block_size;
 }
 
+std::size_t Engine::peak_open_bytes() const {
+  if (state_->open_pool == nullptr) return 0;
+  return state_->memory->open_frame_bytes() * static_cast<std::size_t>(state_->open_pool->peak_hot());
+}
+
 EngineMemory Engine::memory() const {
   return {.weights = state_->model->bytes(),
           .frames_reserved = state_->memory->reserved_bytes(),
+          .open_reserved = state_->memory->open_reserved_bytes(),
           .compute = state_->runner->compute_bytes()};
 }
 

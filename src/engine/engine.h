@@ -33,6 +33,9 @@ struct EngineOptions {
   std::int32_t block_size = 64;
   // Tokens that may be hot, of all sessions together; 0: the model's trained context, as far as memory allows.
   std::int32_t kv_budget_tokens = 0;
+  // Of kivi4: blocks that may be open, that is written to in f16, at once; one for each session that lives. They come on
+  // top of the budget, and count once they are used.
+  std::int32_t n_open_blocks = 16;
   // Rows of one step at most.
   std::int32_t chunk = 512;
   // What leaves when room is needed; one of policies().
@@ -50,6 +53,8 @@ struct EngineOptions {
 struct EngineMemory {
   WeightBytes weights;
   std::size_t frames_reserved = 0;
+  // Beside them, for open blocks.
+  std::size_t open_reserved = 0;
   std::size_t compute = 0;
 };
 
@@ -89,6 +94,8 @@ class Engine {
   [[nodiscard]] std::int32_t n_threads() const;
   [[nodiscard]] std::int32_t budget_tokens() const;
   [[nodiscard]] EngineMemory memory() const;
+  // Of open blocks, what was in use when most were.
+  [[nodiscard]] std::size_t peak_open_bytes() const;
 
  private:
   struct State;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "model/attention_forms.h"
 #include "model/attention_kernel.h"
 #include "model/attention_plan.h"
 #include "model/attention_work.h"
@@ -70,9 +71,12 @@ void AttentionScratch::reserve(const AttentionShape& shape, const AttentionStep&
     n_bytes = std::max(n_bytes, make_plan(shape, step, LayerIndex(layer), n_threads).bytes(n_threads));
   }
   AttentionWork::reserve(*this, n_bytes, n_threads);
+  BlockForms::reserve(*this, shape, step);
 }
 
-std::size_t AttentionScratch::bytes() const { return bytes_.size() + arrivals_.size() * sizeof(arrivals_[0]); }
+std::size_t AttentionScratch::bytes() const {
+  return bytes_.size() + step_rows_.size() + arrivals_.size() * sizeof(arrivals_[0]);
+}
 
 void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
             AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads) {

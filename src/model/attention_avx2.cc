@@ -28,6 +28,13 @@ struct Vector {
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
   }
+  // 8 bytes: codes 0..7 in their low halves, 8..15 in their high ones.
+  static Vector load_codes(const std::uint8_t* p) {
+    const __m128i half = _mm_set1_epi8(15);
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i_u*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_and_si128(bytes, half))),
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_and_si128(_mm_srli_epi16(bytes, 4), half)))};
+  }
   static __m256 widen(__m128i bf16) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16)); }
   void store(float* p) const {
     _mm256_storeu_ps(p, low);
@@ -88,10 +95,11 @@ struct Vector {
 const AttentionKernels kAvx2Kernels = {
     .step_sizes = {1, 2, 4, 6},
     .attend_block = {kernel::attend_plain<Vector, float>, kernel::attend_plain<Vector, F16>,
-                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>},
+                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>, kernel::attend_sealed<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
+    .from_codes = kernel::from_codes<Vector>,
 };
 
 }  // namespace ebb

@@ -36,6 +36,12 @@ struct Vector {
   static Vector load(const std::int8_t* p) {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(p))))};
   }
+  // 8 bytes: codes 0..7 in their low halves, 8..15 in their high ones.
+  static Vector load_codes(const std::uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i_u*>(p));
+    const __m128i codes = _mm_and_si128(_mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4)), _mm_set1_epi8(15));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(codes))};
+  }
   void store(float* p) const { _mm512_storeu_ps(p, x); }
   static void store_f16(Vector a, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(p), _mm512_cvtps_ph(a.x, _MM_FROUND_TO_NEAREST_INT));
@@ -82,10 +88,11 @@ struct Vector {
 const AttentionKernels kAvx512Kernels = {
     .step_sizes = {1, 2, 4, 6, 8},
     .attend_block = {kernel::attend_plain<Vector, float>, kernel::attend_plain<Vector, F16>,
-                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>},
+                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>, kernel::attend_sealed<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
+    .from_codes = kernel::from_codes<Vector>,
 };
 
 }  // namespace ebb

@@ -43,6 +43,10 @@ struct BlockView {
   std::int32_t frame_bytes = 0;
   std::int32_t begin = 0;
   std::int32_t n_tokens = 0;
+  // Only rows at positions [query_begin, query_end) are computed: of a block in two forms, those that see this one. The
+  // others are left as they are, block_l and block_m too.
+  std::int32_t query_begin = INT32_MIN;
+  std::int32_t query_end = INT32_MAX;
   // For attention mass, [n_rows], or null: sum p of the block, and the m that p refers to (-inf: block unseen).
   float* block_l = nullptr;
   float* block_m = nullptr;
@@ -53,11 +57,13 @@ using AttendBlock = void (*)(const TileRows& tile, const BlockView& block);
 struct AttentionKernels {
   // Steps have one of these sizes; 0 ends the list, which ascends.
   std::int32_t step_sizes[8];
-  AttendBlock attend_block[4];  // by RowType
+  AttendBlock attend_block[5];  // by RowType; of kKivi4, a sealed block
   // n is a multiple of 16. Exactly 1 at 0; 0 below -126.
   void (*exp2_in_place)(float* x, std::int32_t n);
   void (*to_f16)(const float* x, std::uint16_t* out, std::int32_t n);
   void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
+  // fma(code, scale, least) of a run of sealed codes; n is a multiple of 16.
+  void (*from_codes)(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n);
 };
 
 // The most rows in a step and keys in a block of any kernel set.

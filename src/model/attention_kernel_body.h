@@ -54,7 +54,7 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
       V key[N];
 #pragma GCC unroll 8
       for (int n = 0; n < N; ++n) {
-        key[n] = V::load(rows.key(d, slot + kLanes * n));
+        key[n] = rows.load_key(d, slot + kLanes * n);
         if constexpr (Rows::kScaled) key[n] = V::mul(key[n], key_scale[n]);
       }
 #pragma GCC unroll 8
@@ -151,6 +151,12 @@ float exponentiate(float* s, SlotRange step, float m) {
   return V::reduce_add(sum);
 }
 
+// Whether the row is one of those that this form of the block is for.
+template <class V>
+bool is_asked(const TileRows& tile, const BlockView& block, int row) {
+  return tile.positions[row] >= block.query_begin && tile.positions[row] < block.query_end;
+}
+
 // Softmax of one step's scores in place; updates m and l and says by which alpha O shrinks.
 template <class V, int R>
 void weigh_step(const TileRows& tile, const BlockView& block, int row, const SlotRange* seen, SlotRange step, float* s,
@@ -174,6 +180,7 @@ void weigh_step(const TileRows& tile, const BlockView& block, int row, const Slo
   for (int r = 0; r < R; ++r) l[r] = l[r] * alpha[r] + sum[r];
   if (block.block_l == nullptr) return;
   for (int r = 0; r < R; ++r) {
+    if (!is_asked<V>(tile, block, row + r)) continue;
     block.block_l[row + r] = sum[r];
     block.block_m[row + r] = seen[r].begin < seen[r].end ? m[r] : kMinusInfinity;
   }
@@ -210,7 +217,8 @@ SlotRange find_seen(const TileRows& tile, const BlockView& block, int row, SlotR
     const int slot = tile.positions[row + r] - block.begin;  // of the query itself
     int begin = tile.window > 0 ? slot - tile.window + 1 : 0;
     if (begin < 0) begin = 0;
-    const int end = slot + 1 < block.n_tokens ? slot + 1 : block.n_tokens;
+    int end = slot + 1 < block.n_tokens ? slot + 1 : block.n_tokens;
+    if (!is_asked<V>(tile, block, row + r)) end = 0;
     seen[r] = {begin, end};
     if (begin >= end) continue;
     if (begin < any.begin) any.begin = begin;
@@ -266,6 +274,8 @@ void attend_rows(const TileRows& tile, const BlockView& block, const Rows& rows)
 // The slots that some row of the tile sees. Positions ascend over its rows.
 template <class V>
 SlotRange find_tile_seen(const TileRows& tile, const BlockView& block) {
+  // Where only some rows are asked for, all the block: it is read once in this form.
+  if (!is_asked<V>(tile, block, 0) || !is_asked<V>(tile, block, tile.n_rows - 1)) return {0, block.n_tokens};
   SlotRange first[1];
   SlotRange last[1];
   find_seen<V, 1>(tile, block, 0, first);
@@ -276,7 +286,7 @@ SlotRange find_tile_seen(const TileRows& tile, const BlockView& block) {
 template <class V, class Rows>
 void attend_packed(const TileRows& tile, const BlockView& block, const Rows& rows) {
   constexpr bool kIsFloat = sizeof(typename Rows::Element) == 4;
-  const bool whole = tile.head_dim_v % kLanes == 0;
+  const bool whole = Rows::kPadded || tile.head_dim_v % kLanes == 0;
   // One step reads a block once: unpacking would only add stores. From the third on it saves conversions.
   if (whole && tile.n_rows <= 2 * tile.step_rows) return attend_rows<V>(tile, block, rows);
   if constexpr (kIsFloat) {
@@ -302,6 +312,15 @@ void attend_scaled(const TileRows& tile, const BlockView& block) {
 }
 
 template <class V>
+void attend_sealed(const TileRows& tile, const BlockView& block) {
+  attend_packed<V>(
+      tile, block,
+      SealedRows<V>{reinterpret_cast<const std::uint8_t*>(block.k), reinterpret_cast<const F16*>(block.k_scales),
+                    reinterpret_cast<const std::uint8_t*>(block.v), reinterpret_cast<const F16*>(block.v_scales),
+                    tile.head_dim_k, (tile.head_dim_v + kGroup - 1) / kGroup, tile.key_stride, tile.value_stride});
+}
+
+template <class V>
 void exp2_in_place(float* x, std::int32_t n) {
   for (int i = 0; i < n; i += kLanes) exp2(V::load(x + i)).store(x + i);
 }
@@ -316,6 +335,13 @@ void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
   for (int j = 0; i + j < n; ++j) part[j] = x[i + j];
   V::store_f16(V::load(part), part_out);
   for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];
+}
+
+template <class V>
+void from_codes(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n) {
+  for (int i = 0; i < n; i += kLanes) {
+    V::fma(V::load_codes(codes + i / 2), V::broadcast(scale), V::broadcast(least)).store(out + i);
+  }
 }
 
 template <class V>

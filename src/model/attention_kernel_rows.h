@@ -30,6 +30,7 @@ struct PlainRows {
   using Element = E;
   static constexpr bool kScaled = false;
   static constexpr bool kAhead = ahead;
+  static constexpr bool kPadded = false;
 
   const E* k;
   const E* v;
@@ -40,6 +41,7 @@ struct PlainRows {
   PlainRows<V, E, false> not_ahead() const { return {k, v, key_stride, value_stride, 0}; }
   const E* key(int d, int slot) const { return k + static_cast<std::ptrdiff_t>(d) * key_stride + slot; }
   const E* value(int slot, int dim) const { return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim; }
+  V load_key(int d, int slot) const { return V::load(key(d, slot)); }
   V load_key_scale(int, int) const { return V::broadcast(1.0F); }
   V load_value(int slot, int dim) const { return V::load(value(slot, dim)); }
   V load_value_part(int slot, int dim, int n) const {
@@ -55,6 +57,7 @@ struct ScaledRows {
   using Element = std::int8_t;
   static constexpr bool kScaled = true;
   static constexpr bool kAhead = true;
+  static constexpr bool kPadded = false;
 
   const std::int8_t* k;
   const F16* k_scales;
@@ -68,6 +71,7 @@ struct ScaledRows {
   const std::int8_t* value(int slot, int dim) const {
     return v + static_cast<std::ptrdiff_t>(slot) * value_stride + dim;
   }
+  V load_key(int d, int slot) const { return V::load(key(d, slot)); }
   V load_key_scale(int d, int slot) const {
     return V::load(k_scales + static_cast<std::ptrdiff_t>(d / kGroup) * key_stride + slot);
   }
@@ -76,6 +80,37 @@ struct ScaledRows {
     return V::mul(V::load(value(slot, dim)), V::broadcast(scales + dim / kGroup));
   }
   V load_value_part(int slot, int dim, int) const { return load_value(slot, dim); }  // whole groups only
+};
+
+// A sealed block: code * scale + least, rounded once. K has a scale and a least for each dimension, V for each run of
+// dimensions of a token (cache/frame_layout.h).
+template <class V>
+struct SealedRows {
+  using Element = std::uint8_t;
+  static constexpr bool kScaled = false;
+  static constexpr bool kAhead = false;
+  static constexpr bool kPadded = true;
+
+  const std::uint8_t* k;
+  const F16* k_scales;
+  const std::uint8_t* v;
+  const F16* v_scales;
+  int head_dim_k;
+  int value_runs;
+  int key_stride;
+  int value_stride;
+
+  V load_key(int d, int slot) const {
+    const V codes = V::load_codes(k + (static_cast<std::ptrdiff_t>(d) * key_stride + slot) / 2);
+    return V::fma(codes, V::broadcast(k_scales + d), V::broadcast(k_scales + head_dim_k + d));
+  }
+  V load_key_scale(int, int) const { return V::broadcast(1.0F); }
+  V load_value(int slot, int dim) const {
+    const F16* scales = v_scales + static_cast<std::ptrdiff_t>(slot) * 2 * value_runs + dim / kGroup;
+    const V codes = V::load_codes(v + (static_cast<std::ptrdiff_t>(slot) * value_stride + dim) / 2);
+    return V::fma(codes, V::broadcast(scales), V::broadcast(scales + value_runs));
+  }
+  V load_value_part(int slot, int dim, int) const { return load_value(slot, dim); }  // codes past the end are 0
 };
 
 // Asks for the cache lines of `n_bytes` at `address`, in the next frame.
@@ -100,6 +135,14 @@ void unpack_keys(const TileRows& tile, const ScaledRows<V>& rows) {
   }
 }
 
+template <class V>
+void unpack_keys(const TileRows& tile, const SealedRows<V>& rows) {
+  for (int d = 0; d < tile.head_dim_k; ++d) {
+    float* const out = tile.unpacked_k + static_cast<std::ptrdiff_t>(d) * tile.key_stride;
+    for (int slot = 0; slot < tile.key_stride; slot += kLanes) rows.load_key(d, slot).store(out + slot);
+  }
+}
+
 template <class V, class Rows>
 void unpack_values(const TileRows& tile, const Rows& rows, SlotRange seen) {
   const int n_whole = tile.head_dim_v / kLanes * kLanes;
@@ -110,8 +153,8 @@ void unpack_values(const TileRows& tile, const Rows& rows, SlotRange seen) {
   }
 }
 
-// Copies the keys of a block and the values that the tile sees to f32. Exact, so that bits do not depend on who
-// unpacks.
+// Copies the keys of a block and the values that the tile sees to f32, as they are read in place, so that bits do not
+// depend on who unpacks.
 template <class V, class Rows>
 PlainRows<V, float, false> unpack(const TileRows& tile, const Rows& rows, SlotRange seen) {
   unpack_keys<V>(tile, rows);

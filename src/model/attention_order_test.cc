@@ -40,8 +40,8 @@ struct Sums {
 // One query head's walk over the table of its KV head.
 class Walk {
  public:
-  Walk(const AttentionShape& shape, const Session& session, std::int32_t token, std::int32_t head)
-      : shape_(shape), session_(session), token_(token), head_(head) {
+  Walk(const Layer& layer, const AttentionShape& shape, const Session& session, std::int32_t token, std::int32_t head)
+      : layer_(layer), shape_(shape), session_(session), token_(token), head_(head) {
     kv_head_ = head / (shape.n_heads / shape.n_kv_heads);
     segment_.o = total_.o = std::vector<float>(to_size(shape.layout.head_dim_v), 0.0F);
   }
@@ -63,7 +63,7 @@ class Walk {
   float score(std::int32_t other) const {
     const std::int32_t n = shape_.layout.head_dim_k;
     const float* const q = &session_.q[to_size((token_ * shape_.n_heads + head_) * n)];
-    const float* const k = &session_.stored_k[to_size((other * shape_.n_kv_heads + kv_head_) * n)];
+    const float* const k = layer_.key(session_, token_, other, kv_head_);
     float sum = 0.0F;
     for (std::int32_t d = 0; d < n; ++d) sum = std::fma(q[d], k[d], sum);
     return sum * (shape_.scale * std::numbers::log2e_v<float>);
@@ -83,8 +83,7 @@ class Walk {
     for (std::int32_t slot = begin; slot < end; ++slot) {
       const float p = exp2_of(score(first + slot) - m);
       lanes[slot % 16] += p;
-      const std::int32_t row = (first + slot) * shape_.n_kv_heads + kv_head_;
-      const float* const v = &session_.stored_v[to_size(row * shape_.layout.head_dim_v)];
+      const float* const v = layer_.value(session_, token_, first + slot, kv_head_);
       for (std::size_t d = 0; d < segment_.o.size(); ++d) segment_.o[d] = std::fma(p, v[d], segment_.o[d]);
     }
     for (int n = 8; n > 0; n /= 2) {
@@ -106,6 +105,7 @@ class Walk {
     segment_ = {.m = kNothingSeen, .l = 0.0F, .o = std::vector<float>(total_.o.size(), 0.0F)};
   }
 
+  const Layer& layer_;
   const AttentionShape& shape_;
   const Session& session_;
   std::int32_t token_, head_, kv_head_;
@@ -114,7 +114,7 @@ class Walk {
 
 TEST(AttentionOrder, IsThePromisedOneBitForBit) {
   for (const std::int32_t window : {0, 70}) {
-    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
+    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
       AttentionShape shape;
       shape.layout = {.row_type = type, .block_size = 40, .head_dim_k = 64, .head_dim_v = 32};
       shape.n_heads = 6;
@@ -127,7 +127,7 @@ TEST(AttentionOrder, IsThePromisedOneBitForBit) {
       const std::vector<Output> outputs = layer.run(sessions, {{150, 70}}, {.n_threads = 2});
       for (std::int32_t token = 9; token < 220; token += 30) {
         for (std::int32_t head = 0; head < shape.n_heads; ++head) {
-          const std::vector<float> expected = Walk(shape, sessions[0], token, head).run();
+          const std::vector<float> expected = Walk(layer, shape, sessions[0], token, head).run();
           const float* const actual = &outputs[0].out[to_size((token * shape.n_heads + head) * 32)];
           ASSERT_EQ(std::memcmp(expected.data(), actual, 32 * sizeof(float)), 0)
               << row_type_name(type) << ", window " << window << ", token " << token << ", head " << head;

@@ -65,6 +65,10 @@ struct Vector {
   static Vector load(const E* p) {
     return each([p](int i) { return value_of(p[i]); });
   }
+  // 8 bytes: codes 0..7 in their low halves, 8..15 in their high ones.
+  static Vector load_codes(const std::uint8_t* p) {
+    return each([p](int i) { return static_cast<float>(i < 8 ? p[i] & 15U : p[i - 8] >> 4U); });
+  }
   void store(float* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = x[i];
   }
@@ -125,10 +129,11 @@ struct Vector {
 const AttentionKernels kPortableKernels = {
     .step_sizes = {1, 2, 4, 6},
     .attend_block = {kernel::attend_plain<Vector, float>, kernel::attend_plain<Vector, F16>,
-                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>},
+                     kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>, kernel::attend_sealed<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
+    .from_codes = kernel::from_codes<Vector>,
 };
 
 }  // namespace ebb

@@ -38,7 +38,7 @@ T pick(std::mt19937& random, std::initializer_list<T> values) {
 AttentionShape random_shape(std::mt19937& random) {
   const auto n_kv_heads = pick<std::int32_t>(random, {1, 2, 3});
   const auto group = pick<std::int32_t>(random, {1, 2, 3, 4, 5, 6, 7, 8, 9, 16});
-  const auto type = pick(random, {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0});
+  const auto type = pick(random, {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4});
   const bool groups = type == RowType::kQ8_0;
   AttentionShape shape = make_shape(n_kv_heads * group, n_kv_heads, 32, type);
   shape.layout.head_dim_k = groups ? pick<std::int32_t>(random, {32, 64, 96, 128})
@@ -147,7 +147,7 @@ TEST(Attention, AgreesWithFloat64OverRandomShapesHolesWindowsAndRowTypes) {
 }
 
 TEST(Attention, AgreesWithFloat64OverManySegments) {
-  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
+  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
     const AttentionShape shape = make_shape(8, 2, 64, type);
     Layer layer(shape, 11);
     const std::vector<Session> sessions = {layer.make_session(4200, Position(0), 0.1, false)};

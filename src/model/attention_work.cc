@@ -44,7 +44,8 @@ AttentionWork::AttentionWork(const AttentionCall& call)
     : call_(call),
       kernels_(current_kernels()),
       plan_(make_plan(call.shape, call.step, call.layer, call.n_threads)),
-      frame_bytes_(call.shape.layout.frame_bytes()) {
+      frame_bytes_(call.shape.layout.frame_bytes()),
+      forms_(call.shape, call.step, call.scratch) {
   const FrameLayout& layout = call.shape.layout;
   offsets_.frame_bytes = static_cast<std::int32_t>(frame_bytes_);
   offsets_.k = call.step.frames + layout.k_offset();
@@ -148,29 +149,61 @@ void AttentionWork::clear(const AttentionSums& sums) const {
 
 // The entries must lie in one segment; rows_ says where its sums go.
 void AttentionWork::attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end) {
-  const AttendBlock attend_block = kernels_.attend_block[static_cast<std::size_t>(call_.shape.layout.row_type)];
   clear({.m = rows_.m, .l = rows_.l, .o = rows_.o});
-  for (std::int32_t e = entry_begin; e < entry_end; ++e) {
-    const TableEntry& entry = tile.table[to_size(e)];
-    const std::size_t at = entry.frame.index() * frame_bytes_;
-    BlockView block = offsets_;
-    block.k += at;
-    block.k_scales += at;
-    block.v += at;
-    block.v_scales += at;
-    block.begin = entry.begin.value();
-    block.n_tokens = entry.n_tokens;
-    if (e + 1 < tile.entry_end) {
-      block.next_frame = (static_cast<std::ptrdiff_t>(tile.table[to_size(e + 1)].frame.index()) -
-                          static_cast<std::ptrdiff_t>(entry.frame.index())) *
-                         static_cast<std::ptrdiff_t>(frame_bytes_);
-    }
-    if (call_.tensors.mass != nullptr) {
-      block.block_l = block_sums(tile, e);
-      block.block_m = block.block_l + plan_.row_capacity;
-    }
-    attend_block(rows_, block);
+  for (std::int32_t e = entry_begin; e < entry_end; ++e) attend_entry(tile, e);
+}
+
+void AttentionWork::attend_entry(const AttentionTile& tile, std::int32_t e) {
+  const TableEntry& entry = tile.table[to_size(e)];
+  const std::size_t at = entry.frame.index() * frame_bytes_;
+  BlockView block = offsets_;
+  block.k += at;
+  block.k_scales += at;
+  block.v += at;
+  block.v_scales += at;
+  block.begin = entry.begin.value();
+  block.n_tokens = entry.n_tokens;
+  if (e + 1 < tile.entry_end) {
+    block.next_frame = (static_cast<std::ptrdiff_t>(tile.table[to_size(e + 1)].frame.index()) -
+                        static_cast<std::ptrdiff_t>(entry.frame.index())) *
+                       static_cast<std::ptrdiff_t>(frame_bytes_);
   }
+  if (call_.tensors.mass != nullptr) {
+    block.block_l = block_sums(tile, e);
+    block.block_m = block.block_l + plan_.row_capacity;
+  }
+  const FrameLayout& layout = call_.shape.layout;
+  // Positions ascend over the rows, and no entry of a tile begins behind its last.
+  if (layout.seals() && positions_[0] < entry.span().end.value()) return attend_open(tile, entry, block);
+  check_sealed(entry);
+  kernels_.attend_block[static_cast<std::size_t>(layout.row_type)](rows_, block);
+}
+
+void AttentionWork::check_sealed(const TableEntry& entry) const {
+  const FrameLayout& layout = call_.shape.layout;
+  EBB_CHECK(!layout.seals() || entry.n_tokens == layout.block_size,
+            "the block at {} has {} tokens of {}, and a later query reads it sealed", entry.begin.value(),
+            entry.n_tokens, layout.block_size);
+}
+
+// A block that holds positions of the tile: those rows see it open, later ones sealed.
+void AttentionWork::attend_open(const AttentionTile& tile, const TableEntry& entry, BlockView sealed) {
+  const FrameLayout open = call_.shape.layout.open_layout();
+  const std::int32_t end = entry.span().end.value();
+  if (positions_[rows_.n_rows - 1] >= end) {
+    check_sealed(entry);
+    sealed.query_begin = end;
+    kernels_.attend_block[static_cast<std::size_t>(call_.shape.layout.row_type)](rows_, sealed);
+  }
+  const std::byte* const bytes = forms_.open_rows(tile.sequence, tile.head, entry);
+  EBB_CHECK(bytes != nullptr, "a query looks into the block at {}, which is sealed", entry.begin.value());
+  BlockView block = sealed;
+  block.k = bytes + open.k_offset();
+  block.v = bytes + open.v_offset();
+  block.next_frame = 0;
+  block.query_begin = INT32_MIN;
+  block.query_end = end;
+  kernels_.attend_block[static_cast<std::size_t>(open.row_type)](rows_, block);
 }
 
 void AttentionWork::attend_tile(const AttentionTile& tile) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "model/attention.h"
+#include "model/attention_forms.h"
 #include "model/attention_kernel.h"
 #include "model/attention_plan.h"
 
@@ -48,6 +49,9 @@ struct AttentionWork {
   void load_query(std::int32_t row, const float* query);
   void clear(const AttentionSums& sums) const;
   void attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end);
+  void attend_entry(const AttentionTile& tile, std::int32_t e);
+  void check_sealed(const TableEntry& entry) const;
+  void attend_open(const AttentionTile& tile, const TableEntry& entry, BlockView sealed);
   void merge(const AttentionSums& part) const;
   void merge_row(const AttentionSums& part, std::size_t row) const;
   void attend_tile(const AttentionTile& tile);
@@ -64,6 +68,7 @@ struct AttentionWork {
   const AttentionKernels& kernels_;
   const AttentionPlan plan_;
   const std::size_t frame_bytes_;
+  const BlockForms forms_;
   BlockView offsets_;  // of the planes of frame 0
   TileRows rows_;
   AttentionSums segment_;

@@ -1,12 +1,14 @@
-// write_kv: puts the K and V rows of a step into their frames.
+// write_kv: puts the K and V rows of a step into their frames, and seals the blocks that it fills.
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/check.h"
 #include "model/attention.h"
+#include "model/attention_forms.h"
 #include "model/attention_work.h"
 #include "model/row_convert.h"
+#include "model/sealed_frame.h"
 
 namespace ebb {
 namespace {
@@ -54,8 +56,9 @@ struct Rows {
 
 class Writer {
  public:
+  // Rows of a block that is open, where it has that form.
   Writer(const AttentionShape& shape, const AttentionTensors& tensors)
-      : layout_(shape.layout), tensors_(tensors), kernels_(current_kernels()) {}
+      : layout_(shape.layout.open_layout()), tensors_(tensors), kernels_(current_kernels()) {}
 
   void write(const Rows& rows) {
     for (std::int32_t i = 0; i < rows.n_tokens; ++i) write_value(rows, i);
@@ -118,6 +121,8 @@ void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex
   EBB_CHECK(shape.layout.key_order == KeyOrder::kByDim, "these kernels write keys by dimension");
   if (ith == 0) AttentionWork::reset(scratch);
   Writer writer(shape, tensors);
+  const bool seals = shape.layout.seals();
+  const BlockForms forms(shape, step, scratch);
   const std::size_t frame_bytes = shape.layout.frame_bytes();
   std::int32_t piece = 0;
   for (std::size_t s = 0; s < step.sequences.size(); ++s) {
@@ -133,11 +138,15 @@ void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex
         n_tokens += span.n_tokens();
         if (piece++ % n_threads != ith) continue;
         const std::size_t row = to_size(rows.row_begin + (span.begin - rows.first));
+        std::byte* const frame = step.frames + entry->frame.index() * frame_bytes;
+        std::byte* const rows_frame = seals ? forms.open_rows(s, HeadIndex(h), *entry) : frame;
+        EBB_CHECK(rows_frame != nullptr, "the block at {} is written to and not open", entry->begin.value());
         writer.write({.k = tensors.k + row * tensors.k_row_stride + to_size(h) * tensors.k_head_stride,
                       .v = tensors.v + row * tensors.v_row_stride + to_size(h) * tensors.v_head_stride,
                       .n_tokens = span.n_tokens(),
                       .slot = span.begin - entry->begin,
-                      .frame = step.frames + entry->frame.index() * frame_bytes});
+                      .frame = rows_frame});
+        if (seals && forms.is_filled(s, *entry)) seal_frame(shape.layout, current_kernels(), rows_frame, frame);
       }
       EBB_CHECK(n_tokens == rows.n_rows, "layer {}, head {}: table holds {} of the {} tokens of the step",
                 layer.value(), h, n_tokens, rows.n_rows);

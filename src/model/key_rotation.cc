@@ -12,6 +12,7 @@
 #include "model/attention_work.h"
 #include "model/model.h"
 #include "model/row_convert.h"
+#include "model/sealed_frame.h"
 
 namespace ebb {
 namespace {
@@ -104,6 +105,7 @@ class FrameTurner {
         n_pairs_(static_cast<std::int32_t>(rotation.cosines.size())) {}
 
   void turn(std::int32_t n_tokens) const {
+    if (layout_.seals()) return turn_sealed();
     if (layout_.row_type != RowType::kQ8_0 && layout_.key_order == KeyOrder::kByDim) return turn_planes(n_tokens);
     for (std::int32_t slot = 0; slot < n_tokens; ++slot) {
       if (layout_.row_type == RowType::kQ8_0) {
@@ -129,6 +131,19 @@ class FrameTurner {
       turn_plane(x.data(), y.data(), n_tokens, rotation_.cosines[to_size(i)], rotation_.sines[to_size(i)]);
       write_elements(kernels_, layout_.row_type, x.data(), n_tokens, x_plane);
       write_elements(kernels_, layout_.row_type, y.data(), n_tokens, y_plane);
+    }
+  }
+
+  void turn_sealed() const {
+    std::array<float, kMaxKeys> x;
+    std::array<float, kMaxKeys> y;
+    for (std::int32_t i = 0; i < n_pairs_; ++i) {
+      const Pair pair = pair_of(rotation_.kind, i, n_pairs_);
+      read_sealed_keys(layout_, kernels_, frame_, pair.x, x.data());
+      read_sealed_keys(layout_, kernels_, frame_, pair.y, y.data());
+      turn_plane(x.data(), y.data(), layout_.block_size, rotation_.cosines[to_size(i)], rotation_.sines[to_size(i)]);
+      write_sealed_keys(layout_, kernels_, frame_, pair.x, x.data());
+      write_sealed_keys(layout_, kernels_, frame_, pair.y, y.data());
     }
   }
 
@@ -237,7 +252,16 @@ BlockMover::BlockMover(const Model& model, const FrameLayout& layout)
 }
 
 void BlockMover::move(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const {
-  const std::size_t frame_bytes = layout_.frame_bytes();
+  move_frames(layout_, frames, n_tokens, n_anchors);
+}
+
+void BlockMover::move_open(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const {
+  move_frames(layout_.open_layout(), frames, n_tokens, n_anchors);
+}
+
+void BlockMover::move_frames(const FrameLayout& layout, std::span<std::byte> frames, std::int32_t n_tokens,
+                             std::int32_t n_anchors) const {
+  const std::size_t frame_bytes = layout.frame_bytes();
   const std::size_t n_frames = of_layer_.size() * to_size(n_kv_heads_);
   EBB_CHECK(frames.size() == n_frames * frame_bytes, "{} bytes for {} frames of {}", frames.size(), n_frames,
             frame_bytes);
@@ -246,7 +270,7 @@ void BlockMover::move(std::span<std::byte> frames, std::int32_t n_tokens, std::i
   for (const RopeFrequencies& own : frequencies_) rotations.push_back(make_key_rotation(own, n_anchors));
   for (const std::size_t rotation : of_layer_) {
     for (std::int32_t head = 0; head < n_kv_heads_; ++head) {
-      rotate_keys(layout_, rotations[rotation], n_tokens, frames.first(frame_bytes));
+      rotate_keys(layout, rotations[rotation], n_tokens, frames.first(frame_bytes));
       frames = frames.subspan(frame_bytes);
     }
   }

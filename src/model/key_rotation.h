@@ -13,7 +13,8 @@
 // own float32 angles do (their rounding grows with the anchor: 1e-3 of a radian at 10 000).
 //
 // What it costs: the result is rounded to the row type again. With f32 that is the last bit; with f16, bf16 and q8_0 a
-// move LOSES up to half a unit of the element (of the group's scale in q8_0), each time. Moving back does not give the
+// move LOSES up to half a unit of the element (of the group's scale in q8_0), each time; with kivi4 half a scale of
+// each dimension's run, where 15 scales make up the whole range. Of quantised types (is_quantised) users are told. Moving back does not give the
 // old bytes: move from the saved bytes of the original anchor, not from moved ones. A difference of 0 changes no byte,
 // and the same bytes and difference give the same bytes with every kernel set.
 //
@@ -54,7 +55,7 @@ struct KeyRotation {
 };
 [[nodiscard]] KeyRotation make_key_rotation(const RopeFrequencies& frequencies, std::int32_t n_anchors);
 
-// Turns the keys in slots [0, n_tokens) of one frame, in place. What is not rotated in a row (past n_rot), later slots
+// Turns the keys in slots [0, n_tokens) of one frame, in place; of a sealed frame all of them. What is not rotated in a row (past n_rot), later slots
 // and V keep their bytes.
 void rotate_keys(const FrameLayout& layout, const KeyRotation& rotation, std::int32_t n_tokens,
                  std::span<std::byte> frame);
@@ -68,8 +69,13 @@ class BlockMover {
   // `frames`: all frames of one block, [layer][KV head], as FrameMemory::read() gives them, one after the other. Its
   // keys were rotated for some anchor, and are then for one n_anchors later (earlier if negative).
   void move(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const;
+  // The same of open frames, of a layout that seals.
+  void move_open(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const;
 
  private:
+  void move_frames(const FrameLayout& layout, std::span<std::byte> frames, std::int32_t n_tokens,
+                   std::int32_t n_anchors) const;
+
   FrameLayout layout_;
   std::int32_t n_kv_heads_;
   // Those that differ, and which of them each layer has.

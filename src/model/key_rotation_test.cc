@@ -15,6 +15,8 @@
 
 #include "cache/row_types.h"
 #include "model/attention.h"
+#include "model/attention_work.h"
+#include "model/sealed_frame.h"
 
 namespace ebb {
 namespace {
@@ -152,6 +154,7 @@ double half_unit(RowType type, double largest) {
     case RowType::kF16: return largest * 0x1p-11;
     case RowType::kBF16: return largest * 0x1p-8;
     case RowType::kQ8_0: return largest * (0.5 / 127.0 + 0x1p-11);
+    case RowType::kKivi4: break;  // its scales are not a row's: it has a test of its own
   }
   return 0.0;
 }
@@ -277,6 +280,52 @@ TEST(KeyRotation, TurnsSlidingLayersByFrequenciesOfTheirOwn) {
   EXPECT_NEAR(sliding.per_anchor[4], 1e-2, 1e-8);
   EXPECT_FALSE(wide == sliding);
   EXPECT_EQ(make_key_rotation(wide, 5).cosines.size(), 8U);
+}
+
+TEST(KeyRotation, OfASealedFrameIsThatOfWhatItsCodesMeanWithinHalfAScaleOfEachDimension) {
+  const FrameLayout layout = {.row_type = RowType::kKivi4, .block_size = 40, .head_dim_k = 32, .head_dim_v = 24};
+  const auto dims = [&](const std::vector<std::byte>& frame) {
+    Keys keys(to_size(layout.block_size), std::vector<double>(to_size(layout.head_dim_k)));
+    std::vector<float> x(to_size(layout.key_stride()));
+    for (std::int32_t d = 0; d < layout.head_dim_k; ++d) {
+      read_sealed_keys(layout, current_kernels(), frame.data(), d, x.data());
+      for (std::size_t s = 0; s < keys.size(); ++s) keys[s][to_size(d)] = static_cast<double>(x[s]);
+    }
+    return keys;
+  };
+  for (std::uint32_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937 random(seed);
+    Case c = random_case(random);
+    c.layout = layout;
+    c.hparams.n_rot = seed % 3 == 0 ? 16 : 32;
+    c.factors.clear();
+    c.n_tokens = layout.block_size;
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, c.text()));
+    std::vector<std::byte> open(layout.open_layout().frame_bytes());
+    std::normal_distribution<float> normal;
+    for (std::size_t i = 0; i < open.size(); i += 2) {
+      const ggml_fp16_t half = ggml_fp32_to_fp16(normal(random));
+      std::memcpy(&open[i], &half, sizeof half);
+    }
+    std::vector<std::byte> frame(layout.frame_bytes());
+    seal_frame(layout, current_kernels(), open.data(), frame.data());
+    const std::vector<std::byte> before = frame;
+    const Keys keys = dims(frame);
+    rotate(c, frame);
+    const Keys turned = dims(frame);
+    for (std::int32_t d = 0; d < layout.head_dim_k; ++d) {
+      std::vector<double> expected;
+      for (const std::vector<double>& key : keys) expected.push_back(rotated(c, key, c.n_anchors)[to_size(d)]);
+      const auto [low, high] = std::ranges::minmax(expected);
+      const double bound = d < c.hparams.n_rot ? 0.52 * (high - low) / 15.0 + 4.0 * 0x1p-10 : 0.0;
+      for (std::size_t s = 0; s < expected.size(); ++s) {
+        ASSERT_NEAR(turned[s][to_size(d)], expected[s], bound) << "slot " << s << ", dimension " << d;
+      }
+    }
+    EXPECT_TRUE(std::equal(frame.begin() + static_cast<std::ptrdiff_t>(layout.v_offset()), frame.end(),
+                           before.begin() + static_cast<std::ptrdiff_t>(layout.v_offset())))
+        << "values have no rotation";
+  }
 }
 
 }  // namespace

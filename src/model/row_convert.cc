@@ -44,7 +44,8 @@ void write_elements(const AttentionKernels& kernels, RowType type, const float* 
         std::memcpy(out + to_size(i) * sizeof(element), &element, sizeof(element));
       }
       return;
-    case RowType::kQ8_0: break;
+    case RowType::kQ8_0:
+    case RowType::kKivi4: break;
   }
   EBB_CHECK(false, "elements of {} have scales", row_type_name(type));
 }
@@ -60,7 +61,8 @@ void read_elements(const AttentionKernels& kernels, RowType type, const std::byt
         out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(element) << 16);
       }
       return;
-    case RowType::kQ8_0: break;
+    case RowType::kQ8_0:
+    case RowType::kKivi4: break;
   }
   EBB_CHECK(false, "elements of {} have scales", row_type_name(type));
 }

@@ -83,7 +83,10 @@ Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& back
   const Hparams& hparams = model.hparams();
   std::unique_ptr<State> state(new State{.model = model, .backend = backend, .memory = memory, .options = options});
   state->allocator.reset(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend.handle())));
-  state->step = {.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .frames = memory.host_bytes()};
+  state->step = {.n_layers = hparams.n_layers,
+                 .n_kv_heads = hparams.n_kv_heads,
+                 .frames = memory.host_bytes(),
+                 .open_frames = memory.open_host_bytes()};
   for (std::int32_t layer = 0; layer < hparams.n_layers; ++layer) {
     state->ops.push_back({.shape = shape_of_layer(hparams, memory.layout(), LayerIndex(layer)),
                           .layer = LayerIndex(layer),

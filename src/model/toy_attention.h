@@ -2,7 +2,8 @@
 // thread count, beside a plain float64 reference.
 //
 // Each KV head of a session cuts its positions into blocks of its own, some partially filled, and drops some of them
-// (holes). Frames are dealt out in shuffled order and filled with bytes that read as NaN before anything is written.
+// (holes). Frames are dealt out in shuffled order and filled with bytes that read as NaN before anything is written. Of a
+// layout that seals, all blocks but the last are full, and open frames are held as the runtime holds them.
 #pragma once
 
 #include <algorithm>
@@ -16,34 +17,10 @@
 #include <thread>
 #include <vector>
 
-#include "ggml.h"
-
 #include "model/attention.h"
+#include "model/toy_rows.h"
 
 namespace ebb::toy {
-
-inline std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
-
-inline ggml_type ggml_type_of(RowType type) {
-  switch (type) {
-    case RowType::kF32: return GGML_TYPE_F32;
-    case RowType::kF16: return GGML_TYPE_F16;
-    case RowType::kBF16: return GGML_TYPE_BF16;
-    case RowType::kQ8_0: return GGML_TYPE_Q8_0;
-  }
-  return GGML_TYPE_COUNT;
-}
-
-// What a row of this type holds after writing x, by ggml's own scalar code.
-inline std::vector<float> stored_values(RowType type, const float* x, std::int32_t n) {
-  std::vector<float> out(x, x + n);
-  if (type == RowType::kF32) return out;
-  const ggml_type_traits* const traits = ggml_get_type_traits(ggml_type_of(type));
-  std::vector<std::uint8_t> row(ggml_row_size(ggml_type_of(type), n));
-  traits->from_float_ref(x, row.data(), n);
-  traits->to_float(row.data(), out.data(), n);
-  return out;
-}
 
 inline void run_threads(std::int32_t n_threads, const std::function<void(std::int32_t)>& work) {
   std::vector<std::thread> threads;
@@ -56,7 +33,8 @@ struct Session {
   std::int32_t n_tokens = 0;
   Position first;
   std::vector<float> q, k, v;                    // [token][head][dim]
-  std::vector<float> stored_k, stored_v;         // what the row type keeps of k and v
+  std::vector<float> stored_k, stored_v;         // what the row type keeps of k and v; sealed, where it seals
+  std::vector<float> open_k, open_v;             // ... and what it keeps of them while their block is open
   std::vector<std::vector<TableEntry>> written;  // [kv head]; frames are dealt out by Layer
   std::vector<std::vector<bool>> dropped;        // [kv head][entry]
 };
@@ -94,8 +72,12 @@ class Layer {
       append(session.stored_k, &session.k[to_size(i * layout.head_dim_k)], layout.head_dim_k);
       append(session.stored_v, &session.v[to_size(i * layout.head_dim_v)], layout.head_dim_v);
     }
+    session.open_k = session.stored_k;
+    session.open_v = session.stored_v;
+    if (layout.seals()) seal_full_blocks(session);
     std::bernoulli_distribution drop(drop_chance);
-    std::uniform_int_distribution<std::int32_t> length(even ? layout.block_size : 1, layout.block_size);
+    std::uniform_int_distribution<std::int32_t> length(even || layout.seals() ? layout.block_size : 1,
+                                                       layout.block_size);
     for (std::int32_t h = 0; h < shape_.n_kv_heads; ++h) {
       std::vector<TableEntry> entries;
       std::vector<bool> dropped;
@@ -114,8 +96,10 @@ class Layer {
   [[nodiscard]] std::vector<Output> run(std::vector<Session> sessions, const std::vector<Cut>& cuts,
                                         const RunOptions& options) const {
     std::vector<std::byte> frames;
+    std::vector<std::byte> open_frames;
     AttentionStep step;
     step.frames = deal_frames(sessions, frames, options.frame_seed);
+    step.open_frames = deal_open_frames(sessions, open_frames);
     step.n_layers = 2;
     step.n_kv_heads = shape_.n_kv_heads;
     step.mass_stride = options.mass ? mass_stride(sessions) : 0;
@@ -149,7 +133,7 @@ class Layer {
     const std::vector<TableEntry> table = kept_entries(session, kv_head, session.n_tokens);
     double greatest = -std::numeric_limits<double>::infinity();
     for_each_seen(session, table, token, [&](std::int32_t other, std::size_t) {
-      const float* const k = &session.stored_k[to_size((other * shape_.n_kv_heads + kv_head) * layout.head_dim_k)];
+      const float* const k = key(session, token, other, kv_head);
       double score = 0.0;
       for (std::int32_t d = 0; d < layout.head_dim_k; ++d) score += static_cast<double>(q[d]) * k[d];
       seen.emplace_back(other, score * shape_.scale);
@@ -160,11 +144,23 @@ class Layer {
     std::size_t i = 0;
     for_each_seen(session, table, token, [&](std::int32_t other, std::size_t entry) {
       const double p = seen[i++].second / total;
-      const float* const v = &session.stored_v[to_size((other * shape_.n_kv_heads + kv_head) * layout.head_dim_v)];
+      const float* const v = value(session, token, other, kv_head);
       for (std::size_t d = 0; d < out.size(); ++d) out[d] += p * v[d];
       if (mass != nullptr) (*mass)[entry] += p;
     });
     return out;
+  }
+
+  // The key and the value of `other` as the query at `token` sees them.
+  [[nodiscard]] const float* key(const Session& session, std::int32_t token, std::int32_t other,
+                                 std::int32_t kv_head) const {
+    const std::vector<float>& keys = same_block(token, other) ? session.open_k : session.stored_k;
+    return &keys[to_size((other * shape_.n_kv_heads + kv_head) * shape_.layout.head_dim_k)];
+  }
+  [[nodiscard]] const float* value(const Session& session, std::int32_t token, std::int32_t other,
+                                   std::int32_t kv_head) const {
+    const std::vector<float>& values = same_block(token, other) ? session.open_v : session.stored_v;
+    return &values[to_size((other * shape_.n_kv_heads + kv_head) * shape_.layout.head_dim_v)];
   }
 
   // The longest table any session has, whatever was dropped.
@@ -201,8 +197,37 @@ class Layer {
   }
 
   void append(std::vector<float>& out, const float* x, std::int32_t n) const {
-    const std::vector<float> stored = stored_values(shape_.layout.row_type, x, n);
+    const std::vector<float> stored = stored_values(shape_.layout.open_layout().row_type, x, n);
     out.insert(out.end(), stored.begin(), stored.end());
+  }
+
+  // Blocks that seal are cut alike in every session.
+  [[nodiscard]] bool same_block(std::int32_t token, std::int32_t other) const {
+    return token / shape_.layout.block_size == other / shape_.layout.block_size;
+  }
+
+  void seal_full_blocks(Session& session) const {
+    const FrameLayout& layout = shape_.layout;
+    for (std::int32_t begin = 0; begin + layout.block_size <= session.n_tokens; begin += layout.block_size) {
+      for (std::int32_t h = 0; h < shape_.n_kv_heads; ++h) {
+        const auto row = [&](std::int32_t i) { return (begin + i) * shape_.n_kv_heads + h; };
+        for (std::int32_t d = 0; d < layout.head_dim_k; ++d) {
+          std::vector<float*> run;
+          for (std::int32_t i = 0; i < layout.block_size; ++i) {
+            run.push_back(&session.stored_k[to_size(row(i) * layout.head_dim_k + d)]);
+          }
+          seal_run(run);
+        }
+        for (std::int32_t i = 0; i < layout.block_size * layout.value_runs(); ++i) {
+          const std::int32_t first = i % layout.value_runs() * kScaleGroup;
+          std::vector<float*> run;
+          for (std::int32_t d = first; d < std::min(first + kScaleGroup, layout.head_dim_v); ++d) {
+            run.push_back(&session.stored_v[to_size(row(i / layout.value_runs()) * layout.head_dim_v + d)]);
+          }
+          seal_run(run);
+        }
+      }
+    }
   }
 
   static std::vector<TableEntry> written_entries(const Session& session, std::int32_t head, std::int32_t n_written) {
@@ -232,6 +257,28 @@ class Layer {
     return frames.data() + (64 - reinterpret_cast<std::uintptr_t>(frames.data()) % 64);
   }
 
+  // One for each entry that may be open, poisoned too; null where nothing seals.
+  std::byte* deal_open_frames(std::vector<Session>& sessions, std::vector<std::byte>& frames) const {
+    if (!shape_.layout.seals()) return nullptr;
+    std::int32_t n_frames = 0;
+    for (Session& session : sessions) {
+      for (auto& table : session.written) {
+        for (TableEntry& entry : table) entry.open = FrameIndex(n_frames++);
+      }
+    }
+    frames.assign(to_size(n_frames) * shape_.layout.open_layout().frame_bytes() + 64, std::byte{0xFF});
+    return frames.data() + (64 - reinterpret_cast<std::uintptr_t>(frames.data()) % 64);
+  }
+
+  // Only blocks that are open when the chunk begins or when it ends hold open frames.
+  void let_go(std::vector<TableEntry>& entries, Position chunk_begin) const {
+    for (TableEntry& entry : entries) {
+      const bool was_open = entry.begin < chunk_begin && entry.span().end > chunk_begin;
+      const bool stays_open = entry.n_tokens < shape_.layout.block_size;
+      if (!was_open && !stays_open) entry.open = kNoFrame;
+    }
+  }
+
   void run_step(AttentionStep& step, const std::vector<Session>& sessions, const std::vector<Chunk>& chunks,
                 const RunOptions& options, AttentionScratch& scratch, std::vector<Output>& outputs) const {
     const std::int32_t dk = shape_.layout.head_dim_k;
@@ -254,6 +301,8 @@ class Layer {
       for (std::int32_t h = 0; h < shape_.n_kv_heads; ++h) {
         written.push_back(written_entries(session, h, chunk.begin + chunk.n_tokens));
         kept.push_back(kept_entries(session, h, chunk.begin + chunk.n_tokens));
+        let_go(written.back(), session.first + chunk.begin);
+        let_go(kept.back(), session.first + chunk.begin);
       }
     }
     std::vector<float> out(to_size(n_rows * shape_.n_heads * dv), std::nanf(""));
@@ -272,6 +321,7 @@ class Layer {
     tensors.out_row_stride = to_size(shape_.n_heads * dv);
 
     step.tables.assign(written.begin(), written.end());
+    scratch.reserve(shape_, step, options.n_threads);
     run_threads(options.n_threads, [&](std::int32_t ith) {
       write_kv(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
     });

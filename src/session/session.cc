@@ -19,7 +19,7 @@ Status SessionOptions::validate() const {
 }
 
 Session::Session(const SessionParts& parts, const SessionOptions& options)
-    : parts_(parts), options_(options), residency_(parts.pool, parts.shape) {
+    : parts_(parts), options_(options), residency_(parts.pool, parts.shape, parts.open_pool) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
@@ -134,7 +134,39 @@ RecordHeader Session::record_header(BlockIndex block) const {
           .begin = residency_.span(block).begin,
           .anchor = b.anchor,
           .n_frames = n_frames,
-          .frame_bytes = parts_.memory.frame_bytes() * static_cast<std::uint64_t>(n_frames)};
+          .frame_bytes = block_bytes(block)};
+}
+
+bool Session::is_open(BlockIndex block) const {
+  if (parts_.open_pool == nullptr) return false;
+  return residency_.is_hot(block) ? residency_.is_open(block) : !is_full(block);
+}
+
+std::size_t Session::block_bytes(BlockIndex block) const {
+  const FrameMemory& memory = parts_.memory;
+  return (is_open(block) ? memory.open_frame_bytes() : memory.frame_bytes()) *
+         static_cast<std::size_t>(parts_.shape.frames_per_block());
+}
+
+void Session::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
+  const bool open = is_open(block);
+  const std::size_t n = bytes.size() / static_cast<std::size_t>(parts_.shape.frames_per_block());
+  for (std::int32_t layer = 0; layer < parts_.shape.n_layers; ++layer) {
+    for (std::int32_t head = 0; head < parts_.shape.n_kv_heads; ++head) {
+      if (open) {
+        parts_.memory.read_open(residency_.open_frame(block, LayerIndex(layer), HeadIndex(head)), bytes.first(n));
+      } else {
+        parts_.memory.read(residency_.frame(block, LayerIndex(layer), HeadIndex(head)), bytes.first(n));
+      }
+      bytes = bytes.subspan(n);
+    }
+  }
+}
+
+// Moving an open block rounds its f16 rows, as it would of f16 frames.
+void Session::count_move(BlockIndex block) {
+  ++stats_.n_moved_blocks;
+  if (is_quantised(parts_.memory.layout().row_type) && !is_open(block)) ++stats_.n_requantised_blocks;
 }
 
 bool Session::is_saved(BlockIndex block) const {
@@ -291,6 +323,10 @@ void Session::check_invariants() const {
             "{} hot frames over {} blocks", residency_.n_hot_frames(), budget_blocks_);
   for (std::int32_t b = 0; b + 1 < n_blocks(); ++b) {
     EBB_CHECK(is_full(BlockIndex(b)), "block {} is neither full nor the last", b);
+  }
+  for (std::int32_t b = 0; parts_.open_pool != nullptr && b < n_blocks(); ++b) {
+    EBB_CHECK(!residency_.is_hot(BlockIndex(b)) || is_full(BlockIndex(b)) || residency_.is_open(BlockIndex(b)),
+              "block {} is neither full nor open", b);
   }
 }
 

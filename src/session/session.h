@@ -41,6 +41,8 @@ struct SessionParts {
   ColdStore* store = nullptr;
   // Null: blocks cannot be moved to other anchors.
   const BlockMover* mover = nullptr;
+  // Open frames, of a layout that seals; null of any other.
+  FramePool* open_pool = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
@@ -99,6 +101,8 @@ struct SessionStats {
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
   std::int64_t n_moved_blocks = 0;    // turned to another anchor; one block may be several times
+  // Of those, whose keys were quantised again: they lost more than their place.
+  std::int64_t n_requantised_blocks = 0;
   std::int64_t n_rebases = 0;
   std::int32_t peak_hot_blocks = 0;
 };
@@ -167,6 +171,10 @@ class Session {
   // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
   [[nodiscard]] Hash128 exact_name(BlockIndex block) const;
   [[nodiscard]] BlockState state(BlockIndex block) const;
+  // Bytes of all frames of a block, in the form that it has: open ones are larger, of a layout that seals.
+  [[nodiscard]] std::size_t block_bytes(BlockIndex block) const;
+  // Those of a hot block, [layer][KV head], one after the other.
+  void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
 
   // Blocks that hold tokens of the parts called `name`, or with "name#i" the i-th of them; none where there are none.
   [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
@@ -201,6 +209,9 @@ class Session {
   [[nodiscard]] std::span<const Token> block_tokens(BlockIndex block) const;
   [[nodiscard]] bool is_full(BlockIndex block) const;
   [[nodiscard]] bool is_saved(BlockIndex block) const;
+  // Whether its rows are, or would be if it were hot, in open frames.
+  [[nodiscard]] bool is_open(BlockIndex block) const;
+  void count_move(BlockIndex block);
   // What a block at `block` sees before itself.
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
   void add_shift(BlockIndex block, Hasher& hasher) const;

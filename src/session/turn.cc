@@ -101,12 +101,17 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   wake_open_block();
   if (const std::optional<SequenceInput> input = begin_recompute(max_rows)) return *input;
   if (n_pending() == 0) return no_room();
+  // Tokens can't go behind a block whose own are not there.
+  if (session_.n_blocks() > 0 && !session_.is_full(last_block()) && !session_.residency_.is_hot(last_block())) {
+    return fit_open_frames(1) < 1 ? no_open_block() : no_room();
+  }
 
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));
   const std::int32_t n_context_left = session_.n_ctx_train() - session_.next_anchor_.value();
   const std::int32_t share = std::max(1, session_.budget_blocks_ / kStepsPerBudget) * block_size;
-  std::int32_t n_tokens = std::min({n_pending(), max_rows, share, n_context_left});
+  std::int32_t n_tokens = fit_open_frames(std::min({n_pending(), max_rows, share, n_context_left}));
+  if (n_tokens < 1) return no_open_block();
 
   const std::int32_t n_new_blocks = (n_tokens - room_in_last_block() + block_size - 1) / block_size;
   if (n_new_blocks > 0) {
@@ -144,6 +149,13 @@ std::optional<SequenceInput> Turn::begin_recompute(std::int32_t max_rows) {
         recompute_.erase(recompute_.begin());
         continue;
       }
+      // Its rows must outlive the step if one is not enough.
+      const bool at_once = session_.residency_.span(next.block).n_tokens() <= max_rows;
+      if (!at_once && !session_.residency_.hold_open(next.block).ok()) {
+        session_.residency_.evict(next.block);
+        recompute_.erase(recompute_.begin());
+        continue;
+      }
       // A rebase since it was queued took away the anchor that it was to have.
       if (session_.blocks_[next.block.index()].epoch != session_.epoch_) place_cold(next.block);
       prepare_frames(next.block);
@@ -165,6 +177,7 @@ void Turn::end_recompute() {
   done.lineage.add(session_.visible_before(done.block), n_step_);
   done.n_done += n_step_;
   if (done.n_done < session_.residency_.span(done.block).n_tokens()) return;
+  if (session_.is_full(done.block)) session_.residency_.seal(done.block);
   Session::Block& block = session_.blocks_[done.block.index()];
   block.lineage = std::move(done.lineage);
   block.moves = Hash128();
@@ -187,6 +200,9 @@ void Turn::place(std::int32_t n_tokens) {
     next = next + n;
   }
   session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
+  if (room_in_last_block() == 0) return;
+  const Status held = session_.residency_.hold_open(last_block());
+  EBB_CHECK(held.ok(), "it was looked whether they are free: {}", held.message());
 }
 
 void Turn::open_block(Position begin) {
@@ -230,6 +246,7 @@ void Turn::end_step(std::span<const BlockMass> mass) {
     session_.blocks_[block.index()].lineage.add(session_.visible_before(block), end - next);
     session_.blocks_[block.index()].last_access = session_.n_steps_;
     if (session_.is_full(block)) {
+      session_.residency_.seal(block);
       session_.index_words(block);
       save_behind(block);
     }
@@ -312,8 +329,28 @@ std::int32_t Turn::n_free_blocks() const {
 
 std::int32_t Turn::room_in_last_block() const {
   if (session_.n_blocks() == 0) return 0;
-  const BlockIndex last(session_.n_blocks() - 1);
+  const BlockIndex last = last_block();
   return session_.residency_.is_hot(last) ? session_.block_size() - session_.residency_.span(last).n_tokens() : 0;
+}
+
+BlockIndex Turn::last_block() const { return BlockIndex(session_.n_blocks() - 1); }
+
+// Of n_tokens those that leave no more blocks open than there are open frames for.
+std::int32_t Turn::fit_open_frames(std::int32_t n_tokens) const {
+  const FramePool* const open_pool = session_.parts_.open_pool;
+  const std::int32_t per_block = session_.residency_.shape().frames_per_block();
+  if (open_pool == nullptr || open_pool->n_free() >= per_block) return n_tokens;
+  const std::int32_t room = room_in_last_block();
+  if (n_tokens <= room) return n_tokens;
+  return room + (n_tokens - room) / session_.block_size() * session_.block_size();
+}
+
+Status Turn::no_open_block() const {
+  const std::int32_t n_most = session_.parts_.open_pool->n_frames() / session_.residency_.shape().frames_per_block();
+  return error(Code::kOutOfBudget,
+               "all {} blocks that may be open at once are, each of another session; end some, or open the engine with "
+               "more open blocks",
+               n_most);
 }
 
 }  // namespace ebb

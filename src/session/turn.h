@@ -138,6 +138,9 @@ class Turn {
   [[nodiscard]] Status no_room() const;
   [[nodiscard]] std::int32_t n_free_blocks() const;
   [[nodiscard]] std::int32_t room_in_last_block() const;
+  [[nodiscard]] BlockIndex last_block() const;
+  [[nodiscard]] std::int32_t fit_open_frames(std::int32_t n_tokens) const;
+  [[nodiscard]] Status no_open_block() const;
   [[nodiscard]] Span reply() const;
   void place(std::int32_t n_tokens);
   void open_block(Position begin);
@@ -162,13 +165,14 @@ class Turn {
   Status bring_in(const Arrival& arrival);
   void bring_in_all(std::span<Arrival> arrivals);
   Status end_recall(const Arrival& arrival, const Status& status);
+  Status admit(BlockIndex block);
+
+  // turn_frames.cc: bytes of frames, in the form that their block has
   Status copy_in(const EncodedRecord& record, BlockIndex block);
   Status copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors);
-  Status admit(BlockIndex block);
+  void move_bytes(BlockIndex block, std::span<std::byte> bytes, std::int32_t n_anchors) const;
   void prepare_frames(BlockIndex block);
-  [[nodiscard]] std::size_t block_bytes() const;
-  [[nodiscard]] FrameIndex frame_at(BlockIndex block, std::int32_t i) const;
-  void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
+  [[nodiscard]] std::vector<FrameIndex> frames_of(BlockIndex block) const;
   void write_frames(BlockIndex block, std::span<const std::byte> bytes);
 
   // turn_adopt.cc: what comes in by its exact name

@@ -92,13 +92,12 @@ void Turn::move_block(BlockIndex block, Position anchor) {
   if (b.anchor == anchor) return;
   EBB_CHECK(session_.parts_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
   session_.wait_for_copy(block);
-  const std::int32_t n_tokens = session_.residency_.span(block).n_tokens();
-  std::vector<std::byte> bytes(block_bytes());
+  std::vector<std::byte> bytes(session_.block_bytes(block));
   const std::optional<Position> saved = read_saved(block, bytes);
   const bool from_record = saved.has_value();
   const Position from = saved.value_or(b.anchor);
-  if (!from_record) read_frames(block, bytes);
-  session_.parts_.mover->move(bytes, n_tokens, anchor - from);
+  if (!from_record) session_.read_frames(block, bytes);
+  move_bytes(block, bytes, anchor - from);
   write_frames(block, bytes);
   if (from_record) {
     b.turned = anchor != from;
@@ -108,7 +107,7 @@ void Turn::move_block(BlockIndex block, Position anchor) {
     b.name.reset();
   }
   b.anchor = anchor;
-  ++session_.stats_.n_moved_blocks;
+  session_.count_move(block);
 }
 
 // The saved bytes of a full block and the anchor that they are for; none where they cannot be had.

@@ -95,8 +95,10 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
     }
   };
   static const auto n_cores = static_cast<std::size_t>(default_threads());
+  std::size_t n_bytes = 0;
+  for (const Arrival& arrival : arrivals) n_bytes += session_.block_bytes(arrival.block);
   const bool at_once = session_.parts_.memory.host_bytes() != nullptr;
-  const std::size_t n_useful = at_once ? std::min(arrivals.size(), arrivals.size() * block_bytes() / kThreadBytes) : 1;
+  const std::size_t n_useful = at_once ? std::min(arrivals.size(), n_bytes / kThreadBytes) : 1;
   std::vector<std::jthread> threads;
   while (threads.size() + 1 < std::min(n_cores, n_useful)) threads.emplace_back(work);
   work();
@@ -218,33 +220,7 @@ Status Turn::end_recall(const Arrival& arrival, const Status& status) {
     return status;
   }
   session_.blocks_[arrival.block.index()].turned = arrival.n_anchors != 0;
-  if (arrival.n_anchors != 0) ++session_.stats_.n_moved_blocks;
-  return {};
-}
-
-Status Turn::copy_in(const EncodedRecord& record, BlockIndex block) {
-  if (std::byte* const memory = session_.parts_.memory.host_bytes(); memory != nullptr) {
-    // Past the processor's cache: a turn recalls more than fits there.
-    const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-    std::vector<std::byte*> into;
-    for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
-      into.push_back(memory + frame_at(block, i).index() * frame_bytes);
-    }
-    return record.copy_frames(into);
-  }
-  return record.copy_frames([&](std::int32_t i, std::span<const std::byte> bytes) {
-    session_.parts_.memory.write(frame_at(block, i), bytes);
-  });
-}
-
-Status Turn::copy_moved(const EncodedRecord& record, BlockIndex block, std::int32_t n_anchors) {
-  std::vector<std::byte> bytes(block_bytes());
-  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-  EBB_RETURN_IF_ERROR(record.copy_frames([&](std::int32_t i, std::span<const std::byte> frame) {
-    std::ranges::copy(frame, bytes.begin() + static_cast<std::ptrdiff_t>(frame_bytes) * i);
-  }));
-  session_.parts_.mover->move(bytes, session_.residency_.span(block).n_tokens(), n_anchors);
-  write_frames(block, bytes);
+  if (arrival.n_anchors != 0) session_.count_move(arrival.block);
   return {};
 }
 
@@ -254,17 +230,14 @@ Status Turn::admit(BlockIndex block) {
   if (n_free_blocks() < 1) make_room(1);
   if (n_free_blocks() < 1) return error(Code::kOutOfBudget, "no room for block {}", block.value());
   EBB_RETURN_IF_ERROR(session_.residency_.admit(block));
-  session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
-  return {};
-}
-
-void Turn::prepare_frames(BlockIndex block) {
-  const Residency::Shape& shape = session_.residency_.shape();
-  for (std::int32_t layer = 0; layer < shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < shape.n_kv_heads; ++head) {
-      session_.parts_.memory.prepare(session_.residency_.frame(block, LayerIndex(layer), HeadIndex(head)));
+  if (!session_.is_full(block)) {
+    if (Status held = session_.residency_.hold_open(block); !held.ok()) {
+      session_.residency_.evict(block);
+      return held;
     }
   }
+  session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
+  return {};
 }
 
 // --- evict ---
@@ -332,7 +305,7 @@ Status Turn::save(BlockIndex block) {
     return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
   }
   RecordBuilder record(session_.record_header(block), session_.block_tokens(block));
-  read_frames(block, record.frames());
+  session_.read_frames(block, record.frames());
   return store->put(std::move(record).seal());
 }
 
@@ -346,43 +319,13 @@ void Turn::save_behind(BlockIndex block) {
     return;
   }
   const FrameMemory& memory = session_.parts_.memory;
-  std::vector<FrameIndex> frames;
-  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i)
-    frames.push_back(frame_at(block, i));
   store->put_behind(session_.record_header(block), session_.block_tokens(block),
-                    [&memory, frames = std::move(frames)](std::span<std::byte> bytes) {
+                    [&memory, frames = frames_of(block)](std::span<std::byte> bytes) {
                       for (const FrameIndex frame : frames) {
                         memory.read(frame, bytes.first(memory.frame_bytes()));
                         bytes = bytes.subspan(memory.frame_bytes());
                       }
                     });
-}
-
-std::size_t Turn::block_bytes() const {
-  return session_.parts_.memory.frame_bytes() *
-         static_cast<std::size_t>(session_.residency_.shape().frames_per_block());
-}
-
-// Frames of one block lie one after the other, [layer][KV head].
-FrameIndex Turn::frame_at(BlockIndex block, std::int32_t i) const {
-  const std::int32_t n_kv_heads = session_.residency_.shape().n_kv_heads;
-  return session_.residency_.frame(block, LayerIndex(i / n_kv_heads), HeadIndex(i % n_kv_heads));
-}
-
-void Turn::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
-  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
-    session_.parts_.memory.read(frame_at(block, i), bytes.first(frame_bytes));
-    bytes = bytes.subspan(frame_bytes);
-  }
-}
-
-void Turn::write_frames(BlockIndex block, std::span<const std::byte> bytes) {
-  const std::size_t frame_bytes = session_.parts_.memory.frame_bytes();
-  for (std::int32_t i = 0; i < session_.residency_.shape().frames_per_block(); ++i) {
-    session_.parts_.memory.write(frame_at(block, i), bytes.first(frame_bytes));
-    bytes = bytes.subspan(frame_bytes);
-  }
 }
 
 // --- cut ---
@@ -392,8 +335,11 @@ void Turn::cut(Position end) {
             session_.end().value());
   const BlockIndex open(end.value() / session_.block_size());
   const std::int32_t n_in_open = end.value() % session_.block_size();
+  // Codes of a sealed block do not give its rows back: what stays of it is missing, and computed again before any token
+  // joins it.
+  const bool rows_are_gone = n_in_open > 0 && session_.parts_.open_pool != nullptr && session_.is_full(open);
   // The record of a block is found by all its tokens: after the cut it would be looked for in vain.
-  if (n_in_open > 0 && !session_.residency_.is_hot(open)) (void)recall_block(open);
+  if (n_in_open > 0 && !rows_are_gone && !session_.residency_.is_hot(open)) (void)recall_block(open);
   while (session_.n_blocks() > open.value() + (n_in_open > 0 ? 1 : 0)) {
     session_.wait_for_copy(BlockIndex(session_.n_blocks() - 1));
     session_.words_.remove(BlockIndex(session_.n_blocks() - 1));
@@ -402,6 +348,7 @@ void Turn::cut(Position end) {
   }
   if (n_in_open > 0 && session_.end() > end) {
     session_.wait_for_copy(open);
+    if (rows_are_gone) session_.residency_.evict(open);
     session_.residency_.truncate_last(n_in_open);
     session_.blocks_.back().lineage.truncate(n_in_open);
     session_.blocks_.back().name.reset();
@@ -415,6 +362,12 @@ void Turn::cut(Position end) {
     if (b + 1 < session_.n_blocks() && !session_.residency_.is_hot(block)) continue;
     const Position end_anchor = session_.anchor(block) + session_.residency_.span(block).n_tokens();
     session_.next_anchor_ = std::max(session_.next_anchor_, end_anchor);
+  }
+  if (n_in_open > 0 && !session_.residency_.is_hot(open) &&
+      session_.anchor(open) + n_in_open != session_.next_anchor_) {
+    // It has no rows to turn: it comes back, or is computed again, where new tokens go on.
+    session_.blocks_.back().anchor = session_.next_anchor_;
+    session_.next_anchor_ = session_.next_anchor_ + n_in_open;
   }
   move_open_block();
   session_.said_.truncate(end);
