@@ -69,6 +69,9 @@ void add_bench_wall(CLI::App& bench, Action& action) {
   add_number("--recall", options.n_recalled_blocks, "Blocks to recall for each question");
   add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
+  command->add_option("--seed", options.seed, "Another seed makes other sections and facts")
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--answers", flags->answers, "Print every question and what each arm said");
   add_report_flags(*command, flags->reports);
   command->callback([flags, &action] { action = [flags] { return bench_wall(*flags); }; });

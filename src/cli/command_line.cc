@@ -5,17 +5,17 @@
 #include <iostream>
 #include <memory>
 
+#include "base/version.h"
 #include "bench/llama_peer.h"
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/terminal.h"
-#include "cli/version.h"
 
 namespace ebb {
 namespace {
 
 // In the order in which --help lists them.
-constexpr std::array kCommands{add_run, add_chat, add_demo, add_inspect, add_apply_template, add_bench};
+constexpr std::array kCommands{add_run, add_chat, add_serve, add_demo, add_inspect, add_apply_template, add_bench};
 
 constexpr const char* kFooter = R"(Examples:
   ebb run -p "The capital of France is" --raw -n 16

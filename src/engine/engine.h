@@ -93,6 +93,8 @@ class Engine {
   [[nodiscard]] ColdStore* store();
   [[nodiscard]] std::int32_t n_threads() const;
   [[nodiscard]] std::int32_t budget_tokens() const;
+  // Those of EngineOptions.
+  [[nodiscard]] const SessionOptions& session_options() const;
   [[nodiscard]] EngineMemory memory() const;
   // Of open blocks, what was in use when most were.
   [[nodiscard]] std::size_t peak_open_bytes() const;

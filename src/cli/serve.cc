@@ -1,0 +1,153 @@
+// `ebb serve`: an OpenAI-compatible server whose sessions outgrow the cache.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/bundled_model.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/interrupt.h"
+#include "cli/stop_signals.h"
+#include "cli/terminal.h"
+#include "cli/text_file.h"
+#include "server/api.h"
+#include "server/api_error.h"
+#include "server/http.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  ebb serve                                              the bundled model on http://127.0.0.1:8080
+  ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
+  ebb serve --host /run/ebb.sock --api-key-file keys.txt
+
+  curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hello"}]}'
+
+Clients of OpenAI's API work unchanged: give them http://127.0.0.1:8080/v1 as the base URL. They may send their whole
+history with each request; a session is found again by the client's session id or by what it says, and only what is
+new is computed. Set a client's context limit to the window that you want it to have, not to the KV budget. SIGTERM or
+Ctrl-C lets answers under way end for a while, then stops; a second one ends the program at once.)";
+
+constexpr std::chrono::milliseconds kGrace{10'000};
+
+struct ServeFlags {
+  EngineFlags engine;
+  HttpOptions http;
+  std::string alias;
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  std::vector<std::string> cors_origins;
+  std::int32_t n_parallel = 4;
+  std::size_t max_queued = 64;
+  int ping_s = 30;
+};
+
+Result<std::vector<std::string>> all_keys(const ServeFlags& flags) {
+  std::vector<std::string> keys = flags.api_keys;
+  if (!flags.api_key_file.empty()) {
+    EBB_ASSIGN_OR_RETURN(const std::string text, read_text(flags.api_key_file));
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      std::string line = text.substr(begin, end - begin);
+      while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+      if (!line.empty() && line.front() != '#') keys.push_back(std::move(line));
+      begin = end + 1;
+    }
+    if (keys.empty()) {
+      return error(Code::kInvalidArgument, "{} holds no key; write one to a line, or leave the flag out",
+                   flags.api_key_file);
+    }
+  }
+  return keys;
+}
+
+Status serve(ServeFlags flags) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<std::string> keys, all_keys(flags));
+  std::unique_ptr<Engine> engine;
+  {
+    InterruptListener interrupt;
+    EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
+  }
+  const StopSignals stop;
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
+                       Scheduler::start(*engine, {.n_parallel = flags.n_parallel,
+                                                  .max_queued = flags.max_queued,
+                                                  .session = engine->session_options()}));
+  EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Api> api,
+                       Api::create(*engine, *scheduler,
+                                   {.model_name = flags.alias.empty() ? model.stem().string() : flags.alias,
+                                    .model_path = model.string(),
+                                    .api_keys = keys,
+                                    .cors_origins = flags.cors_origins,
+                                    .ping_after = std::chrono::seconds(flags.ping_s)}));
+  flags.http.error_answer = http_error_answer;
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
+                       HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
+                         api->handle(std::move(request), std::move(responder));
+                       }));
+  fmt::print(stderr, "ebb: {} serves {} within a KV budget of {} tokens, {} requests at once{}\n", http->address(),
+             model.filename().string(), engine->budget_tokens(), flags.n_parallel,
+             keys.empty() ? "" : ", for those who have a key");
+  stop.wait();
+  fmt::print(stderr, "ebb: going down; answers under way have {} seconds\n", kGrace.count() / 1000);
+  http->stop(kGrace);
+  return {};
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* command = app.add_subcommand("serve", "Answer clients of OpenAI's API");
+  command->footer(kFooter);
+  const char* group = "Server";
+  command
+      ->add_option("--host", flags->http.host, "Name or address to listen at, or a Unix socket's path ending in .sock")
+      ->type_name("HOST")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--port", flags->http.port, "0: any free one")
+      ->type_name("PORT")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("-a,--alias", flags->alias, "What clients call the model; default: the file's name")
+      ->type_name("NAME")
+      ->group(group);
+  command->add_option("--parallel,-np", flags->n_parallel, "Requests computed together, which share the budget")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--max-queued", flags->max_queued, "Requests that may wait; more are told to try again")
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--api-key", flags->api_keys, "A key that clients must send; may be given several times")
+      ->type_name("KEY")
+      ->group(group);
+  command->add_option("--api-key-file", flags->api_key_file, "Keys, one to a line; lines with # are comments")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      ->add_option("--cors-origins", flags->cors_origins,
+                   "Web pages of other machines that may ask, such as https://chat.example; pages of this machine may")
+      ->type_name("ORIGIN")
+      ->group(group);
+  command->add_option("--sse-ping-interval", flags->ping_s, "Seconds of silence after which a stream gets a comment")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group(group);
+  add_engine_flags(*command, flags->engine);
+  command->callback([flags, &action] {
+    action = [flags] {
+      const Status status = serve(*flags);
+      return status.ok() ? ExitCode::kOk : fail(status);
+    };
+  });
+}
+
+}  // namespace ebb

@@ -1,0 +1,147 @@
+#include "server/api.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <map>
+
+#include "base/hash.h"
+#include "server/answer.h"
+#include "server/api_error.h"
+#include "server/api_state.h"
+
+namespace ebb {
+namespace {
+
+using Route = void (*)(ApiState&, const ApiCall&);
+
+struct Entry {
+  std::string_view method;
+  std::string_view path;  // without the optional "/v1"
+  Route route;
+  bool is_open = false;  // to those without a key
+};
+
+constexpr std::array kRoutes = {
+    Entry{"GET", "/health", answer_health, true},
+    Entry{"GET", "/models", answer_models, true},
+    Entry{"GET", "/props", answer_props},
+    Entry{"GET", "/metrics", answer_metrics},
+    Entry{"GET", "/sessions", answer_sessions},
+    Entry{"POST", "/chat/completions", answer_chat},
+    Entry{"POST", "/completions", answer_completion},
+    Entry{"POST", "/tokenize", answer_tokenize},
+    Entry{"POST", "/detokenize", answer_detokenize},
+    Entry{"POST", "/apply-template", answer_apply_template},
+};
+
+// As long for a wrong key as for the right one.
+bool same_key(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(b[i])) ^
+                  static_cast<unsigned>(static_cast<unsigned char>(i < a.size() ? a[i] : '\0'));
+  }
+  return difference == 0;
+}
+
+std::string given_key(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (const std::string* header = request.find_header("authorization"); header != nullptr) {
+    if (header->starts_with(kBearer)) return header->substr(kBearer.size());
+  }
+  const std::string* header = request.find_header("x-api-key");
+  return header != nullptr ? *header : std::string();
+}
+
+// Whose request it is; nothing for a stranger's.
+std::optional<std::string> owner_of(const HttpRequest& request, const std::vector<std::string>& keys) {
+  if (keys.empty()) return std::string();
+  const std::string given = given_key(request);
+  std::optional<std::string> owner;
+  for (const std::string& key : keys) {
+    if (same_key(given, key)) owner = hash_bytes(std::as_bytes(std::span(key))).hex();
+  }
+  return owner;
+}
+
+bool is_local_origin(std::string_view origin) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!origin.starts_with(scheme)) continue;
+    const std::string_view rest = origin.substr(scheme.size());
+    for (const std::string_view host : {"localhost", "127.0.0.1", "[::1]"}) {
+      if (rest == host || (rest.starts_with(host) && rest[host.size()] == ':')) return true;
+    }
+  }
+  return false;
+}
+
+HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::string>& allowed) {
+  const std::string* origin = request.find_header("origin");
+  if (origin == nullptr) return {};
+  const bool is_allowed = is_local_origin(*origin) || std::ranges::find(allowed, *origin) != allowed.end() ||
+                          std::ranges::find(allowed, "*") != allowed.end();
+  if (!is_allowed) return {};
+  return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
+}
+
+std::string_view without_version(std::string_view path) {
+  if (path.starts_with("/v1/")) path.remove_prefix(3);
+  return path;
+}
+
+}  // namespace
+
+struct Api::State : ApiState {
+  using ApiState::ApiState;
+};
+
+Result<std::unique_ptr<Api>> Api::create(const Engine& engine, Scheduler& scheduler, ApiOptions options) {
+  auto state = std::make_unique<State>(engine, scheduler, std::move(options));
+  EBB_RETURN_IF_ERROR(state->open());
+  return std::unique_ptr<Api>(new Api(std::move(state)));
+}
+
+Api::Api(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Api::~Api() = default;
+
+void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
+  ApiCall call{.request = std::move(request), .responder = std::move(responder)};
+  call.headers = cors_headers(call.request, state_->options.cors_origins);
+  if (call.request.method == "OPTIONS") {
+    call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
+    call.headers.push_back({"Access-Control-Allow-Headers", "*"});
+    return call.send({});
+  }
+  const std::string_view path = without_version(call.request.path);
+  const bool is_head = call.request.method == "HEAD";
+  const Entry* found = nullptr;
+  std::string methods;
+  for (const Entry& entry : kRoutes) {
+    if (entry.path != path) continue;
+    methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
+    if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
+  }
+  std::optional<std::string> owner = owner_of(call.request, state_->options.api_keys);
+  if (!owner && (found == nullptr || !found->is_open)) {
+    return call.send(to_answer({.status = 401, .type = "authentication_error", .message = "Invalid API Key"}));
+  }
+  call.owner = owner.value_or("");
+  if (found == nullptr && methods.empty()) {
+    return call.send(to_answer({.status = 404, .type = "not_found_error", .message = "no such route"}));
+  }
+  if (found == nullptr) {
+    call.headers.push_back({"Allow", methods});
+    return call.send(to_answer({.status = 405, .message = "this route takes " + methods}));
+  }
+  auto shared = std::make_shared<ApiCall>(std::move(call));
+  const bool is_posted = state_->workers.post(
+      [state = state_.get(), shared, route = found->route] { route(*state, *shared); }, state_->options.max_waiting);
+  if (is_posted) return;
+  shared->send(to_answer({.status = 503,
+                          .type = "unavailable_error",
+                          .message = "too many requests are waiting to be read; try again later",
+                          .retry_after_s = 1}));
+}
+
+}  // namespace ebb

@@ -1,0 +1,53 @@
+// Api: the routes of `ebb serve` (docs/http_api.md): OpenAI's, llama.cpp's where they mean the same, and ebb's own.
+//
+// It reads requests, refuses those of strangers and those that make no sense, and gives the rest to the scheduler. It does
+// not know sockets, and computes nothing. Prompt text and keys are in no log and no error message.
+// Thread rule: handle() from any thread; answers come from worker threads and the scheduler's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "server/http_message.h"
+
+namespace ebb {
+
+struct ApiOptions {
+  // What /v1/models calls the model.
+  std::string model_name;
+  std::string model_path;
+  // Empty: everyone may ask.
+  std::vector<std::string> api_keys;
+  // Web pages of other origins that may ask; pages of this machine always may.
+  std::vector<std::string> cors_origins;
+  // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.
+  std::chrono::milliseconds ping_after{30'000};
+  // Requests that may be read and rendered at once, and that may wait for it.
+  int n_workers = 2;
+  std::size_t max_waiting = 256;
+  // Blocks that a turn recalls for what its last message asks.
+  std::int32_t n_recalled_blocks = 8;
+};
+
+class Api {
+ public:
+  // Engine and scheduler must outlive it; `engine` is only asked for what never changes. kInvalidArgument for a chat
+  // template that does not compile.
+  static Result<std::unique_ptr<Api>> create(const Engine& engine, Scheduler& scheduler, ApiOptions options);
+  ~Api();
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+
+  void handle(HttpRequest request, std::shared_ptr<Responder> responder);
+
+ private:
+  struct State;
+  explicit Api(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,44 @@
+#include "server/api_error.h"
+
+namespace ebb {
+
+std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json error_json(const ApiError& error) {
+  Json inner = {{"code", error.status}, {"type", error.type}, {"param", nullptr}, {"message", error.message}};
+  inner.update(error.more);
+  return {{"error", inner}};
+}
+
+HttpAnswer json_answer(const Json& json, int status) {
+  return {.status = status, .headers = {{"Content-Type", "application/json; charset=utf-8"}}, .body = json_text(json)};
+}
+
+HttpAnswer to_answer(const ApiError& error) {
+  HttpAnswer answer = json_answer(error_json(error), error.status);
+  if (error.retry_after_s > 0) answer.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
+  return answer;
+}
+
+ApiError to_api_error(const Status& status) {
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+    case Code::kUnsupported: return {.message = status.message()};
+    case Code::kNotFound: return {.status = 404, .type = "not_found_error", .message = status.message()};
+    case Code::kOutOfBudget:
+    case Code::kCancelled:
+      return {.status = 503, .type = "unavailable_error", .message = status.message(), .retry_after_s = 1};
+    default: return {.status = 500, .type = "server_error", .message = status.message()};
+  }
+}
+
+HttpAnswer http_error_answer(int status, std::string_view message) {
+  ApiError error{.status = status, .message = std::string(message)};
+  if (status == 503) {
+    error.type = "unavailable_error";
+    error.retry_after_s = 1;
+  }
+  return to_answer(error);
+}
+
+}  // namespace ebb

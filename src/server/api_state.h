@@ -1,0 +1,63 @@
+// What the routes of the API share. A part of it (server/api.h), apart so that routes can lie in files of their own.
+#pragma once
+
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "server/api.h"
+#include "server/api_error.h"
+#include "server/workers.h"
+#include "text/chat_request.h"
+
+namespace ebb {
+
+// One request on its way through a route.
+struct ApiCall {
+  HttpRequest request;
+  std::shared_ptr<Responder> responder;
+  // Of every answer to it.
+  HttpHeaders headers = {};
+  // Whose it is; "" where there are no keys.
+  std::string owner = {};
+
+  void send(HttpAnswer answer) const {
+    answer.headers.insert(answer.headers.end(), headers.begin(), headers.end());
+    responder->send(std::move(answer));
+  }
+};
+
+struct ApiState {
+  ApiState(const Engine& e, Scheduler& s, ApiOptions o)
+      : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {}
+  Status open();
+
+  const Engine& engine;
+  Scheduler& scheduler;
+  ApiOptions options;
+  std::unique_ptr<ChatTemplate> chat_template;
+  // Where there are tools; null: the same.
+  std::unique_ptr<ChatTemplate> tool_template;
+  TemplateTokens template_tokens;
+  std::time_t started = std::time(nullptr);
+  // Last: what they run uses all of the above.
+  Workers workers;
+};
+
+// model_routes.cc
+void answer_health(ApiState& state, const ApiCall& call);
+void answer_models(ApiState& state, const ApiCall& call);
+void answer_props(ApiState& state, const ApiCall& call);
+void answer_metrics(ApiState& state, const ApiCall& call);
+void answer_tokenize(ApiState& state, const ApiCall& call);
+void answer_detokenize(ApiState& state, const ApiCall& call);
+
+// session_routes.cc
+void answer_sessions(ApiState& state, const ApiCall& call);
+
+// completion_routes.cc
+void answer_chat(ApiState& state, const ApiCall& call);
+void answer_completion(ApiState& state, const ApiCall& call);
+void answer_apply_template(ApiState& state, const ApiCall& call);
+
+}  // namespace ebb

@@ -1,0 +1,46 @@
+// Fields: the typed members of a JSON object that a client sent.
+//
+// A member that is null counts as absent; one of the wrong type, or outside its range, makes the first error, which names
+// the member and what is expected, and the default is given. It never throws. Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+
+namespace ebb {
+
+using Json = nlohmann::ordered_json;
+
+class Fields {
+ public:
+  // `object` must outlive it. An error when it is not an object.
+  explicit Fields(const Json& object);
+
+  // Null when absent.
+  [[nodiscard]] const Json* find(std::string_view name) const;
+  [[nodiscard]] bool boolean(std::string_view name, bool otherwise);
+  [[nodiscard]] std::string text(std::string_view name, std::string otherwise = {});
+  // Refused outside [least, most].
+  [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t otherwise, std::int64_t least,
+                                     std::int64_t most);
+  // Clamped to [least, most].
+  [[nodiscard]] float number(std::string_view name, float otherwise, float least, float most);
+  // Of an error found elsewhere; the first one stays.
+  void refuse(std::string message);
+
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  const Json& object_;
+  Status status_;
+};
+
+// kInvalidArgument with the byte where it stops being JSON; nothing of the text is repeated.
+Result<Json> parse_json(std::string_view body);
+
+}  // namespace ebb

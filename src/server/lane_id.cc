@@ -1,0 +1,67 @@
+#include "server/lane_id.h"
+
+#include <array>
+
+#include "base/hash.h"
+
+namespace ebb {
+namespace {
+
+// Agents put date and folder into the system text, behind its opening; the longest opening that never changes is not
+// known. Shorter: different side requests share a lane. Longer: a new day opens a new one.
+constexpr std::size_t kOpeningBytes = 256;
+constexpr std::size_t kMostIdBytes = 256;
+
+constexpr std::array<std::string_view, 6> kHeaders = {
+    "x-session-id", "x-session-affinity", "x-opencode-session", "x-claude-code-session-id", "session-id", "session_id"};
+
+std::string text_of(const Json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (!content.is_array()) return text;
+  for (const Json& part : content) {
+    if (part.is_object() && part.contains("text") && part["text"].is_string()) text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+std::string find_text(const Json& object, const char* name) {
+  if (!object.is_object() || !object.contains(name) || !object[name].is_string()) return {};
+  return object[name].get<std::string>();
+}
+
+// Claude Code writes its id into a JSON text inside the metadata.
+std::string id_in_metadata(const Json& body) {
+  if (!body.is_object() || !body.contains("metadata")) return {};
+  const Result<Json> user = parse_json(find_text(body["metadata"], "user_id"));
+  return user.ok() ? find_text(*user, "session_id") : std::string();
+}
+
+}  // namespace
+
+std::string client_session_id(const HttpRequest& request, const Json& body) {
+  std::string id;
+  for (const std::string_view header : kHeaders) {
+    if (const std::string* value = request.find_header(header); value != nullptr && id.empty()) id = *value;
+  }
+  if (id.empty()) id = id_in_metadata(body);
+  if (id.empty()) id = find_text(body, "prompt_cache_key");
+  return id.size() > kMostIdBytes ? hash_bytes(std::as_bytes(std::span(id))).hex() : id;
+}
+
+std::string chat_lane_id(const HttpRequest& request, const Json& body) {
+  const std::string id = client_session_id(request, body);
+  if (id.empty()) return id;
+  Hasher root;
+  if (body.contains("tools")) root.add_text(body["tools"].dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (body.contains("messages") && body["messages"].is_array() && !body["messages"].empty()) {
+    const Json& first = body["messages"].front();
+    const std::string role = find_text(first, "role");
+    if ((role == "system" || role == "developer") && first.contains("content")) {
+      root.add_text(text_of(first["content"]).substr(0, kOpeningBytes));
+    }
+  }
+  return id + "#" + root.finish().hex().substr(0, 8);
+}
+
+}  // namespace ebb

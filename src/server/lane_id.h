@@ -1,0 +1,19 @@
+// Lane ids: which conversation a request belongs to, from what its client sends (docs/http_api.md).
+//
+// A client's own id comes first, in the order of the headers below; the root (tools and the opening of the system text)
+// keeps side requests that share the id, such as those for a title, in lanes of their own. No id: empty, and the lane is
+// found by its history. Thread rule: functions of their arguments.
+#pragma once
+
+#include <string>
+
+#include "server/fields.h"
+#include "server/http_message.h"
+
+namespace ebb {
+
+[[nodiscard]] std::string client_session_id(const HttpRequest& request, const Json& body);
+// "" without an id.
+[[nodiscard]] std::string chat_lane_id(const HttpRequest& request, const Json& body);
+
+}  // namespace ebb

@@ -1,0 +1,143 @@
+#include "base/version.h"
+#include "server/api_state.h"
+
+namespace ebb {
+namespace {
+
+// A JSON body that is an object; answers what is wrong with it otherwise.
+std::optional<Json> read_body(const ApiCall& call) {
+  Result<Json> body = parse_json(call.request.body);
+  if (body.ok() && body->is_object()) return *std::move(body);
+  const Status status = body.ok() ? Fields(*body).status() : body.status();
+  call.send(to_answer(to_api_error(status)));
+  return std::nullopt;
+}
+
+std::optional<std::vector<Token>> token_array(const Json& json, const Vocabulary& vocabulary) {
+  if (!json.is_array()) return std::nullopt;
+  std::vector<Token> tokens;
+  for (const Json& one : json) {
+    if (!one.is_number_integer() || one.get<std::int64_t>() < 0 || one.get<std::int64_t>() >= vocabulary.n_tokens()) {
+      return std::nullopt;
+    }
+    tokens.emplace_back(one.get<std::int32_t>());
+  }
+  return tokens;
+}
+
+std::string shown_piece(const Vocabulary& vocabulary, std::optional<Token> token) {
+  if (!token) return {};
+  const Result<std::string> piece = vocabulary.piece(*token, SpecialTokens::kShow);
+  return piece.ok() ? *piece : std::string();
+}
+
+// Bytes where the piece alone is not UTF-8.
+Json piece_json(const std::string& piece) {
+  try {
+    (void)Json(piece).dump();
+    return piece;
+  } catch (const Json::type_error&) {
+    Json bytes = Json::array();
+    for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+    return bytes;
+  }
+}
+
+void add_metric(std::string& text, const char* kind, const std::string& name, const char* help, double value) {
+  text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, kind, value);
+}
+
+}  // namespace
+
+void answer_health(ApiState& /*state*/, const ApiCall& call) { call.send(json_answer({{"status", "ok"}})); }
+
+void answer_models(ApiState& state, const ApiCall& call) {
+  const Hparams& hparams = state.engine.model().hparams();
+  const Json meta = {{"n_ctx", state.engine.budget_tokens()},
+                     {"n_ctx_train", hparams.n_ctx_train},
+                     {"n_vocab", hparams.n_vocab},
+                     {"n_embd", hparams.n_embd}};
+  const Json model = {{"id", state.options.model_name}, {"object", "model"},
+                      {"created", state.started},       {"owned_by", "ebb"},
+                      {"aliases", Json::array()},       {"meta", meta}};
+  call.send(json_answer({{"object", "list"}, {"data", Json::array({model})}}));
+}
+
+void answer_props(ApiState& state, const ApiCall& call) {
+  const Vocabulary& vocabulary = state.engine.vocabulary();
+  call.send(json_answer({{"default_generation_settings", {{"n_ctx", state.engine.model().hparams().n_ctx_train}}},
+                         {"model_alias", state.options.model_name},
+                         {"model_path", state.options.model_path},
+                         {"modalities", {{"vision", false}, {"audio", false}}},
+                         {"chat_template", state.chat_template->source()},
+                         {"bos_token", shown_piece(vocabulary, vocabulary.bos())},
+                         {"eos_token", shown_piece(vocabulary, vocabulary.eos())},
+                         {"kv_budget_tokens", state.engine.budget_tokens()},
+                         {"build_info", fmt::format("ebb-{}", kVersion)}}));
+}
+
+void answer_metrics(ApiState& state, const ApiCall& call) {
+  const SchedulerStats s = state.scheduler.stats();
+  std::string text;
+  // Under llama.cpp's names too, so that dashboards made for it work.
+  for (const std::string prefix : {"ebb:", "llamacpp:"}) {
+    const auto counter = [&](const char* name, const char* help, double value) {
+      add_metric(text, "counter", prefix + name, help, value);
+    };
+    const auto gauge = [&](const char* name, const char* help, double value) {
+      add_metric(text, "gauge", prefix + name, help, value);
+    };
+    counter("prompt_tokens_total", "Prompt tokens computed", static_cast<double>(s.n_prompt_tokens));
+    counter("prompt_tokens_cached_total", "Prompt tokens not computed", static_cast<double>(s.n_cached_tokens));
+    counter("prompt_seconds_total", "Time in prompts", s.prompt_ms / 1000.0);
+    counter("tokens_predicted_total", "Tokens generated", static_cast<double>(s.n_generated_tokens));
+    counter("tokens_predicted_seconds_total", "Time in generating", s.generated_ms / 1000.0);
+    counter("n_decode_total", "Steps of the engine", static_cast<double>(s.n_steps));
+    gauge("requests_processing", "Requests at work", static_cast<double>(s.n_running));
+    gauge("requests_deferred", "Requests that wait", static_cast<double>(s.n_waiting));
+  }
+  add_metric(text, "counter", "ebb:requests_total", "Requests ended", static_cast<double>(s.n_requests));
+  add_metric(text, "gauge", "ebb:sessions", "Sessions known", static_cast<double>(s.n_lanes));
+  add_metric(text, "gauge", "ebb:kv_hot_tokens", "Tokens whose K and V are hot", s.n_hot_tokens);
+  add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", state.engine.budget_tokens());
+  call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
+                         {"Process-Start-Time-Unix", std::to_string(state.started)}},
+             .body = std::move(text)});
+}
+
+void answer_tokenize(ApiState& state, const ApiCall& call) {
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  Fields fields(*body);
+  const std::string content = fields.text("content");
+  const TokenizeOptions options = {.add_bos = fields.boolean("add_special", false),
+                                   .parse_special = fields.boolean("parse_special", true)};
+  const bool with_pieces = fields.boolean("with_pieces", false);
+  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  const Vocabulary& vocabulary = state.engine.vocabulary();
+  const Result<std::vector<Token>> tokens = vocabulary.tokenize(content, options);
+  if (!tokens.ok()) return call.send(to_answer(to_api_error(tokens.status())));
+  Json list = Json::array();
+  for (const Token token : *tokens) {
+    if (with_pieces) {
+      list.push_back({{"id", token.value()}, {"piece", piece_json(shown_piece(vocabulary, token))}});
+    } else {
+      list.push_back(token.value());
+    }
+  }
+  call.send(json_answer({{"tokens", std::move(list)}}));
+}
+
+void answer_detokenize(ApiState& state, const ApiCall& call) {
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  const auto tokens = token_array(body->contains("tokens") ? (*body)["tokens"] : Json(), state.engine.vocabulary());
+  if (!tokens) {
+    return call.send(to_answer({.message = "Field 'tokens': must be an array of token ids of this model"}));
+  }
+  const Result<std::string> text = state.engine.vocabulary().detokenize(*tokens, SpecialTokens::kShow);
+  if (!text.ok()) return call.send(to_answer(to_api_error(text.status())));
+  call.send(json_answer({{"content", *text}}));
+}
+
+}  // namespace ebb

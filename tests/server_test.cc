@@ -1,0 +1,325 @@
+// The server as clients see it: routes, shapes, streams, errors, sessions. The API with the scheduler and a model, behind
+// a responder that keeps what it is given; sockets are http_test's affair.
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/scheduler.h"
+#include "server/api.h"
+#include "server/fields.h"
+#include "tests/files.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::filesystem::path bundled_model() { return std::filesystem::path(EBB_SOURCE_DIR) / "models/ebb-recall.gguf"; }
+
+class Kept final : public Responder {
+ public:
+  void send(HttpAnswer answer) override {
+    const std::scoped_lock lock(mutex_);
+    status_ = answer.status;
+    headers_ = std::move(answer.headers);
+    body_ = std::move(answer.body);
+    end();
+  }
+  void begin_stream(HttpStreamHead head) override {
+    const std::scoped_lock lock(mutex_);
+    status_ = head.status;
+    headers_ = std::move(head.headers);
+  }
+  std::size_t write(std::string_view text) override {
+    const std::scoped_lock lock(mutex_);
+    body_ += text;
+    changed_.notify_all();
+    return 0;
+  }
+  void finish() override {
+    const std::scoped_lock lock(mutex_);
+    end();
+  }
+  void abort() override { finish(); }
+  [[nodiscard]] bool is_closed() const override {
+    const std::scoped_lock lock(mutex_);
+    return is_done_;
+  }
+  [[nodiscard]] bool on_close(std::function<void()> callback) override {
+    const std::scoped_lock lock(mutex_);
+    on_close_ = std::move(callback);
+    return !is_done_ || status_ != 0;
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_done_; });
+  }
+  void wait_for(std::string_view text) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_done_ || body_.find(text) != std::string::npos; });
+  }
+  void leave() {
+    std::function<void()> callback;
+    {
+      const std::scoped_lock lock(mutex_);
+      callback = on_close_;
+    }
+    if (callback) callback();
+  }
+  [[nodiscard]] int status() const { return status_; }
+  [[nodiscard]] const std::string& body() const { return body_; }
+  [[nodiscard]] Json json() const { return Json::parse(body_); }
+  [[nodiscard]] std::string header(std::string_view name) const {
+    for (const HttpHeader& header : headers_) {
+      if (header.name == name) return header.value;
+    }
+    return {};
+  }
+
+ private:
+  void end() {
+    is_done_ = true;
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_done_ = false;
+  int status_ = 0;
+  HttpHeaders headers_;
+  std::string body_;
+  std::function<void()> on_close_;
+};
+
+class Server : public ::testing::Test {
+ protected:
+  void SetUp() override { open({}); }
+
+  void open(ApiOptions options, SessionOptions session = {}) {
+    api_.reset();
+    scheduler_.reset();
+    EngineOptions engine_options{
+        .model = bundled_model(), .n_threads = 1, .kv_budget_tokens = 1024, .session = session};
+    Result<std::unique_ptr<Engine>> engine = Engine::open(engine_options);
+    ASSERT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = *std::move(engine);
+    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::start(*engine_, {.n_parallel = 2, .session = session});
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status().message();
+    scheduler_ = *std::move(scheduler);
+    options.model_name = "m";
+    Result<std::unique_ptr<Api>> api = Api::create(*engine_, *scheduler_, std::move(options));
+    ASSERT_TRUE(api.ok()) << api.status().message();
+    api_ = *std::move(api);
+  }
+
+  std::shared_ptr<Kept> send(std::string method, std::string path, std::string body = "", HttpHeaders headers = {}) {
+    auto kept = std::make_shared<Kept>();
+    api_->handle(
+        {.method = std::move(method), .path = std::move(path), .headers = std::move(headers), .body = std::move(body)},
+        kept);
+    return kept;
+  }
+  std::shared_ptr<Kept> ask(std::string method, std::string path, std::string body = "", HttpHeaders headers = {}) {
+    auto kept = send(std::move(method), std::move(path), std::move(body), std::move(headers));
+    kept->wait();
+    return kept;
+  }
+  std::shared_ptr<Kept> chat(const Json& messages, Json more = Json::object(), HttpHeaders headers = {}) {
+    more["messages"] = messages;
+    if (!more.contains("temperature")) more["temperature"] = 0;
+    if (!more.contains("max_tokens")) more["max_tokens"] = 24;
+    return ask("POST", "/v1/chat/completions", more.dump(), std::move(headers));
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Api> api_;
+};
+
+Json user(std::string_view text) { return {{"role", "user"}, {"content", text}}; }
+
+// The data of each event, [DONE] too.
+std::vector<std::string> events(const std::string& body) {
+  std::vector<std::string> all;
+  std::size_t at = 0;
+  while ((at = body.find("data: ", at)) != std::string::npos) {
+    const std::size_t end = body.find('\n', at);
+    all.push_back(body.substr(at + 6, end - at - 6));
+    at = end;
+  }
+  return all;
+}
+
+TEST_F(Server, a_chat_is_answered_in_openais_shape_with_honest_counters) {
+  const auto kept = chat({user("The code of the north gate is 4711."),
+                          {{"role", "assistant"}, {"content", "Noted."}},
+                          user("What is the code of the north gate?")});
+  ASSERT_EQ(kept->status(), 200) << kept->body();
+  const Json json = kept->json();
+  EXPECT_EQ(json["object"], "chat.completion");
+  EXPECT_THAT(json["id"].get<std::string>(), ::testing::MatchesRegex("chatcmpl-[A-Za-z0-9]{32}"));
+  EXPECT_EQ(json["model"], "m");
+  EXPECT_EQ(json["choices"][0]["message"]["role"], "assistant");
+  EXPECT_THAT(json["choices"][0]["message"]["content"].get<std::string>(), HasSubstr("4711"));
+  EXPECT_EQ(json["choices"][0]["finish_reason"], "stop");
+  const Json& usage = json["usage"];
+  EXPECT_EQ(usage["total_tokens"], usage["prompt_tokens"].get<int>() + usage["completion_tokens"].get<int>());
+  EXPECT_EQ(json["timings"]["cache_n"].get<int>() + json["timings"]["prompt_n"].get<int>(),
+            usage["prompt_tokens"].get<int>());
+  EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], json["timings"]["cache_n"]);
+  const Json& prompt = json["ebb"]["prompt"];
+  int n = 0;
+  for (const auto& [name, count] : prompt.items()) n += count.get<int>();
+  EXPECT_EQ(n, usage["prompt_tokens"].get<int>());
+}
+
+TEST_F(Server, a_stream_says_role_text_end_usage_and_done_in_this_order) {
+  const Json messages = {user("The code of the north gate is 4711."),
+                         {{"role", "assistant"}, {"content", "Noted."}},
+                         user("What is the code of the north gate?")};
+  const std::string whole = chat(messages)->json()["choices"][0]["message"]["content"];
+  const auto kept = chat(messages, {{"stream", true}, {"stream_options", {{"include_usage", true}}}});
+  EXPECT_EQ(kept->status(), 200);
+  EXPECT_EQ(kept->header("Content-Type"), "text/event-stream");
+  const std::vector<std::string> all = events(kept->body());
+  ASSERT_GE(all.size(), 5U);
+  EXPECT_EQ(Json::parse(all.front())["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(all.back(), "[DONE]");
+  const Json usage = Json::parse(all[all.size() - 2]);
+  EXPECT_TRUE(usage["choices"].empty());
+  EXPECT_GT(usage["usage"]["completion_tokens"], 0);
+  EXPECT_EQ(Json::parse(all[all.size() - 3])["choices"][0]["finish_reason"], "stop");
+  std::string text;
+  for (std::size_t i = 1; i + 3 < all.size(); ++i) {
+    const Json chunk = Json::parse(all[i]);
+    EXPECT_FALSE(chunk.contains("usage"));
+    EXPECT_EQ(chunk["object"], "chat.completion.chunk");
+    text += chunk["choices"][0]["delta"]["content"].get<std::string>();
+  }
+  EXPECT_EQ(text, whole);
+}
+
+TEST_F(Server, a_history_that_goes_on_is_not_computed_again) {
+  Json messages = Json::array({user("The code of the north gate is 4711.")});
+  for (const std::string header : {"", "ses_1"}) {
+    const HttpHeaders headers = header.empty() ? HttpHeaders{} : HttpHeaders{{"x-session-id", header}};
+    messages = Json::array({user("The code of the north gate is 4711" + header)});
+    const Json first = chat(messages, {}, headers)->json();
+    messages.push_back({{"role", "assistant"}, {"content", first["choices"][0]["message"]["content"]}});
+    messages.push_back(user("What is the code of the north gate?"));
+    const Json second = chat(messages, {}, headers)->json();
+    const int n_first = first["usage"]["prompt_tokens"];
+    EXPECT_GE(second["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(), n_first) << header;
+    EXPECT_THAT(second["choices"][0]["message"]["content"].get<std::string>(), HasSubstr("4711"));
+  }
+}
+
+TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_within_it) {
+  Json messages = Json::array({user("The code of the north gate is 4711.")});
+  for (int turn = 0; turn < 14; ++turn) {
+    const Json reply = chat(messages, {}, {{"x-session-id", "long"}})->json();
+    ASSERT_TRUE(reply.contains("choices")) << reply.dump();
+    EXPECT_LE(reply["ebb"]["hot_tokens"].get<int>(), 1024);
+    messages.push_back({{"role", "assistant"}, {"content", reply["choices"][0]["message"]["content"]}});
+    std::string filler = "Read this:";
+    for (int i = 0; i < 16; ++i) filler += " The shepherd crossed the quiet harbour before the rain began.";
+    messages.push_back(user(filler));
+  }
+  messages.back() = user("What is the code of the north gate?");
+  const Json reply = chat(messages, {}, {{"x-session-id", "long"}})->json();
+  EXPECT_GT(reply["usage"]["prompt_tokens"].get<int>(), 2048);
+  EXPECT_GT(reply["ebb"]["recalled_blocks"].get<int>(), 0);
+  EXPECT_THAT(reply["choices"][0]["message"]["content"].get<std::string>(), HasSubstr("4711"));
+}
+
+TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_named) {
+  const std::map<std::string, std::pair<int, std::string>> bodies = {
+      {"{", {400, "not JSON"}},
+      {"[]", {400, "JSON object"}},
+      {R"({"messages":"hi"})", {400, "messages"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"n":9})", {400, "'n'"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"temperature":"hot"})", {400, "'temperature'"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"max_tokens":-5})", {400, "'max_tokens'"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"grammar":"root ::= ("})", {400, "rammar"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})", {400, "'logprobs'"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"stream":1})", {400, "'stream'"}},
+      {std::string(1000, '['), {400, "nested"}},
+  };
+  for (const auto& [body, wanted] : bodies) {
+    const auto kept = ask("POST", "/v1/chat/completions", body);
+    EXPECT_EQ(kept->status(), wanted.first) << body;
+    EXPECT_THAT(kept->json()["error"]["message"].get<std::string>(), HasSubstr(wanted.second)) << body;
+    EXPECT_EQ(kept->json()["error"]["type"], "invalid_request_error");
+  }
+  EXPECT_EQ(scheduler_->stats().n_requests, 0);
+}
+
+TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_know) {
+  open({}, {.rebases = false});
+  std::string text;
+  while (text.size() < 200'000) text += "a b c d e f g h ";
+  const auto kept = chat(Json::array({user(text)}));
+  EXPECT_EQ(kept->status(), 400);
+  EXPECT_EQ(kept->json()["error"]["type"], "exceed_context_size_error");
+  EXPECT_THAT(kept->json()["error"]["message"].get<std::string>(), HasSubstr("exceeds the available context size"));
+}
+
+TEST_F(Server, strangers_are_refused_and_owners_do_not_see_each_other) {
+  open({.api_keys = {"alpha", "beta"}});
+  EXPECT_EQ(ask("GET", "/v1/sessions")->status(), 401);
+  EXPECT_EQ(ask("GET", "/v1/sessions", "", {{"Authorization", "Bearer alph"}})->status(), 401);
+  EXPECT_EQ(ask("GET", "/health")->status(), 200);
+  EXPECT_EQ(ask("GET", "/v1/models")->status(), 200);
+  const HttpHeaders alpha = {{"Authorization", "Bearer alpha"}, {"x-session-id", "s"}};
+  const HttpHeaders beta = {{"X-Api-Key", "beta"}, {"x-session-id", "s"}};
+  const Json messages = Json::array({user(std::string(400, 'x') + " The code of the north gate is 4711.")});
+  EXPECT_EQ(chat(messages, {}, alpha)->status(), 200);
+  const Json other = chat(messages, {}, beta)->json();
+  EXPECT_EQ(other["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+  const Json sessions = ask("GET", "/v1/sessions", "", beta)->json();
+  ASSERT_EQ(sessions["data"].size(), 1U);
+  EXPECT_THAT(sessions["data"][0]["id"].get<std::string>(), ::testing::StartsWith("s#"));
+}
+
+TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {
+  EXPECT_EQ(ask("GET", "/nowhere")->status(), 404);
+  const auto wrong = ask("GET", "/v1/chat/completions");
+  EXPECT_EQ(wrong->status(), 405);
+  EXPECT_EQ(wrong->header("Allow"), "POST");
+  const auto preflight = ask("OPTIONS", "/v1/chat/completions", "", {{"Origin", "http://localhost:3000"}});
+  EXPECT_EQ(preflight->status(), 200);
+  EXPECT_EQ(preflight->header("Access-Control-Allow-Origin"), "http://localhost:3000");
+  EXPECT_EQ(ask("GET", "/health", "", {{"Origin", "https://evil.example"}})->header("Access-Control-Allow-Origin"), "");
+}
+
+TEST_F(Server, texts_are_completed_and_tokens_told) {
+  const auto tokens = ask("POST", "/tokenize", R"({"content":"north gate","with_pieces":true})")->json()["tokens"];
+  ASSERT_FALSE(tokens.empty());
+  Json ids = Json::array();
+  for (const Json& token : tokens) ids.push_back(token["id"]);
+  EXPECT_EQ(ask("POST", "/detokenize", Json({{"tokens", ids}}).dump())->json()["content"], "north gate");
+  const auto completed = ask("POST", "/v1/completions", R"({"prompt":"The code of","max_tokens":4,"temperature":0})");
+  ASSERT_EQ(completed->status(), 200) << completed->body();
+  EXPECT_EQ(completed->json()["object"], "text_completion");
+  EXPECT_TRUE(completed->json()["choices"][0]["text"].is_string());
+  const auto prompt = ask("POST", "/apply-template", Json({{"messages", Json::array({user("hi")})}}).dump());
+  EXPECT_THAT(prompt->json()["prompt"].get<std::string>(), HasSubstr("hi"));
+  EXPECT_THAT(ask("GET", "/metrics")->body(), HasSubstr("llamacpp:tokens_predicted_total 4"));
+  EXPECT_EQ(ask("GET", "/props")->json()["model_alias"], "m");
+}
+
+TEST_F(Server, a_client_that_leaves_stops_its_request) {
+  auto kept =
+      send("POST", "/v1/completions", R"({"prompt":"The code of","max_tokens":100000,"stream":true,"temperature":1})");
+  kept->wait_for("data: ");
+  kept->leave();
+  kept->wait();
+  EXPECT_EQ(scheduler_->stats().n_requests, 1);
+}
+
+}  // namespace
+}  // namespace ebb
