@@ -116,7 +116,7 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("-a,--alias", flags->alias, "What clients call the model; default: the file's name")
       ->type_name("NAME")
       ->group(group);
-  command->add_option("--parallel,-np", flags->n_parallel, "Requests computed together, which share the budget")
+  command->add_option("--parallel", flags->n_parallel, "Requests computed together, which share the budget")
       ->check(CLI::Range(1, 256))
       ->type_name("N")
       ->capture_default_str()
