@@ -37,7 +37,9 @@ class ConversationTest : public testing::Test {
     return tokens;
   }
 
-  std::string rendered(std::span<const ChatMessage> messages) { return *vocabulary_->render_chat(messages, true); }
+  std::string rendered(std::span<const ChatMessage> messages) {
+    return render_messages(*vocabulary_, messages, true)->text();
+  }
 
   const std::filesystem::path path_ =
       std::filesystem::temp_directory_path() / ("ebb_conversation_test_" + std::to_string(getpid()) + ".gguf");

@@ -14,6 +14,7 @@
 #include "cli/terminal.h"
 #include "engine/generation.h"
 #include "text/conversation.h"
+#include "text/prompt_tokens.h"
 
 namespace ebb {
 namespace {
@@ -122,8 +123,8 @@ class Demo {
 
   Result<std::vector<Token>> newest_that_fit(std::vector<ChatMessage>& messages, std::int32_t budget_tokens) {
     while (true) {
-      EBB_ASSIGN_OR_RETURN(const std::string text, engine_.vocabulary().render_chat(messages, true));
-      EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, engine_.vocabulary().tokenize(text, {.parse_special = true}));
+      EBB_ASSIGN_OR_RETURN(const ChatPrompt text, render_messages(engine_.vocabulary(), messages, true));
+      EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, tokenize_prompt(engine_.vocabulary(), text, true));
       if (static_cast<std::int32_t>(tokens.size()) + kReplyTokens <= budget_tokens || messages.size() < 3)
         return tokens;
       messages.erase(messages.begin(), messages.begin() + 2);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/prompt_tokens.h"
+
 namespace ebb {
 namespace {
 
@@ -15,32 +17,35 @@ Conversation::Conversation(const Vocabulary& vocabulary, std::string_view system
 
 Result<std::vector<Token>> Conversation::ask(std::string_view user_text) {
   messages_.push_back({.role = "user", .content = std::string(user_text)});
-  const Result<std::string> added = text_to_add();
+  const Result<ChatPrompt> added = prompt_to_add();
   if (!added.ok()) {
     messages_.pop_back();
     return added.status();
   }
-  Result<std::vector<Token>> tokens =
-      vocabulary_->tokenize(*added, {.add_bos = session_text_.empty(), .parse_special = true});
+  Result<std::vector<Token>> tokens = tokenize_prompt(*vocabulary_, *added, session_text_.empty());
   if (tokens.ok()) {
-    session_text_ += *added;
+    session_text_ += added->text();
   } else {
     messages_.pop_back();
   }
   return tokens;
 }
 
-Result<std::string> Conversation::text_to_add() const {
-  EBB_ASSIGN_OR_RETURN(std::string all, vocabulary_->render_chat(messages_, true));
-  if (all.starts_with(session_text_)) return all.substr(session_text_.size());
+Result<ChatPrompt> Conversation::prompt_to_add() const {
+  EBB_ASSIGN_OR_RETURN(const ChatPrompt prompt, render_messages(*vocabulary_, messages_, true));
+  const std::string all = prompt.text();
+  if (all.starts_with(session_text_)) return prompt.behind(session_text_.size());
   // The template writes the last reply in other words than the model did (trimmed, say, or cut at a stop string): what
   // the session holds stays, and the template goes on behind that reply.
   const std::span<const ChatMessage> earlier = std::span(messages_).first(messages_.size() - 1);
-  EBB_ASSIGN_OR_RETURN(const std::string before, vocabulary_->render_chat(earlier, false));
-  if (!all.starts_with(before)) {
+  EBB_ASSIGN_OR_RETURN(const ChatPrompt before, render_messages(*vocabulary_, earlier, false));
+  const std::string before_text = before.text();
+  if (!all.starts_with(before_text)) {
     return error(Code::kUnsupported, "this model's chat template rewrites earlier messages; start over with /reset");
   }
-  return end_of_last_reply(before) + all.substr(before.size());
+  ChatPrompt added = prompt.behind(before_text.size());
+  added.pieces.insert(added.pieces.begin(), {.text = end_of_last_reply(before_text)});
+  return added;
 }
 
 // What the template writes behind the last reply, without what the reply's own last token said of it.

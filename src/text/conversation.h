@@ -1,7 +1,8 @@
 // Conversation: the messages of a chat, and the tokens that each new one puts behind what a session holds.
 //
 // The template is rendered anew each turn, and only what it says beyond the session's own tokens is tokenized: the
-// session's K/V stays as it is, whatever the model's tokens of its reply were. It knows no engine.
+// session's K/V stays as it is, whatever the model's tokens of its reply were. What people write never becomes a control
+// token. It knows no engine.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "text/model_template.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -29,7 +31,7 @@ class Conversation {
   [[nodiscard]] std::span<const ChatMessage> messages() const { return messages_; }
 
  private:
-  [[nodiscard]] Result<std::string> text_to_add() const;
+  [[nodiscard]] Result<ChatPrompt> prompt_to_add() const;
   [[nodiscard]] std::string end_of_last_reply(const std::string& rendered) const;
 
   const Vocabulary* vocabulary_;

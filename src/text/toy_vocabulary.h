@@ -97,7 +97,8 @@ struct ToyBpe {
   std::string pre = "qwen2";
   std::vector<std::string> words = {};  // beyond the bytes, marks and merges
   std::string chat_template =
-      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}";
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 };
 
 // Ids: 0..255 bytes, 256 "he", 257 "hel", 258 <|im_start|>, 259 <|im_end|> (eos), 260 <|pad|> (bos, not added), words.

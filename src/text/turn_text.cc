@@ -3,6 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "text/model_template.h"
+#include "text/prompt_tokens.h"
+
 namespace ebb {
 
 Result<std::vector<Token>> turn_tokens(const Vocabulary& vocabulary, std::string_view message, Before before) {
@@ -14,26 +17,26 @@ Result<std::vector<Token>> turn_tokens(const Vocabulary& vocabulary, std::string
     messages.push_back({.role = "assistant", .content = std::string(kReply)});
   }
   messages.push_back({.role = "user", .content = std::string(message)});
-  EBB_ASSIGN_OR_RETURN(std::string text, vocabulary.render_chat(messages, true));
+  EBB_ASSIGN_OR_RETURN(ChatPrompt prompt, render_messages(vocabulary, messages, true));
   if (before != Before::kNothing) {
-    const std::size_t at = text.find(kReply);
+    const std::size_t at = prompt.text().find(kReply);
     if (at == std::string::npos) {
       return error(Code::kUnsupported, "the model's chat template drops earlier replies; choose another model");
     }
-    text = text.substr(at + kReply.size());
+    prompt = prompt.behind(at + kReply.size());
   }
   if (before == Before::kEndedReply) {
     // The token that ended the reply is the session's already.
     for (const std::optional<Token> end : {vocabulary.eot(), vocabulary.eos()}) {
       if (!end) continue;
       EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.piece(*end, SpecialTokens::kShow));
-      if (!piece.empty() && text.starts_with(piece)) {
-        text = text.substr(piece.size());
+      if (!piece.empty() && prompt.text().starts_with(piece)) {
+        prompt = prompt.behind(piece.size());
         break;
       }
     }
   }
-  return vocabulary.tokenize(text, {.add_bos = before == Before::kNothing, .parse_special = true});
+  return tokenize_prompt(vocabulary, prompt, before == Before::kNothing);
 }
 
 }  // namespace ebb

@@ -61,21 +61,6 @@ std::optional<Token> optional_token(llama_token id) {
   return Token(id);
 }
 
-Status check_messages(std::span<const ChatMessage> messages) {
-  std::size_t n_bytes = 0;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const ChatMessage& message = messages[i];
-    if (message.role.find('\0') != std::string::npos || message.content.find('\0') != std::string::npos) {
-      return error(Code::kInvalidArgument, "message {} holds a NUL byte, which chat templates cannot carry", i);
-    }
-    n_bytes += message.role.size() + message.content.size();
-    if (n_bytes > Vocabulary::kMaxTextBytes) {
-      return error(Code::kInvalidArgument, "the messages have more than {} bytes", Vocabulary::kMaxTextBytes);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::filesystem::path& gguf) {
@@ -112,8 +97,9 @@ Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::filesystem::path
 }
 
 Vocabulary::Vocabulary(llama_model* model, const llama_vocab* vocab)
-    : model_(model), vocab_(vocab), n_tokens_(llama_vocab_n_tokens(vocab)) {
+    : model_(model), vocab_(vocab), n_tokens_(llama_vocab_n_tokens(vocab)), control_tokens_(vocab) {
   if (const char* source = llama_model_chat_template(model, nullptr); source != nullptr) chat_template_ = source;
+  if (const char* source = llama_model_chat_template(model, "tool_use"); source != nullptr) tool_use_template_ = source;
 }
 
 Vocabulary::~Vocabulary() { llama_model_free(model_); }
@@ -179,38 +165,5 @@ bool Vocabulary::is_end_of_generation(Token token) const {
 }
 
 bool Vocabulary::adds_bos() const { return llama_vocab_get_add_bos(vocab_) && bos().has_value(); }
-
-Result<std::string> Vocabulary::render_chat(std::span<const ChatMessage> messages, bool add_generation_prompt) const {
-  if (!chat_template_) {
-    return error(Code::kUnsupported, "the model carries no chat template; give it plain text instead of messages");
-  }
-  EBB_RETURN_IF_ERROR(check_messages(messages));
-  std::vector<llama_chat_message> views;
-  std::size_t n_bytes = 256;
-  for (const ChatMessage& message : messages) {
-    views.push_back({message.role.c_str(), message.content.c_str()});
-    n_bytes += message.role.size() + message.content.size() + 64;
-  }
-  std::string text(n_bytes, '\0');
-  try {
-    const auto render = [&] {
-      return llama_chat_apply_template(chat_template_->c_str(), views.data(), views.size(), add_generation_prompt,
-                                       text.data(), static_cast<std::int32_t>(text.size()));
-    };
-    std::int32_t n = render();
-    if (n > static_cast<std::int32_t>(text.size())) {
-      text.resize(static_cast<std::size_t>(n));
-      n = render();
-    }
-    if (n < 0) {
-      return error(Code::kUnsupported,
-                   "the model's chat template is none of those that libllama recognises; give it plain text instead");
-    }
-    text.resize(static_cast<std::size_t>(n));
-  } catch (const std::exception& failure) {
-    return error(Code::kUnsupported, "the model's chat template cannot render these messages: {}", failure.what());
-  }
-  return text;
-}
 
 }  // namespace ebb

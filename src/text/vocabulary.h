@@ -1,4 +1,4 @@
-// Vocabulary: text to tokens and back, and the chat template that the model file carries.
+// Vocabulary: text to tokens and back, and the chat templates that the model file carries.
 //
 // It stands on libllama's vocabulary (llama.h stays in the .cc), loads no weights, and does not know models, sessions
 // or sampling. It promises: no token id from outside reaches libllama unchecked; any bytes may be tokenized (NUL,
@@ -21,6 +21,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "text/control_tokens.h"
 
 struct llama_model;
 struct llama_vocab;
@@ -36,11 +37,6 @@ struct TokenizeOptions {
 
 // Whether control tokens appear in the text as they are written in the vocabulary, or not at all.
 enum class SpecialTokens : std::uint8_t { kHide, kShow };
-
-struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", "tool"
-  std::string content;
-};
 
 class Vocabulary {
  public:
@@ -76,12 +72,13 @@ class Vocabulary {
   // Whether a text begins with bos; false if there is none.
   [[nodiscard]] bool adds_bos() const;
 
-  // The Jinja source that the file carries.
+  // The Jinja source that the file carries; text/model_template.h renders it.
   [[nodiscard]] const std::optional<std::string>& chat_template() const { return chat_template_; }
-  // The prompt text of a conversation; tokenize it with parse_special. kUnsupported when the file has no template or
-  // libllama does not recognise it (it knows a closed list of templates and interprets no Jinja).
-  [[nodiscard]] Result<std::string> render_chat(std::span<const ChatMessage> messages,
-                                                bool add_generation_prompt) const;
+  // The one for requests with tools, where the file has two.
+  [[nodiscard]] const std::optional<std::string>& tool_use_template() const { return tool_use_template_; }
+
+  // The texts that parse_special reads as control tokens.
+  [[nodiscard]] const ControlTokens& control_tokens() const { return control_tokens_; }
 
   // For samplers and grammars of libllama, in .cc files that may include llama.h.
   [[nodiscard]] const llama_vocab* llama() const { return vocab_; }
@@ -96,6 +93,8 @@ class Vocabulary {
   // The pre-tokenizer runs on std::regex; see tokenize in the .cc.
   bool cuts_stretches_ = false;
   std::optional<std::string> chat_template_;
+  std::optional<std::string> tool_use_template_;
+  ControlTokens control_tokens_;
 };
 
 }  // namespace ebb

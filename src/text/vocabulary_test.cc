@@ -6,6 +6,8 @@
 #include "llama.h"
 
 #include "gtest/gtest.h"
+#include "text/model_template.h"
+#include "text/prompt_tokens.h"
 #include "text/toy_vocabulary.h"
 #include "text/utf8_stream.h"
 
@@ -121,22 +123,21 @@ TEST(Vocabulary, TakesVeryLongTextOfOneKind) {
   EXPECT_EQ(spm->tokenize(std::string(Vocabulary::kMaxTextBytes + 1, 'x')).status().code(), Code::kInvalidArgument);
 }
 
-TEST(Vocabulary, RendersTheTemplatesThatLibllamaRecognises) {
+TEST(Vocabulary, RendersItsOwnTemplate) {
   const auto bpe = must_load(toy_bpe());
   const std::vector<ChatMessage> messages = {{"system", "Be brief."}, {"user", std::string(5000, 'u')}};
-  EXPECT_EQ(bpe->render_chat(messages, true).value(), "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n" +
-                                                          messages[1].content + "<|im_end|>\n<|im_start|>assistant\n");
-  EXPECT_FALSE(bpe->render_chat(messages, false).value().ends_with("assistant\n"));
-  EXPECT_EQ(bpe->render_chat({}, false).value(), "");
+  EXPECT_EQ(render_messages(*bpe, messages, true)->text(),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n" + messages[1].content +
+                "<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_FALSE(render_messages(*bpe, messages, false)->text().ends_with("assistant\n"));
+  EXPECT_EQ(render_messages(*bpe, {}, false)->text(), "");
 }
 
 TEST(Vocabulary, SaysWhyItCannotRenderAChat) {
   const std::vector<ChatMessage> hello = {{"user", "hello"}};
-  EXPECT_EQ(must_load(toy_sentencepiece())->render_chat(hello, true).status().code(), Code::kUnsupported);
-  const auto strange = must_load(toy_bpe({.chat_template = "{{ something_new }}"}));
-  EXPECT_EQ(strange->render_chat(hello, true).status().code(), Code::kUnsupported);
-  const std::vector<ChatMessage> nul = {{"user", std::string("a\0b", 3)}};
-  EXPECT_EQ(must_load(toy_bpe())->render_chat(nul, true).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(render_messages(*must_load(toy_sentencepiece()), hello, true).status().code(), Code::kUnsupported);
+  const auto strange = must_load(toy_bpe({.chat_template = "{% something_new %}"}));
+  EXPECT_EQ(render_messages(*strange, hello, true).status().code(), Code::kUnsupported);
 }
 
 TEST(Vocabulary, MayBeUsedFromSeveralThreads) {
@@ -194,7 +195,9 @@ void use(const Vocabulary& vocabulary) {
   (void)vocabulary.detokenize(all);
   (void)vocabulary.is_end_of_generation(Token(0));
   const std::vector<ChatMessage> messages = {{"user", "hello"}};
-  (void)vocabulary.render_chat(messages, true);
+  if (const auto prompt = render_messages(vocabulary, messages, true); prompt.ok()) {
+    (void)tokenize_prompt(vocabulary, *prompt, true);
+  }
 }
 
 TEST(Vocabulary, SurvivesMutatedFiles) {
@@ -299,7 +302,7 @@ TEST(Vocabulary, ReadsTheBundledModel) {
   expect_real_model_works(recall_model());
   const auto vocabulary = Vocabulary::load(recall_model()).value();
   const std::vector<ChatMessage> messages = {{"user", "hello"}};
-  const std::string prompt = vocabulary->render_chat(messages, true).value();
+  const std::string prompt = render_messages(*vocabulary, messages, true)->text();
   const auto tokens = vocabulary->tokenize(prompt, {.parse_special = true}).value();
   EXPECT_EQ(vocabulary->detokenize(tokens, SpecialTokens::kShow).value(), prompt);
   EXPECT_LT(vocabulary->detokenize(tokens).value().size(), prompt.size());
