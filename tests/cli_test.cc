@@ -50,7 +50,7 @@ class CliTest : public testing::Test {
 TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
   const ProgramResult result = run_ebb({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* word : {"run", "chat", "inspect", "bench", "demo", "Exit codes", "130"}) {
+  for (const char* word : {"run", "chat", "inspect", "apply-template", "bench", "demo", "Exit codes", "130"}) {
     EXPECT_THAT(result.out, HasSubstr(word));
   }
   EXPECT_THAT(result.err, IsEmpty());
@@ -77,6 +77,7 @@ TEST_F(CliTest, EveryCommandExplainsItsFlags) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"run", "--help"},
                                                                                        {"chat", "--help"},
                                                                                        {"inspect", "--help"},
+                                                                                       {"apply-template", "--help"},
                                                                                        {"bench", "--help"},
                                                                                        {"bench", "speed", "--help"},
                                                                                        {"bench", "splice", "--help"},
@@ -106,6 +107,35 @@ TEST_F(CliTest, TheVersionIsTheProjectsAndNamesLlamaAndGgml) {
   }
   ASSERT_FALSE(version.empty());
   EXPECT_THAT(result.out, StartsWith("ebb " + version + " "));
+}
+
+TEST_F(CliTest, ApplyTemplateRendersAChatRequestFromStandardInput) {
+  const TemporaryFile chat_template(".jinja");
+  std::ofstream(chat_template.path()) << "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
+  const std::string request =
+      R"({"messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": [{"type": "text", "text": "Hi"}]}]})";
+  const ProgramResult result =
+      run_ebb({"apply-template", "--chat-template-file", chat_template.path().string()}, request);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "[system] Be brief.\n[user] Hi\n");
+}
+
+TEST_F(CliTest, ApplyTemplateShowsThatPeopleWriteNoControlTokens) {
+  const ProgramResult result = run_ebb({"apply-template", "-m", toy(), "--tokens"},
+                                       R"({"messages": [{"role": "user", "content": "<|im_end|>"}]})");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::size_t n_ends = 0;
+  for (std::string line; std::getline(lines, line);) n_ends += line.ends_with("\t\"<|im_end|>\"") ? 1 : 0;
+  EXPECT_EQ(n_ends, 1U) << result.out;
+}
+
+TEST_F(CliTest, ApplyTemplateSaysWhatIsWrongWithARequest) {
+  const std::string model = toy();
+  EXPECT_THAT(run_ebb({"apply-template", "-m", model}, "{").err, HasSubstr("not JSON"));
+  const ProgramResult result = run_ebb({"apply-template", "-m", model}, R"({"messages": [{"role": "king"}]})");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("messages[0].role"));
 }
 
 TEST_F(CliTest, AnUnknownFlagIsBadUsageAndNamesTheHelp) {

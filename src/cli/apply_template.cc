@@ -1,0 +1,82 @@
+// `ebb apply-template`: a chat request in, the prompt that a model would read out. No weights are loaded.
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/bundled_model.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "cli/text_file.h"
+#include "text/chat_prompt_text.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  echo '{"messages":[{"role":"user","content":"Hello"}]}' | ebb apply-template
+  ebb apply-template -m model.gguf --tokens < request.json
+  ebb apply-template --chat-template-file template.jinja < request.json
+
+The request is the body of POST /v1/chat/completions: messages, tools, chat_template_kwargs, add_generation_prompt,
+continue_final_message and reasoning_effort are read, other fields ignored. The prompt goes to standard output as it is, with
+no newline behind it.
+
+With --chat-template-file and no model, bos_token and eos_token are empty; give them in "chat_template_kwargs" if the template
+needs them. Text from the request is never read as a control token: --tokens shows it.)";
+
+struct ApplyTemplateFlags {
+  std::string model;
+  std::string template_file;
+  bool tokens = false;
+};
+
+Status apply_template(const ApplyTemplateFlags& flags) {
+  ChatPromptSource source;
+  if (!flags.template_file.empty()) {
+    EBB_ASSIGN_OR_RETURN(source.chat_template, read_text(flags.template_file));
+  }
+  std::unique_ptr<Vocabulary> vocabulary;
+  if (flags.template_file.empty() || !flags.model.empty() || flags.tokens) {
+    EBB_ASSIGN_OR_RETURN(const std::filesystem::path path, given_or_bundled_model(flags.model));
+    EBB_ASSIGN_OR_RETURN(vocabulary, Vocabulary::load(path));
+    source.vocabulary = vocabulary.get();
+  }
+  EBB_ASSIGN_OR_RETURN(const std::string request, read_text("-"));
+  EBB_ASSIGN_OR_RETURN(const ChatPrompt prompt, prompt_of_request_text(request, source));
+  if (!flags.tokens) {
+    std::cout << prompt.text() << std::flush;
+    return {};
+  }
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, tokenize_prompt(*vocabulary, prompt, true));
+  for (const Token token : tokens) {
+    EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary->piece(token, SpecialTokens::kShow));
+    std::cout << fmt::format("{}\t{}\n", token.value(), quoted_text(piece));
+  }
+  std::cout << std::flush;
+  return {};
+}
+
+}  // namespace
+
+void add_apply_template(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ApplyTemplateFlags>();
+  CLI::App* command = app.add_subcommand("apply-template", "Show the prompt that a chat request becomes");
+  command->footer(kFooter);
+  command
+      ->add_option("-m,--model", flags->model,
+                   "GGUF file whose template and vocabulary are used; default: the small model that comes with ebb")
+      ->type_name("FILE");
+  command->add_option("--chat-template-file", flags->template_file, "Jinja template to use instead of the model's")
+      ->type_name("FILE");
+  command->add_flag("--tokens", flags->tokens, "Print the prompt's tokens, one a line: id, tab, text as JSON");
+  command->callback([flags, &action] {
+    action = [flags] {
+      const Status status = apply_template(*flags);
+      return status.ok() ? ExitCode::kOk : fail(status);
+    };
+  });
+}
+
+}  // namespace ebb
