@@ -40,7 +40,7 @@ TEST(ChatRequest, BringsContentToOneForm) {
       {"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]},
       {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]},
       {"role": "tool", "content": [{"type": "text", "text": "d"}], "tool_call_id": "1"}]})"),
-            "[system:a][user:b\nc][assistant:\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>][tool:d]>");
+            "[system:a][user:b\nc][assistant:<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>][tool:d]>");
 }
 
 TEST(ChatRequest, ArgumentsBecomeObjectsAndThinkingIsHandedOn) {

@@ -132,6 +132,8 @@ TEST(ChatTemplate, NothingRunsForEverOrFillsTheMemory) {
            "{{ 'a\n' * 1000000 | indent(1000) }}",
            "{{ '%999999999s' % 1 }}",
            "{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}",
+           "{% set d = [[1]] %}{% set e = [[1]] %}{% for i in range(60) %}{% set _ = d.append([d[-1], d[-1]]) %}"
+           "{% set _ = e.append([e[-1], e[-1]]) %}{% endfor %}{{ d[-1] == e[-1] }}",
            "{{ 9223372036854775807 + 1 }}",
            "{{ -9223372036854775807 * 3 }}",
            "{{ 10 ** 100 }}",

@@ -90,7 +90,7 @@ Value do_groupby(Run& run, const Value& input, const Arguments& arguments) {
   for (const Value& item : sorted.get<ListRef>()->items) {
     const Value key = key_of(run, item, (*given)[0]);
     const Value* last = groups.empty() ? nullptr : &groups.back().get<ListRef>()->items.front();
-    if (last == nullptr || !equal(fold_case(*last, (*given)[2].truthy()), fold_case(key, (*given)[2].truthy()))) {
+    if (last == nullptr || !run.equal(fold_case(*last, (*given)[2].truthy()), fold_case(key, (*given)[2].truthy()))) {
       groups.push_back(run.list({key, run.list({})}, ListKind::kTuple));
       if (run.failed()) return {};
     }

@@ -130,7 +130,7 @@ Value do_unique(Run& run, const Value& input, const Arguments& arguments) {
   for (const Value& item : items->items) {
     const Value key = fold_case(key_of(run, item, (*given)[1]), (*given)[0].truthy());
     if (run.failed() || !run.pay(keys.size())) return {};
-    if (std::ranges::any_of(keys, [&key](const Value& other) { return equal(key, other); })) continue;
+    if (std::ranges::any_of(keys, [&](const Value& other) { return run.equal(key, other); })) continue;
     keys.push_back(key);
     kept.push_back(item);
   }

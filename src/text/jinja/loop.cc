@@ -13,7 +13,8 @@ Value call_cycle(Run& run, const Value& self, const Arguments& arguments) {
 }
 
 Value call_changed(Run& run, const Value& self, const Arguments& arguments) {
-  return self.get<LoopRef>()->changed(run.heap.make<List>(std::vector<Value>(arguments.positional), ListKind::kTuple));
+  return self.get<LoopRef>()->changed(run,
+                                      run.heap.make<List>(std::vector<Value>(arguments.positional), ListKind::kTuple));
 }
 
 }  // namespace
@@ -59,8 +60,8 @@ std::int64_t Loop::count() {
   return index_ + 1 + static_cast<std::int64_t>(ahead_.size());
 }
 
-bool Loop::changed(const Value& value) {
-  if (seen_ && equal(*seen_, value)) return false;
+bool Loop::changed(Run& run, const Value& value) {
+  if (seen_ && run.equal(*seen_, value)) return false;
   seen_ = value;
   return true;
 }

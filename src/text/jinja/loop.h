@@ -29,7 +29,7 @@ class Loop final : public Object {
 
   // loop.NAME; undefined when there is no such thing.
   Value attribute(Run& run, std::string_view name);
-  [[nodiscard]] bool changed(const Value& value);
+  [[nodiscard]] bool changed(Run& run, const Value& value);
   [[nodiscard]] std::int64_t index0() const { return index_; }
 
  private:

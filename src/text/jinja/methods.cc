@@ -224,7 +224,7 @@ Value do_list_find(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "index", arguments, {"item"});
   const std::vector<Value>& items = self.get<ListRef>()->items;
   if (!given || !run.pay(items.size())) return {};
-  const auto same = [&given](const Value& item) { return equal(item, given->front()); };
+  const auto same = [&](const Value& item) { return run.equal(item, given->front()); };
   if (count) return static_cast<std::int64_t>(std::ranges::count_if(items, same));
   const auto found = std::ranges::find_if(items, same);
   if (found == items.end()) return run.fail("index: the list does not hold this item");

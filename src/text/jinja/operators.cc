@@ -175,7 +175,7 @@ bool less(Run& run, const Value& left, const Value& right) {
     const std::vector<Value>& a = left.get<ListRef>()->items;
     const std::vector<Value>& b = right.get<ListRef>()->items;
     std::size_t i = 0;
-    while (i < a.size() && i < b.size() && equal(a[i], b[i])) ++i;
+    while (i < a.size() && i < b.size() && run.equal(a[i], b[i])) ++i;
     return i < a.size() && i < b.size() ? less(run, a[i], b[i]) : a.size() < b.size();
   }
   fail_types(run, Operator::kLess, left, right);
@@ -184,14 +184,14 @@ bool less(Run& run, const Value& left, const Value& right) {
 
 bool compare(Run& run, Operator op, const Value& left, const Value& right) {
   switch (op) {
-    case Operator::kEqual: return equal(left, right);
-    case Operator::kNotEqual: return !equal(left, right);
+    case Operator::kEqual: return run.equal(left, right);
+    case Operator::kNotEqual: return !run.equal(left, right);
     case Operator::kIn: return contains(run, right, left);
     case Operator::kNotIn: return !contains(run, right, left);
     case Operator::kLess: return less(run, left, right);
     case Operator::kGreater: return less(run, right, left);
-    case Operator::kLessEqual: return less(run, left, right) || equal(left, right);
-    default: return less(run, right, left) || equal(left, right);
+    case Operator::kLessEqual: return less(run, left, right) || run.equal(left, right);
+    default: return less(run, right, left) || run.equal(left, right);
   }
 }
 
@@ -206,7 +206,7 @@ bool contains(Run& run, const Value& container, const Value& item) {
   if (const auto* dict = container.find<DictRef>()) return Dict::can_be_key(item) && (*dict)->find(item) != nullptr;
   const ListRef items = items_of(run, container);
   if (items == nullptr || !run.pay(items->items.size())) return false;
-  return std::ranges::any_of(items->items, [&item](const Value& other) { return equal(item, other); });
+  return std::ranges::any_of(items->items, [&](const Value& other) { return run.equal(item, other); });
 }
 
 Value attribute(Run& run, const Value& object, std::string_view name) {

@@ -34,6 +34,12 @@ bool Run::pay_bytes(std::size_t n_bytes) {
   return pay(n_bytes / 64);
 }
 
+bool Run::equal(const Value& a, const Value& b) {
+  CompareCost cost{.max_steps = limits.max_steps - std::min(steps_, limits.max_steps)};
+  const bool same = jinja::equal(a, b, cost);
+  return pay(cost.n_steps + 1) && same;
+}
+
 Value Run::text(MarkedText marked) {
   if (!pay_bytes(marked.size() + marked.marks().size() * sizeof(Mark))) return {};
   return Value::text(std::move(marked));

@@ -21,7 +21,7 @@ namespace ebb::jinja {
 
 // The real templates need under a thousandth of the steps for a prompt of 30,000 characters.
 struct RunLimits {
-  std::size_t max_steps = 50'000'000;            // nodes evaluated, items made, 64 bytes looked at
+  std::size_t max_steps = 10'000'000;            // nodes evaluated, items made, 64 bytes looked at
   std::size_t max_bytes = std::size_t{1} << 30;  // all strings and lists made, also those that are gone
   std::size_t max_output_bytes = std::size_t{1} << 26;
   int max_depth = 800;  // nested calls, statements and expressions; some 500 bytes of stack each
@@ -46,6 +46,9 @@ class Run {
   // False, and failed, when it is too much.
   bool pay(std::size_t steps);
   bool pay_bytes(std::size_t n_bytes);
+
+  // Python's ==, paid for.
+  bool equal(const Value& a, const Value& b);
 
   // What strings and lists are made with: paid for, undefined when it is too much.
   Value text(MarkedText marked);

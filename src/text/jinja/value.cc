@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "text/jinja/callable.h"
 #include "text/jinja/loop.h"
@@ -14,18 +15,17 @@ constexpr std::size_t kMaxUnindexed = 12;
 // Deeper values are taken for different: only a value that holds itself is so deep.
 constexpr int kMaxDepth = 200;
 
-bool equal_lists(const List& a, const List& b, int depth) {
+bool equal_lists(const List& a, const List& b, CompareCost& cost) {
   const bool same_kind = (a.kind == ListKind::kTuple) == (b.kind == ListKind::kTuple);
   if (!same_kind || a.kind == ListKind::kLazy || b.kind == ListKind::kLazy) return &a == &b;
-  return std::ranges::equal(a.items, b.items,
-                            [depth](const Value& x, const Value& y) { return equal(x, y, depth + 1); });
+  return std::ranges::equal(a.items, b.items, [&cost](const Value& x, const Value& y) { return equal(x, y, cost); });
 }
 
-bool equal_dicts(const Dict& a, const Dict& b, int depth) {
+bool equal_dicts(const Dict& a, const Dict& b, CompareCost& cost) {
   if (a.entries().size() != b.entries().size()) return false;
   return std::ranges::all_of(a.entries(), [&](const Dict::Entry& entry) {
     const Value* other = b.find(entry.key);
-    return other != nullptr && equal(entry.value, *other, depth + 1);
+    return other != nullptr && equal(entry.value, *other, cost);
   });
 }
 
@@ -78,16 +78,28 @@ bool Value::same_object(const Value& other) const {
   return type_name() == other.type_name() && equal(*this, other);
 }
 
-bool equal(const Value& a, const Value& b, int depth) {
-  if (depth > kMaxDepth) return false;
+bool equal(const Value& a, const Value& b) {
+  CompareCost cost{.max_steps = std::numeric_limits<std::size_t>::max()};
+  return equal(a, b, cost);
+}
+
+bool equal(const Value& a, const Value& b, CompareCost& cost) {
+  if (cost.n_steps >= cost.max_steps || cost.depth > kMaxDepth) return false;
+  ++cost.n_steps;
   if (a.is_whole() && b.is_whole()) return a.whole() == b.whole();
   if (a.is_number() && b.is_number()) return a.number() == b.number();
-  if (a.is_text() && b.is_text()) return a.bytes() == b.bytes();
+  if (a.is_text() && b.is_text()) {
+    cost.n_steps += a.bytes().size() == b.bytes().size() ? a.bytes().size() / 64 : 0;
+    return a.bytes() == b.bytes();
+  }
   if (a.is_none() || a.is_undefined()) return a.is_none() == b.is_none() && a.is_undefined() == b.is_undefined();
-  if (a.is<ListRef>() && b.is<ListRef>()) return equal_lists(*a.get<ListRef>(), *b.get<ListRef>(), depth);
-  if (a.is<DictRef>() && b.is<DictRef>()) return equal_dicts(*a.get<DictRef>(), *b.get<DictRef>(), depth);
   if (a.is<NamespaceRef>() || a.is<CallableRef>() || a.is<LoopRef>()) return a.same_object(b);
-  return false;
+  ++cost.depth;
+  bool same = false;
+  if (a.is<ListRef>() && b.is<ListRef>()) same = equal_lists(*a.get<ListRef>(), *b.get<ListRef>(), cost);
+  if (a.is<DictRef>() && b.is<DictRef>()) same = equal_dicts(*a.get<DictRef>(), *b.get<DictRef>(), cost);
+  --cost.depth;
+  return same;
 }
 
 Heap::~Heap() {

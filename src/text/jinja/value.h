@@ -209,6 +209,15 @@ class Namespace final : public Object {
   void let_go() override { values.reset(); }
 };
 
-[[nodiscard]] bool equal(const Value& a, const Value& b, int depth = 0);
+// Python's ==, without a limit on how long it takes: Run::equal is for values that a template built.
+[[nodiscard]] bool equal(const Value& a, const Value& b);
+// What a comparison costs, and may cost; past that, and past a depth that only values that hold themselves have, the values
+// count as different.
+struct CompareCost {
+  std::size_t max_steps;
+  std::size_t n_steps = 0;
+  int depth = 0;
+};
+[[nodiscard]] bool equal(const Value& a, const Value& b, CompareCost& cost);
 
 }  // namespace ebb::jinja
