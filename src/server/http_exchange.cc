@@ -13,16 +13,16 @@ std::shared_ptr<Responder> HttpExchange::responder_of(const std::shared_ptr<Http
 }
 
 void HttpExchange::let_go() {
-  bool forgotten = false;
+  bool unanswered = false;
   {
     const std::lock_guard lock(mutex_);
-    forgotten = state_ == State::kWaiting;
-    if (state_ == State::kStreaming) {
-      state_ = State::kBroken;
-      wake();
-    }
+    unanswered = state_ == State::kWaiting;
   }
-  if (forgotten) send_error(500, "the server dropped the request without an answer");
+  if (unanswered) {
+    send_error(500, "the server dropped the request without an answer");
+  } else {
+    abort();
+  }
 }
 
 void HttpExchange::wake() {
