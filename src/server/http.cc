@@ -179,6 +179,7 @@ class HttpServer::Impl {
     for (const std::thread& thread : threads_) {
       EBB_CHECK(thread.get_id() != std::this_thread::get_id(), "an io thread cannot wait for its own end");
     }
+    sockets_.remove_file();
     for (const auto& listener : listeners_) listener->close();
     floor_.empty(grace);
     guard_.reset();
