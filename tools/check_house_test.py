@@ -69,6 +69,10 @@ class CheckHouseTest(unittest.TestCase):
         self.assert_refused({"src/cache/a.cc": "#include <gtest/gtest.h>\n"}, "x_test.cc")
         self.assert_refused({"src/engine/a.cc": "#include <nlohmann/json.hpp>\n"}, "JSON")
 
+    def test_boost_stays_in_one_translation_unit(self):
+        self.assert_refused({"src/server/routes.cc": "#include <boost/asio/post.hpp>\n"}, "src/server/routes.cc:1:")
+        self.assert_accepted({"src/server/http.cc": "#include <boost/asio/post.hpp>\n"})
+
     def test_kernel_files_include_only_what_is_safe(self):
         self.assert_refused({"src/model/dot_avx2.cc": "#include <immintrin.h>\n#include <vector>\n"}, "<vector>")
         self.assert_accepted({"src/model/dot_avx2.cc": "#include <immintrin.h>\n#include <cstdint>\n"})

@@ -32,8 +32,6 @@ namespace asio = boost::asio;
 constexpr std::chrono::milliseconds kAcceptRetry{50};
 // Others get their turn on the io thread after this many.
 constexpr int kAcceptsAtOnce = 64;
-// Clients that are being told "503" beside max_connections; more are closed without a word.
-constexpr std::size_t kMostTurnedAway = 64;
 // What the kernel may hold of a stream that its client does not read, so that slow readers have a price that can be said;
 // lower, and a fast client far away waits for acknowledgements.
 constexpr int kSendBufferBytes = 256 << 10;
@@ -54,6 +52,9 @@ void set_option(int descriptor, int level, int name, int value) {
   ::setsockopt(descriptor, level, name, &value, sizeof value);
 }
 
+// A request with fewer is hardly one; more, and many clients could fill the memory with headers alone.
+constexpr std::size_t kLeastHeaderBytes = 256;
+constexpr std::size_t kMostHeaderBytes = std::size_t{16} << 20;
 // Bytes that nobody acknowledges may stay so for this long after write_timeout, so that our own limit comes first and tells
 // slow readers from peers that are gone.
 constexpr std::chrono::milliseconds kUnacknowledged{10'000};
@@ -123,14 +124,7 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
   }
 
   void admit(int client, const sockaddr_storage& address, socklen_t size) {
-    const std::size_t n_guests = floor_.n_guests();
-    const std::size_t most = floor_.options->max_connections;
     ++floor_.tally.n_accepted;
-    if (n_guests >= most) ++floor_.tally.n_turned_away;
-    if (n_guests >= most + kMostTurnedAway) {
-      ::close(client);
-      return;
-    }
     HttpConnection::Socket socket(asio::make_strand(io_));
     boost::system::error_code failed;
     socket.assign(asio::generic::stream_protocol(address.ss_family, 0), client, failed);
@@ -140,11 +134,10 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
     }
     socket.non_blocking(true, failed);
     const auto connection = std::make_shared<HttpConnection>(std::move(socket), floor_, address_text(address, size));
-    if (!floor_.enter(connection)) return;
-    if (n_guests >= most) {
-      connection->turn_away();
-    } else {
-      connection->start();
+    switch (floor_.enter(connection)) {
+      case HttpFloor::Seat::kServed: return connection->start();
+      case HttpFloor::Seat::kTurnedAway: return connection->turn_away();
+      case HttpFloor::Seat::kNone: return;
     }
   }
 
@@ -186,6 +179,7 @@ class HttpServer::Impl {
     for (const std::thread& thread : threads_) {
       EBB_CHECK(thread.get_id() != std::this_thread::get_id(), "an io thread cannot wait for its own end");
     }
+    sockets_.remove_file();
     for (const auto& listener : listeners_) listener->close();
     floor_.empty(grace);
     guard_.reset();
@@ -212,6 +206,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, HttpH
   EBB_CHECK(handler && options.error_answer, "a server needs a handler and a maker of error answers");
   if (options.n_io_threads < 1 || options.n_io_threads > 64) {
     return error(Code::kInvalidArgument, "{} io threads; expected 1 to 64", options.n_io_threads);
+  }
+  if (options.max_header_bytes < kLeastHeaderBytes || options.max_header_bytes > kMostHeaderBytes) {
+    return error(Code::kInvalidArgument, "headers of at most {} bytes; expected a limit from {} to {}",
+                 options.max_header_bytes, kLeastHeaderBytes, kMostHeaderBytes);
   }
   EBB_ASSIGN_OR_RETURN(ListenSockets sockets, ListenSockets::open(options.host, options.port));
   try {

@@ -242,16 +242,18 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   // --- writing ---
 
   void flush() {
-    if (writing_ || !exchange_) return;
+    if (!exchange_) return;
+    const HttpExchange::Fate fate = exchange_->fate();  // also in the middle of a write, which may never end
+    if (fate == HttpExchange::Fate::kTooSlow) return drop_slow();
+    if (fate == HttpExchange::Fate::kAborted) return close();
+    if (writing_) return;
     if (n_out_written_ == out_.size()) {
       HttpExchange::Taken taken = exchange_->take();
       out_ = std::move(taken.bytes);
       n_out_written_ = 0;
-      if (taken.fate == HttpExchange::Fate::kTooSlow) return drop_slow();
-      if (taken.fate == HttpExchange::Fate::kAborted) return close();
       if (out_.empty()) {
         write_deadline_ = kNever;
-        if (taken.fate == HttpExchange::Fate::kComplete) return on_answered();
+        if (taken.is_last) return on_answered();
         ping_due_ = exchange_->ping(Clock::now());
         return arm_timer();
       }

@@ -13,20 +13,27 @@ std::shared_ptr<Responder> HttpExchange::responder_of(const std::shared_ptr<Http
 }
 
 void HttpExchange::let_go() {
-  bool forgotten = false;
+  bool unanswered = false;
   {
     const std::lock_guard lock(mutex_);
-    forgotten = state_ == State::kWaiting;
-    if (state_ == State::kStreaming) {
-      state_ = State::kBroken;
-      wake();
-    }
+    unanswered = state_ == State::kWaiting;
   }
-  if (forgotten) send_error(500, "the server dropped the request without an answer");
+  if (unanswered) {
+    send_error(500, "the server dropped the request without an answer");
+  } else {
+    abort();
+  }
 }
 
 void HttpExchange::wake() {
   if (std::exchange(awake_, true)) return;
+  traits_.wake();
+}
+
+// The connection may be in the middle of a write to a client that takes nothing, and would take no more until its end.
+void HttpExchange::break_off() {
+  state_ = State::kBroken;
+  queue_.clear();
   traits_.wake();
 }
 
@@ -81,10 +88,8 @@ std::size_t HttpExchange::write(std::string_view text) {
   if (state_ == State::kClosed || state_ == State::kBroken) return 0;
   EBB_CHECK(state_ == State::kStreaming, "write() lies between begin_stream() and finish()");
   if (queue_.size() + n_in_flight_bytes_ > traits_.options->max_queued_bytes) {
-    state_ = State::kBroken;
     too_slow_ = true;
-    queue_.clear();
-    wake();
+    break_off();
     return 0;
   }
   append_body(text);
@@ -108,10 +113,8 @@ void HttpExchange::abort() {
   Callback forgotten;
   const std::lock_guard lock(mutex_);
   if (state_ != State::kWaiting && state_ != State::kStreaming) return;
-  state_ = State::kBroken;
-  queue_.clear();
   forgotten = std::exchange(on_close_, nullptr);
-  wake();
+  break_off();
 }
 
 bool HttpExchange::is_closed() const {
@@ -157,14 +160,17 @@ bool HttpExchange::is_complete() const {
   return state_ == State::kComplete;
 }
 
+HttpExchange::Fate HttpExchange::fate() const {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kBroken) return Fate::kAlive;
+  return too_slow_ ? Fate::kTooSlow : Fate::kAborted;
+}
+
 HttpExchange::Taken HttpExchange::take() {
   const std::lock_guard lock(mutex_);
   awake_ = false;
-  Taken taken{.bytes = std::exchange(queue_, {})};
-  n_in_flight_bytes_ += taken.bytes.size();
-  if (state_ == State::kComplete) taken.fate = Fate::kComplete;
-  if (state_ == State::kBroken) taken.fate = too_slow_ ? Fate::kTooSlow : Fate::kAborted;
-  return taken;
+  n_in_flight_bytes_ += queue_.size();
+  return {.bytes = std::exchange(queue_, {}), .is_last = state_ == State::kComplete};
 }
 
 void HttpExchange::written(std::size_t n_bytes) {

@@ -4,7 +4,7 @@
 //   waiting --send--> complete                       waiting, streaming --abort, too slow--> broken
 //   waiting --begin_stream--> streaming --finish--> complete             any --close--> closed
 //
-// It does not know sockets: when there is something to take it calls wake, once until the next take.
+// It does not know sockets: when there is something to take it calls wake, once until the next take; when it breaks, at once.
 // Law: what is queued is bounded by max_queued_bytes plus one write; who writes past it has a client that does not read.
 // Thread rule: the Responder's functions on any thread, the connection's on its strand.
 #pragma once
@@ -55,10 +55,11 @@ class HttpExchange final : public Responder {
   [[nodiscard]] bool keep_alive() const;
   [[nodiscard]] bool is_complete() const;
 
-  enum class Fate : std::uint8_t { kMoreToCome, kComplete, kAborted, kTooSlow };
+  enum class Fate : std::uint8_t { kAlive, kAborted, kTooSlow };
+  [[nodiscard]] Fate fate() const;
   struct Taken {
     std::string bytes;
-    Fate fate = Fate::kMoreToCome;
+    bool is_last = false;  // nothing will follow
   };
   // All that is queued. It counts as queued until the connection says that it was written.
   [[nodiscard]] Taken take();
@@ -73,6 +74,7 @@ class HttpExchange final : public Responder {
 
   void let_go();
   void wake();
+  void break_off();
   void append_body(std::string_view text);
   [[nodiscard]] std::string head_of(int status, const HttpHeaders& headers, Framing framing, std::size_t body_bytes);
 

@@ -36,19 +36,34 @@ struct HttpTally {
 
 class HttpFloor {
  public:
+  enum class Seat : std::uint8_t { kServed, kTurnedAway, kNone };
+  // Clients that are being told "503" beside max_connections; more are closed without a word.
+  static constexpr std::size_t kMostTurnedAway = 64;
+
   HttpFloor(HttpOptions given, HttpHandler handle)
       : options(std::make_shared<const HttpOptions>(std::move(given))), handler(std::move(handle)) {}
 
-  // False when the server is stopping: the guest does not get in.
-  [[nodiscard]] bool enter(const std::shared_ptr<HttpGuest>& guest) {
+  // Those who are told to come back have places of their own, or they would keep out those whom they made room for.
+  [[nodiscard]] Seat enter(const std::shared_ptr<HttpGuest>& guest) {
     const std::lock_guard lock(mutex_);
-    if (stopping()) return false;
-    guests_.emplace(guest.get(), guest);
-    return true;
+    const std::size_t n_served = guests_.size() - n_turned_away_;
+    Seat seat = Seat::kServed;
+    if (stopping()) {
+      seat = Seat::kNone;
+    } else if (n_served >= options->max_connections) {
+      ++tally.n_turned_away;
+      seat = n_turned_away_ < kMostTurnedAway ? Seat::kTurnedAway : Seat::kNone;
+    }
+    if (seat != Seat::kNone) guests_.emplace(guest.get(), Place{guest, seat});
+    if (seat == Seat::kTurnedAway) ++n_turned_away_;
+    return seat;
   }
   void leave(const HttpGuest& guest) {
     const std::lock_guard lock(mutex_);
-    guests_.erase(&guest);
+    const auto found = guests_.find(&guest);
+    if (found == guests_.end()) return;
+    if (found->second.seat == Seat::kTurnedAway) --n_turned_away_;
+    guests_.erase(found);
     if (guests_.empty()) empty_.notify_all();
   }
   [[nodiscard]] std::size_t n_guests() const {
@@ -61,9 +76,9 @@ class HttpFloor {
   void empty(std::chrono::milliseconds grace) {
     std::unique_lock lock(mutex_);
     stopping_ = true;
-    for (const auto& [key, guest] : guests_) guest->end_soon();
+    for (const auto& [key, place] : guests_) place.guest->end_soon();
     if (empty_.wait_for(lock, grace, [this] { return guests_.empty(); })) return;
-    for (const auto& [key, guest] : guests_) guest->end_now();
+    for (const auto& [key, place] : guests_) place.guest->end_now();
     empty_.wait(lock, [this] { return guests_.empty(); });
   }
 
@@ -75,7 +90,12 @@ class HttpFloor {
   std::atomic<bool> stopping_ = false;
   mutable std::mutex mutex_;
   std::condition_variable empty_;
-  std::unordered_map<const HttpGuest*, std::shared_ptr<HttpGuest>> guests_;
+  struct Place {
+    std::shared_ptr<HttpGuest> guest;
+    Seat seat = Seat::kNone;
+  };
+  std::unordered_map<const HttpGuest*, Place> guests_;
+  std::size_t n_turned_away_ = 0;  // of guests_
 };
 
 }  // namespace ebb

@@ -169,6 +169,21 @@ TEST(HttpLimits, TooManyConnectionsAreToldToComeBack) {
   expect_service(*server);
 }
 
+TEST(HttpLimits, ThoseWhoAreToldToComeBackTakeNobodysPlace) {
+  const auto server = start_test_server({.max_connections = 1, .linger_timeout = milliseconds(60'000)}, echo);
+  HttpTestClient second = [&] {
+    HttpTestClient first(server->port());
+    EXPECT_TRUE(first.get("/"));
+    EXPECT_TRUE(first.read_answer());
+    HttpTestClient refused(server->port());
+    const auto refusal = refused.read_answer();
+    EXPECT_TRUE(refusal && refusal->status == 503);
+    return refused;  // still open on its side
+  }();
+  EXPECT_TRUE(becomes_true([&] { return server->counters().n_connections == 1; }));
+  expect_service(*server);
+}
+
 TEST(HttpLimits, MoreThanThatAreClosedAtOnce) {
   const auto server = start_test_server({.max_connections = 1, .linger_timeout = milliseconds(60'000)}, echo);
   std::vector<HttpTestClient> clients;

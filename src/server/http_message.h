@@ -64,7 +64,8 @@ class Responder {
   // should hold text back and merge it. A client whose queue is past max_queued_bytes at a write is dropped.
   virtual std::size_t write(std::string_view text) = 0;
   virtual void finish() = 0;
-  // Ends the connection so that the client can tell: no end of stream is sent. Also without a begun stream.
+  // Ends the connection so that the client can tell: no end of stream is sent, and what is queued is thrown away. Also
+  // without a begun stream.
   virtual void abort() = 0;
 
   // Whether nothing more can be sent: the client left, or the answer is complete.

@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kHours{10'000'000};
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 TEST(HttpStream, WritesReachTheClientOneByOne) {
@@ -231,7 +232,7 @@ TEST(HttpStream, AClientThatReadsNothingIsDroppedForTime) {
 
 TEST(HttpStream, AClientThatReadsNothingIsDroppedForBytes) {
   TestDesk desk;
-  const auto server = start_test_server({.max_queued_bytes = kMiB}, desk.handler());
+  const auto server = start_test_server({.max_queued_bytes = kMiB, .write_timeout = kHours}, desk.handler());
   HttpTestClient client(server->port());
   client.take_little();
   ASSERT_TRUE(client.get("/"));
@@ -247,6 +248,30 @@ TEST(HttpStream, AClientThatReadsNothingIsDroppedForBytes) {
   EXPECT_EQ(server->counters().n_too_slow, 1u);
   EXPECT_GT(most, kMiB);
   EXPECT_LE(most, kMiB + piece.size() + 64);
+}
+
+TEST(HttpStream, AStalledWriteDelaysNoEnd) {
+  TestDesk desk;
+  const auto server = start_test_server({.max_queued_bytes = 9 * kMiB, .write_timeout = kHours}, desk.handler());
+  for (const bool abort : {false, true}) {
+    HttpTestClient client(server->port());
+    client.take_little();
+    ASSERT_TRUE(client.get("/"));
+    const TestCase given = desk.take();
+    ASSERT_TRUE(given.responder);
+    given.responder->begin_stream({});
+    given.responder->write(std::string(8 * kMiB, 'x'));
+    // The kernel has taken what it may hold: from here on a write is pending.
+    ASSERT_TRUE(becomes_true([&] { return given.responder->write("") < 8 * kMiB; }));
+    given.responder->write(std::string(4 * kMiB, 'y'));
+    if (abort) {
+      given.responder->abort();
+    } else {
+      EXPECT_EQ(given.responder->write("too much"), 0u);
+    }
+    EXPECT_TRUE(becomes_true([&] { return server->counters().n_connections == 0; }));
+  }
+  EXPECT_EQ(server->counters().n_too_slow, 1u);
 }
 
 TEST(HttpStream, AWriterThatHoldsTextBackLosesNoClientAndNoText) {

@@ -235,6 +235,7 @@ TEST(Http, SaysWhatToDoAboutAPortThatIsInUse) {
 
 TEST(Http, RefusesToStartWithNonsense) {
   EXPECT_EQ(HttpServer::start({.n_io_threads = 0}, echo).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start({.max_header_bytes = 0}, echo).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(HttpServer::start({.host = "no such host!", .port = 0}, echo).status().code(), Code::kInvalidArgument);
 }
 

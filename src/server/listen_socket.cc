@@ -104,9 +104,14 @@ ListenSockets::ListenSockets(ListenSockets&& other) noexcept
 
 ListenSockets::~ListenSockets() {
   for (const int descriptor : descriptors_) ::close(descriptor);
+  remove_file();
+}
+
+void ListenSockets::remove_file() {
+  const std::string path = std::exchange(path_, {});
   struct stat now {};
-  if (!path_.empty() && ::lstat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_) {
-    ::unlink(path_.c_str());
+  if (!path.empty() && ::lstat(path.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_) {
+    ::unlink(path.c_str());
   }
 }
 

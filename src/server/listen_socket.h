@@ -1,8 +1,9 @@
 // ListenSockets: the file descriptors a server listens on, for one host and port or one Unix socket.
 //
 // Knows no HTTP and accepts nothing. A Unix socket's file that nobody listens on is replaced; one that somebody listens
-// on, and a file of another kind, is left alone and an error. The file goes when the sockets are closed, if it is still
-// ours. Thread rule: one thread at a time.
+// on, and a file of another kind, is left alone and an error. The file goes with this object, if it is still ours.
+//
+// Thread rule: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@ class ListenSockets {
   [[nodiscard]] const std::string& address() const { return address_; }
   // Gives the descriptors away; the caller closes them. The Unix socket's file stays this object's.
   [[nodiscard]] std::vector<int> release();
+  // Takes the file away before the end: whoever comes later finds nobody there, and a successor may have the path.
+  void remove_file();
 
  private:
   ListenSockets() = default;

@@ -36,8 +36,11 @@ TEST_F(UnixSocket, ServesAndTakesItsFileAway) {
   const auto answer = client.read_answer();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->body, "GET /a? ");
-  server.reset();
+  server->stop(std::chrono::milliseconds(0));
   EXPECT_FALSE(std::filesystem::exists(path_));
+  const auto successor = start_test_server({.host = path_}, echo);
+  server.reset();  // takes nothing of the successor's away
+  EXPECT_TRUE(HttpTestClient(path_).connected());
 }
 
 TEST_F(UnixSocket, OfAnotherServerIsLeftAlone) {
