@@ -36,6 +36,7 @@ const std::vector<std::pair<const CallFormat*, std::string>>& good_calls() {
        "</parameter>\n</function>\n</tool_call>"},
       {&seed_xml_calls(),
        "<seed:tool_call>\n<function=read>\n<parameter=path>a</parameter>\n</function>\n</seed:tool_call>"},
+      {&glm_calls(), "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>"},
       {&llama3_calls(), "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"},
       {&mistral_list_calls(),
        "[TOOL_CALLS][{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}, \"id\": \"abcDEF123\"}]"},
@@ -120,7 +121,8 @@ TEST(CallFormats, AreFoundByWhatATemplateTeaches) {
   EXPECT_EQ(found("\"[TOOL_CALLS][\" {\"name\""), "mistral_list");
   EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[ARGS]'"), "mistral_named");
   EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[CALL_ID]' + i + '[ARGS]'"), "mistral_named_id");
-  EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "none");
+  EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "glm");
+  EXPECT_EQ(found("within <tool_call> tags, arguments <tool_calls>["), "none");
   EXPECT_EQ(found("{{ message.content }}"), "none");
 }
 

@@ -163,6 +163,21 @@ TEST(ReplyParser, ReadsXmlCallsByTheToolsSchema) {
                "", {{"read", "{\"path\":\"a.c\"}"}});
 }
 
+TEST(ReplyParser, ReadsGlmCalls) {
+  const auto& glm = glm_calls();
+  expect_reply(
+      parse(glm,
+            "So:\n<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a </b>\n</arg_value>\n<arg_key>n</arg_key>"
+            "<arg_value>5</arg_value></tool_call><tool_call>ls</tool_call>"),
+      "So:", {{"read", R"({"path":"a </b>\n","n":5})"}, {"ls", "{}"}});
+  expect_reply(parse(glm, "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_va"), "",
+               {{"read", R"({"path":"a</arg_va)", false}});
+  for (const std::string text :
+       {"<tool_call>{\"name\": 1}", "<tool_call>read it</tool_call>", "<tool_call></tool_call>"}) {
+    expect_reply(parse(glm, text), text, {});
+  }
+}
+
 TEST(ReplyParser, ReadsLlama3Calls) {
   const auto& llama = llama3_calls();
   expect_reply(parse(llama, "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"), "",

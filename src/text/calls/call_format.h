@@ -57,6 +57,7 @@ class CallFormat {
 [[nodiscard]] const CallFormat& hermes_calls();
 [[nodiscard]] const CallFormat& qwen_xml_calls();
 [[nodiscard]] const CallFormat& seed_xml_calls();
+[[nodiscard]] const CallFormat& glm_calls();
 [[nodiscard]] const CallFormat& llama3_calls();
 [[nodiscard]] const CallFormat& mistral_list_calls();
 [[nodiscard]] const CallFormat& mistral_named_calls();

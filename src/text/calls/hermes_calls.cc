@@ -74,7 +74,8 @@ class HermesCalls : public CallFormat {
   // Others write <tool_call> too, around or inside forms of their own.
   bool is_taught_by(std::string_view source) const override {
     return source.find(kOpen) != source.npos && source.find("arguments") != source.npos &&
-           source.find("<arg_key>") == source.npos && source.find("minimax") == source.npos;
+           source.find("<arg_key>") == source.npos && source.find("<tool_calls>") == source.npos &&
+           source.find("minimax") == source.npos;
   }
   const std::vector<CallOpener>& openers() const override {
     static const std::vector<CallOpener> kOpeners = {{.text = kOpen}};
