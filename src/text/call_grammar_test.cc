@@ -1,0 +1,130 @@
+#include "text/call_grammar.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "text/grammar/grammar_match.h"
+#include "text/reply_parser.h"
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+CallChoice choice(bool parallel = true) {
+  return {.tools = {{.name = "read",
+                     .parameters =
+                         Json::parse(R"({"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"}},
+                        "required":["path"]})")},
+                    {.name = "ls"}},
+          .parallel = parallel};
+}
+
+GrammarMatch match(const CallFormat& format, const CallChoice& choice) {
+  const auto made = call_grammar(format, choice);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  GrammarMatch grammar(made->grammar);
+  EXPECT_EQ(grammar.error(), "");
+  return grammar;
+}
+
+const std::vector<std::pair<const CallFormat*, std::string>>& good_calls() {
+  static const std::vector<std::pair<const CallFormat*, std::string>> kGood = {
+      {&hermes_calls(), "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\", \"n\": 5}}\n</tool_call>"},
+      {&qwen_xml_calls(),
+       "<tool_call>\n<function=read>\n<parameter=path>\na </p>\n\n</parameter\n</parameter>\n<parameter=n>\n5\n"
+       "</parameter>\n</function>\n</tool_call>"},
+      {&seed_xml_calls(),
+       "<seed:tool_call>\n<function=read>\n<parameter=path>a</parameter>\n</function>\n</seed:tool_call>"},
+      {&glm_calls(), "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>"},
+      {&llama3_calls(), "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"},
+      {&mistral_list_calls(),
+       "[TOOL_CALLS][{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}, \"id\": \"abcDEF123\"}]"},
+      {&mistral_named_calls(), "[TOOL_CALLS]read[ARGS]{\"path\": \"a\"}"},
+      {&mistral_named_id_calls(), "[TOOL_CALLS]read[CALL_ID]abcDEF123[ARGS]{\"path\": \"a\"}"},
+  };
+  return kGood;
+}
+
+TEST(CallGrammar, TakesTheCallsThatTheReaderReads) {
+  EXPECT_EQ(good_calls().size(), call_formats().size());
+  for (const auto& [format, text] : good_calls()) {
+    EXPECT_TRUE(match(*format, choice()).matches(text)) << text;
+    const Reply reply = parse_reply({.calls = format, .tools = choice().tools}, text);
+    ASSERT_EQ(reply.calls.size(), 1U) << text;
+    EXPECT_EQ(reply.calls[0].name, "read");
+    EXPECT_TRUE(reply.calls[0].complete);
+    EXPECT_TRUE(Json::parse(reply.calls[0].arguments).contains("path"));
+    EXPECT_EQ(reply.content, "");
+  }
+}
+
+TEST(CallGrammar, RefusesOtherTextOtherToolsAndOtherArguments) {
+  const auto refused = [](const CallFormat& format, const std::string& text) {
+    EXPECT_FALSE(match(format, choice()).matches(text)) << text;
+  };
+  refused(hermes_calls(), "Let me see.");
+  refused(hermes_calls(), "<tool_call>\n{\"name\": \"rm\", \"arguments\": {}}\n</tool_call>");
+  refused(hermes_calls(), "<tool_call>\n{\"name\": \"read\", \"arguments\": {}}\n</tool_call>");
+  refused(hermes_calls(), "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": 5}}\n</tool_call>");
+  refused(qwen_xml_calls(),
+          "<tool_call>\n<function=read>\n<parameter=path>\na\n</parameter>\n<parameter=n>\nfive\n</parameter>\n"
+          "</function>\n</tool_call>");
+  refused(qwen_xml_calls(), "<tool_call>\n<function=read>\n</function>\n</tool_call>");
+  refused(llama3_calls(), "{\"name\": \"read\", \"parameters\": {}}");
+  refused(mistral_named_id_calls(), "[TOOL_CALLS]read[CALL_ID]abc[ARGS]{\"path\": \"a\"}");
+}
+
+TEST(CallGrammar, AllowsSeveralCallsOnlyWhereAskedAndPossible) {
+  const std::string one = "<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>";
+  EXPECT_TRUE(match(hermes_calls(), choice()).matches(one + "\n" + one));
+  EXPECT_FALSE(match(hermes_calls(), choice(false)).matches(one + "\n" + one));
+  EXPECT_TRUE(match(mistral_named_calls(), choice()).matches("[TOOL_CALLS]ls[ARGS]{}[TOOL_CALLS]ls[ARGS]{}"));
+  EXPECT_FALSE(llama3_calls().allows_parallel());
+}
+
+TEST(CallGrammar, ForcesTheNamedFunction) {
+  CallChoice only = choice();
+  only.only = "ls";
+  EXPECT_TRUE(match(llama3_calls(), only).matches("{\"name\": \"ls\", \"parameters\": {\"any\": 1}}"));
+  EXPECT_FALSE(match(llama3_calls(), only).matches("{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"));
+  only.only = "rm";
+  EXPECT_EQ(call_grammar(llama3_calls(), only).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(call_grammar(llama3_calls(), {}).status().code(), Code::kInvalidArgument);
+}
+
+TEST(CallGrammar, BeginsWithItsTrigger) {
+  for (const auto& [format, text] : good_calls()) {
+    const auto made = call_grammar(*format, choice()).value();
+    const bool found = std::any_of(made.triggers.begin(), made.triggers.end(),
+                                   [&, &t = text](const CallTrigger& trigger) { return t.starts_with(trigger.text); });
+    EXPECT_TRUE(found) << text;
+  }
+}
+
+TEST(CallGrammar, ListsWhatAToolsSchemaAsksForAndIsNotEnforced) {
+  const CallChoice odd{.tools = {{.name = "t", .parameters = Json::parse(R"({"properties":{"a":{"not":{}}}})")}}};
+  EXPECT_EQ(call_grammar(hermes_calls(), odd)->unsupported, std::vector<std::string>{"not at tool t/a"});
+  const CallChoice bad{.tools = {{.name = "t", .parameters = Json::parse(R"({"type":"objekt"})")}}};
+  EXPECT_NE(call_grammar(hermes_calls(), bad).status().message().find("tool t"), std::string::npos);
+}
+
+TEST(CallFormats, AreFoundByWhatATemplateTeaches) {
+  const auto found = [](std::string_view source) {
+    const CallFormat* format = find_call_format(source);
+    return format == nullptr ? "none" : format->name();
+  };
+  EXPECT_EQ(found("'<tool_call>\\n{\"name\": \"' + n + '\", \"arguments\": '"), "hermes");
+  EXPECT_EQ(found("<tool_call>\\n<function=' + n + '>\\n<parameter=' + k + '>"), "qwen_xml");
+  EXPECT_EQ(found("<seed:tool_call>\\n<function=' + n + '>\\n<parameter=' + k + '>"), "seed_xml");
+  EXPECT_EQ(found("'<|start_header_id|>' {\"name\": \"' + n + '\", ' '\"parameters\": '"), "llama3");
+  EXPECT_EQ(found("\"[TOOL_CALLS][\" {\"name\""), "mistral_list");
+  EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[ARGS]'"), "mistral_named");
+  EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[CALL_ID]' + i + '[ARGS]'"), "mistral_named_id");
+  EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "glm");
+  EXPECT_EQ(found("within <tool_call> tags, arguments <tool_calls>["), "none");
+  EXPECT_EQ(found("{{ message.content }}"), "none");
+}
+
+}  // namespace
+}  // namespace ebb

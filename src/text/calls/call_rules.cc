@@ -1,0 +1,112 @@
+#include "text/calls/call_rules.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "text/calls/json_string.h"
+#include "text/calls/xml_value.h"
+#include "text/grammar/json_rules.h"
+#include "text/grammar/pattern_rules.h"
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parameters_of(const Tool& tool) { return tool.parameters.is_null() ? Json{{"type", "object"}} : tool.parameters; }
+
+std::string title_of(const Tool& tool) { return fmt::format("tool {:.60}", tool.name); }
+
+// One rule of all tools' calls, and the same call several times.
+Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools, const std::string& between,
+                              bool parallel, const std::function<Result<std::string>(const Tool&)>& write_call) {
+  if (tools.empty()) return error(Code::kInvalidArgument, "a tool call was asked for, and there are no tools");
+  std::vector<std::string> ways;
+  for (const Tool& tool : tools) {
+    EBB_ASSIGN_OR_RETURN(ways.emplace_back(), write_call(tool));
+  }
+  const std::string call = rules.grammar().add_fresh(fmt::format("{}", fmt::join(ways, " | ")));
+  if (!parallel) return call;
+  return fmt::format("{} ({} {})*", call, grammar_literal(between), call);
+}
+
+}  // namespace
+
+Result<std::string> add_object_calls(SchemaRules& rules, const std::vector<Tool>& tools, const ObjectCallForm& form) {
+  const auto write_call = [&](const Tool& tool) -> Result<std::string> {
+    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), title_of(tool)));
+    const std::string head =
+        fmt::format("{}{{\"name\": {}, \"{}\": ", form.before, to_json_string(tool.name), form.arguments_key);
+    const std::string tail = "}" + form.after;
+    if (form.id.empty()) return fmt::format("{} {} {}", grammar_literal(head), arguments, grammar_literal(tail));
+    return fmt::format("{} {} {} {} {}", grammar_literal(head), arguments, grammar_literal(", \"id\": \""), form.id,
+                       grammar_literal("\"" + tail));
+  };
+  EBB_ASSIGN_OR_RETURN(const std::string calls, add_calls(rules, tools, form.between, form.parallel, write_call));
+  return fmt::format("{} {} {}", grammar_literal(form.open), calls, grammar_literal(form.close));
+}
+
+Result<std::string> add_named_calls(SchemaRules& rules, const std::vector<Tool>& tools, const NamedCallForm& form) {
+  return add_calls(rules, tools, "", form.parallel, [&](const Tool& tool) -> Result<std::string> {
+    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), title_of(tool)));
+    const std::string head = grammar_literal(form.before + tool.name + form.behind_name);
+    if (form.id.empty()) return fmt::format("{} {}", head, arguments);
+    return fmt::format("{} {} {} {}", head, form.id, grammar_literal(form.behind_id), arguments);
+  });
+}
+
+// State i: the text ends with the first i characters of the mark, and with no more of it. The rest of the text begins
+// in any state and never reaches the last.
+std::string add_text_without(GrammarRules& rules, std::string_view mark) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < mark.size(); ++i) names.push_back(rules.fresh_name());
+  const auto next_state = [&](std::size_t state, char c) {
+    const std::string text = std::string(mark.substr(0, state)) + c;
+    std::size_t n = text.size();
+    while (!std::string_view(text).ends_with(mark.substr(0, n))) --n;
+    return n;
+  };
+  for (std::size_t state = 0; state < mark.size(); ++state) {
+    CharSet others;
+    std::vector<std::string> ways = {"\"\""};
+    for (std::size_t i = 0; i < mark.size(); ++i) {
+      const char c = mark[i];
+      if (mark.find(c) != i) continue;
+      others.add(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
+      const std::size_t next = next_state(state, c);
+      if (next < mark.size()) ways.push_back(grammar_literal({&c, 1}) + " " + names[next]);
+    }
+    ways.push_back(others.inverse().class_expression() + " " + names[0]);
+    rules.add(names[state], fmt::format("{}", fmt::join(ways, " | ")));
+  }
+  return names[0];
+}
+
+Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools, const TaggedCallForm& form) {
+  GrammarRules& grammar = rules.grammar();
+  const std::string text = add_text_without(grammar, form.value_end);
+  const std::string end = grammar_literal(form.value_end);
+  const auto write_call = [&](const Tool& tool) -> Result<std::string> {
+    const Json parameters = parameters_of(tool);
+    const Json properties = parameters.value("properties", Json::object());
+    const Json required = parameters.value("required", Json::array());
+    if (!properties.is_object() || !required.is_array()) {
+      return error(Code::kInvalidArgument, "schema, {}: properties must be an object, required a list", title_of(tool));
+    }
+    std::string call = grammar_literal(form.open + tool.name + form.behind_name);
+    for (const auto& [key, schema] : properties.items()) {
+      std::string value = text;
+      if ((find_argument_types(&tool, key) & JsonType::kString) == 0) {
+        EBB_ASSIGN_OR_RETURN(value, rules.add_part(parameters, schema, title_of(tool) + "/properties/" + key));
+      }
+      const std::string rule = grammar.add_fresh(
+          fmt::format("{} {} {}", grammar_literal(form.before_key + key + form.behind_key), value, end));
+      const bool is_required = std::find(required.begin(), required.end(), Json(key)) != required.end();
+      call += " " + rule + (is_required ? "" : "?");
+    }
+    return call + " " + grammar_literal(form.close);
+  };
+  return add_calls(rules, tools, form.between, form.parallel, write_call);
+}
+
+}  // namespace ebb
