@@ -50,7 +50,7 @@ TEST(CallGrammar, TakesTheCallsThatTheReaderReads) {
   EXPECT_EQ(good_calls().size(), call_formats().size());
   for (const auto& [format, text] : good_calls()) {
     EXPECT_TRUE(match(*format, choice()).matches(text)) << text;
-    const Reply reply = parse_reply({.calls = format, .tools = choice().tools}, text);
+    const ParsedReply reply = parse_reply({.calls = format, .tools = choice().tools}, text);
     ASSERT_EQ(reply.calls.size(), 1U) << text;
     EXPECT_EQ(reply.calls[0].name, "read");
     EXPECT_TRUE(reply.calls[0].complete);

@@ -249,7 +249,7 @@ void ReplyParser::give_calls() {
   events_.events.clear();
 }
 
-void add_delta(Reply& reply, const ReplyDelta& delta) {
+void add_delta(ParsedReply& reply, const ReplyDelta& delta) {
   switch (delta.kind) {
     case ReplyDelta::Kind::kReasoning: reply.reasoning += delta.text; return;
     case ReplyDelta::Kind::kContent: reply.content += delta.text; return;
@@ -259,9 +259,9 @@ void add_delta(Reply& reply, const ReplyDelta& delta) {
   }
 }
 
-Reply parse_reply(ReplyRules rules, std::string_view text) {
+ParsedReply parse_reply(ReplyRules rules, std::string_view text) {
   ReplyParser parser(std::move(rules));
-  Reply reply;
+  ParsedReply reply;
   for (const ReplyDelta& delta : parser.push(text)) add_delta(reply, delta);
   for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
   return reply;

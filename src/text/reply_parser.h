@@ -84,12 +84,12 @@ struct ReplyCall {
   friend bool operator==(const ReplyCall&, const ReplyCall&) = default;
 };
 
-struct Reply {
+struct ParsedReply {
   std::string reasoning = {};
   std::string content = {};
   std::vector<ReplyCall> calls = {};
 
-  friend bool operator==(const Reply&, const Reply&) = default;
+  friend bool operator==(const ParsedReply&, const ParsedReply&) = default;
 };
 
 class ReplyParser {
@@ -153,7 +153,7 @@ class ReplyParser {
   std::vector<ReplyDelta> out_;
 };
 
-void add_delta(Reply& reply, const ReplyDelta& delta);
-[[nodiscard]] Reply parse_reply(ReplyRules rules, std::string_view text);
+void add_delta(ParsedReply& reply, const ReplyDelta& delta);
+[[nodiscard]] ParsedReply parse_reply(ReplyRules rules, std::string_view text);
 
 }  // namespace ebb

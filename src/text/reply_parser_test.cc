@@ -18,7 +18,7 @@ std::vector<Tool> tools() {
 
 ReplyRules rules_for(const CallFormat* calls) { return {.calls = calls, .tools = tools(), .id_seed = 7}; }
 
-Reply parse(const CallFormat& calls, std::string_view text) { return parse_reply(rules_for(&calls), text); }
+ParsedReply parse(const CallFormat& calls, std::string_view text) { return parse_reply(rules_for(&calls), text); }
 
 struct Call {
   std::string name;
@@ -26,7 +26,7 @@ struct Call {
   bool complete = true;
 };
 
-void expect_reply(const Reply& reply, std::string_view content, const std::vector<Call>& calls) {
+void expect_reply(const ParsedReply& reply, std::string_view content, const std::vector<Call>& calls) {
   EXPECT_EQ(reply.content, content);
   ASSERT_EQ(reply.calls.size(), calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -38,7 +38,7 @@ void expect_reply(const Reply& reply, std::string_view content, const std::vecto
 }
 
 TEST(ReplyParser, SetsThinkingApart) {
-  const Reply reply = parse_reply({}, "<think>\nThe file  decides.\n\n</think>\n\nRead it.\n");
+  const ParsedReply reply = parse_reply({}, "<think>\nThe file  decides.\n\n</think>\n\nRead it.\n");
   EXPECT_EQ(reply.reasoning, "The file  decides.");
   EXPECT_EQ(reply.content, "Read it.\n");
   EXPECT_EQ(parse_reply({}, " \n<think></think>x").content, "x");
@@ -47,9 +47,9 @@ TEST(ReplyParser, SetsThinkingApart) {
 
 TEST(ReplyParser, BeginsInsideThinkingWhereThePromptOpenedIt) {
   const ReplyRules open{.thinking_open = true};
-  EXPECT_EQ(parse_reply(open, "\nWhy?\n</think>\n\nSo."), (Reply{.reasoning = "Why?", .content = "So."}));
-  EXPECT_EQ(parse_reply(open, "<think>\nWhy?</think>So."), (Reply{.reasoning = "Why?", .content = "So."}));
-  EXPECT_EQ(parse_reply(open, "no end"), (Reply{.reasoning = "no end"}));
+  EXPECT_EQ(parse_reply(open, "\nWhy?\n</think>\n\nSo."), (ParsedReply{.reasoning = "Why?", .content = "So."}));
+  EXPECT_EQ(parse_reply(open, "<think>\nWhy?</think>So."), (ParsedReply{.reasoning = "Why?", .content = "So."}));
+  EXPECT_EQ(parse_reply(open, "no end"), (ParsedReply{.reasoning = "no end"}));
 
   ReplyParser parser(open);
   EXPECT_TRUE(parser.thinking());
@@ -61,15 +61,15 @@ TEST(ReplyParser, BeginsInsideThinkingWhereThePromptOpenedIt) {
 
 TEST(ReplyParser, LeavesMarksOfThinkingInsideTheAnswerAlone) {
   const std::string text = "Use <think> and </think>, I say.";
-  EXPECT_EQ(parse_reply({}, text), (Reply{.content = text}));
-  EXPECT_EQ(parse_reply({.think = std::nullopt}, "<think>a</think>"), (Reply{.content = "<think>a</think>"}));
+  EXPECT_EQ(parse_reply({}, text), (ParsedReply{.content = text}));
+  EXPECT_EQ(parse_reply({.think = std::nullopt}, "<think>a</think>"), (ParsedReply{.content = "<think>a</think>"}));
 }
 
 TEST(ReplyParser, KeepsThinkingInTheContentWhereAsked) {
   const std::string text = "<think>\nWhy?\n</think>\n\nSo. ";
-  EXPECT_EQ(parse_reply({.reasoning = ReasoningFormat::kNone}, text), (Reply{.content = text}));
+  EXPECT_EQ(parse_reply({.reasoning = ReasoningFormat::kNone}, text), (ParsedReply{.content = text}));
   EXPECT_EQ(parse_reply({.reasoning = ReasoningFormat::kDeepseekLegacy}, text),
-            (Reply{.reasoning = "Why?", .content = text}));
+            (ParsedReply{.reasoning = "Why?", .content = text}));
 }
 
 TEST(ReplyParser, NamesTheReasoningFormats) {
@@ -126,11 +126,11 @@ TEST(ReplyParser, PassesOnArgumentsThatBreakOffOrAreNoJson) {
 }
 
 TEST(ReplyParser, EndsThinkingWithACall) {
-  const Reply reply = parse(hermes_calls(), "<think>I read.\n<tool_call>{\"name\": \"ls\"}</tool_call>");
+  const ParsedReply reply = parse(hermes_calls(), "<think>I read.\n<tool_call>{\"name\": \"ls\"}</tool_call>");
   EXPECT_EQ(reply.reasoning, "I read.");
   expect_reply(reply, "", {{"ls", "{}"}});
   EXPECT_EQ(parse(hermes_calls(), "<think>Say <tool_call>? No.</think>x"),
-            (Reply{.reasoning = "Say <tool_call>? No.", .content = "x"}));
+            (ParsedReply{.reasoning = "Say <tool_call>? No.", .content = "x"}));
 }
 
 TEST(ReplyParser, ReadsXmlCallsByTheToolsSchema) {
@@ -210,7 +210,7 @@ TEST(ReplyParser, ReadsMistralCallsOfAllAges) {
   expect_reply(parse(mistral, "[TOOL_CALLS]read[ARGS]{\"path\": \"[\"}[TOOL_CALLS]ls[ARGS]{}"), "",
                {{"read", "{\"path\": \"[\"}"}, {"ls", "{}"}});
   expect_reply(parse(mistral, "[TOOL_CALLS]ls{}"), "", {{"ls", "{}"}});
-  const Reply own_id =
+  const ParsedReply own_id =
       parse(mistral, "[TOOL_CALLS]ls[CALL_ID]k3VdTz01q[ARGS]{}[TOOL_CALLS]ls[CALL_ID]k3VdTz01q[ARGS]{}");
   ASSERT_EQ(own_id.calls.size(), 2U);
   EXPECT_EQ(own_id.calls[0].id, "k3VdTz01q");
@@ -303,9 +303,9 @@ std::vector<std::string_view> cut(std::string_view text, const std::vector<std::
   return pieces;
 }
 
-Reply stream(const ReplyRules& rules, const std::vector<std::string_view>& pieces) {
+ParsedReply stream(const ReplyRules& rules, const std::vector<std::string_view>& pieces) {
   ReplyParser parser(rules);
-  Reply reply;
+  ParsedReply reply;
   for (const std::string_view piece : pieces) {
     for (const ReplyDelta& delta : parser.push(piece)) add_delta(reply, delta);
   }
@@ -320,7 +320,7 @@ TEST(ReplyParser, SaysTheSameForEveryCutOfTheText) {
          {ReasoningFormat::kNone, ReasoningFormat::kDeepseek, ReasoningFormat::kDeepseekLegacy}) {
       ReplyRules rules = rules_for(calls);
       rules.reasoning = reasoning;
-      const Reply whole = parse_reply(rules, text);
+      const ParsedReply whole = parse_reply(rules, text);
       for (std::size_t i = 0; i <= text.size(); ++i) {
         for (std::size_t j = i; j <= text.size(); j += 1 + (i % 7)) {
           ASSERT_EQ(stream(rules, cut(text, {i, j})), whole) << text << " cut at " << i << " and " << j;
@@ -392,7 +392,7 @@ TEST(ReplyParser, LosesNothingAndCutsNothingWhateverTheTextIs) {
     ReplyRules rules = rules_for(format);
     rules.thinking_open = random() % 4 == 0;
     rules.reasoning = static_cast<ReasoningFormat>(random() % 3);
-    const Reply whole = parse_reply(rules, text);
+    const ParsedReply whole = parse_reply(rules, text);
     std::vector<std::size_t> places;
     for (std::size_t i = 1; i < text.size(); ++i) {
       if (random() % 3 == 0) places.push_back(i);
