@@ -293,7 +293,7 @@ class BundledModel : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = find_test_file("models/ebb-recall.gguf");
-    if (!path_) GTEST_SKIP() << "models/ebb-recall.gguf is not here";
+    ASSERT_TRUE(path_) << "models/ebb-recall.gguf, which comes with the project, is not here";
   }
   std::optional<std::filesystem::path> path_;
 };

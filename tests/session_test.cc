@@ -329,6 +329,20 @@ TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_stor
   EXPECT_TRUE(last_.adopted.empty());
 }
 
+TEST_F(Sessions, sealed_blocks_that_another_session_computed_come_from_the_cold_store_too) {
+  open({.kv_type = RowType::kKivi4});
+  const auto first = open_session({.budget_tokens = 320});
+  say(*first, "quagga " + kLongText);
+  ASSERT_TRUE(engine_->store()->flush().ok());
+  const auto second = open_session({.budget_tokens = 320});
+  say(*second, "quagga " + kLongText);
+  EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
+  ASSERT_GE(last_.adopted.size(), 2U);
+  for (const BlockIndex block : last_.adopted) {
+    EXPECT_EQ(engine_->read_block(*second, block), engine_->read_block(*first, block)) << block.value();
+  }
+}
+
 // A client that says everything again, each time.
 TEST_F(Sessions, a_history_that_goes_on_computes_what_is_new_and_nothing_else) {
   const auto session = open_session({.budget_tokens = 320});

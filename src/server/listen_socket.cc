@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <netdb.h>
@@ -19,7 +20,7 @@ namespace {
 // Connections that wait to be accepted. Fewer, and clients that all come at once are refused by the kernel.
 constexpr int kBacklog = 1024;
 
-std::string error_text(int number) { return std::strerror(number); }  // NOLINT: glibc's is thread-safe for known errors
+std::string error_text(int number) { return std::generic_category().message(number); }
 
 struct Bound {
   int descriptor = -1;

@@ -45,7 +45,7 @@ struct None {};
 class Value {
  public:
   Value() : data_(Undefined{}) {}
-  // NOLINTBEGIN: implicit, so that functions return what they have
+  // Implicit, so that functions return what they have.
   Value(Undefined value) : data_(std::move(value)) {}
   Value(None value) : data_(value) {}
   template <std::same_as<bool> T>  // no pointers
@@ -58,7 +58,6 @@ class Value {
   Value(NamespaceRef value) : data_(std::move(value)) {}
   Value(CallableRef value) : data_(std::move(value)) {}
   Value(LoopRef value) : data_(std::move(value)) {}
-  // NOLINTEND
   static Value text(MarkedText text) { return std::make_shared<const MarkedText>(std::move(text)); }
   static Value text(std::string text) { return Value::text(MarkedText(std::move(text))); }
 
