@@ -51,14 +51,15 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
 
 Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const Vocabulary& vocabulary,
                                                        std::span<const PromptPart> history,
-                                                       const GenerationOptions& options) {
+                                                       const GenerationOptions& options,
+                                                       const ResumeOptions& resuming) {
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
   EBB_ASSIGN_OR_RETURN(auto generation,
-                       make(vocabulary, tokens, options, [&] { return Turn::resume(session, history); }));
+                       make(vocabulary, tokens, options, [&] { return Turn::resume(session, history, resuming); }));
   // Of a lane that was parked, or had to do with less: what is still saved fills the room that the prompt leaves.
   const std::int32_t n_prompt_blocks = generation->turn_.n_pending() / session.block_size() + 1;
-  if (!generation->finished()) generation->turn_.refill(n_prompt_blocks + kReplyBlocks);
+  if (!generation->finished()) generation->turn_.refill(n_prompt_blocks + kReplyBlocks, options.recall_question);
   return generation;
 }
 

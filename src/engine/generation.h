@@ -50,7 +50,8 @@ class Generation {
   // The same of a client that says its whole history each time (Turn::resume).
   static Result<std::unique_ptr<Generation>> resume(Session& session, const Vocabulary& vocabulary,
                                                     std::span<const PromptPart> history,
-                                                    const GenerationOptions& options);
+                                                    const GenerationOptions& options,
+                                                    const ResumeOptions& resuming = {});
 
   // Turn::set_budget.
   std::int32_t set_budget(std::int32_t n_tokens) { return turn_.set_budget(n_tokens); }

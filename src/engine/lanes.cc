@@ -12,14 +12,31 @@ namespace {
 // conversation with the same system prompt takes the lane, and cuts what was said in it.
 constexpr double kSameConversation = 0.5;
 
+// Tokens that a lane and a history begin with alike before their bytes are compared. More: a short conversation whose
+// first reply was cut into other tokens finds no lane. Less: work for each lane that has nothing in common.
+constexpr std::int32_t kLeastEvidence = 4;
+
 }  // namespace
 
 Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most)
     : engine_(engine), options_(options), most_(std::max<std::size_t>(1, most)) {}
 
-std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) {
-  if (lane.session != nullptr) return count_common(lane.session->tokens(), lane.session->unfinished(), history);
-  return lane.image ? count_common(lane.image->tokens, lane.image->unfinished, history) : 0;
+// What a model wrote comes back in other tokens; conversations that part at once are not looked at any further.
+std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
+  std::span<const Token> computed;
+  std::span<const Token> waiting;
+  if (lane.session != nullptr) {
+    computed = lane.session->tokens();
+    waiting = lane.session->unfinished();
+  } else if (lane.image) {
+    computed = lane.image->tokens;
+    waiting = lane.image->unfinished;
+  }
+  const std::int32_t n_same = count_common(computed, waiting, history);
+  if (n_same < kLeastEvidence) return n_same;
+  std::vector<Token> held(computed.begin(), computed.end());
+  held.insert(held.end(), waiting.begin(), waiting.end());
+  return match_history(engine_.vocabulary(), held, {}, history).n_held;
 }
 
 std::int32_t Lanes::n_held(const Lane& lane) {

@@ -48,7 +48,7 @@ class Lanes {
   [[nodiscard]] std::list<Lane>& all() { return lanes_; }
 
  private:
-  static std::int32_t n_common(const Lane& lane, std::span<const Token> history);
+  [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
   static std::int32_t n_held(const Lane& lane);
 
   Engine& engine_;

@@ -235,8 +235,8 @@ void Scheduler::State::start(Waiting next, Lane& lane) {
     for (const HistoryPart& part : request.request.history) {
       parts.push_back({.tokens = part.tokens, .source = part.source, .name = part.name, .pinned = part.pinned});
     }
-    Result<std::unique_ptr<Generation>> generation =
-        Generation::resume(*lane.session, engine.vocabulary(), parts, request.request.options);
+    Result<std::unique_ptr<Generation>> generation = Generation::resume(
+        *lane.session, engine.vocabulary(), parts, request.request.options, request.request.resuming);
     status = generation.status();
     if (generation.ok()) request.generation = *std::move(generation);
   }

@@ -58,6 +58,7 @@ struct Request {
   // All of it, from the first token on.
   std::vector<HistoryPart> history;
   GenerationOptions options;
+  ResumeOptions resuming;
   // Text as it comes.
   std::function<void(std::string_view)> on_text = [](std::string_view) {};
   // Exactly once.

@@ -18,7 +18,7 @@ enum class Source : std::uint8_t { kSystem, kUser, kAssistant, kTool };
 // How firmly a block is held.
 enum class Hold : std::uint8_t {
   kNone,
-  kProtected,  // a sink, recent, or of the reply under way: leaves only when nothing else can
+  kProtected,  // a sink, recent, the system's, or of the reply under way: leaves only when nothing else can
   kPinned,     // by the caller, asked for by this turn, or still written to: never leaves
 };
 

@@ -1,11 +1,25 @@
-// match: what of a whole prompt a session holds already. Pure functions on tokens; they move nothing.
+// match: what of a whole prompt a session holds already, and what of the rest it held before an edit. Pure functions on
+// tokens; they move nothing.
+//
+// A client says its whole history again each time, and not token for token: what a model wrote comes back cut into other
+// tokens, and its calls with other white space. What says the same is held as the model wrote it.
+//
+//   held      |-- the same ids --|-- other ids, same bytes --|-- a reply that means the same --|-- something else ...
+//   history   |------------------|---------------------------|---------------------------------|-- ...
+//
+// Thread rule: functions of their arguments.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/ids.h"
+#include "base/span.h"
+#include "text/vocabulary.h"
 
 namespace ebb {
 
@@ -17,5 +31,36 @@ namespace ebb {
   const std::span<const Token> rest = prompt.subspan(static_cast<std::size_t>(n_computed));
   return static_cast<std::int32_t>(n_computed + (std::ranges::mismatch(waiting, rest).in1 - waiting.begin()));
 }
+
+// Whether a reply as the model wrote it and as the client says it now are the same, whatever its calls' white space.
+using SameReply = std::function<bool(std::string_view written, std::string_view said)>;
+
+// The first n_held tokens that a session holds stand for the first n_said of a history.
+struct Match {
+  std::int32_t n_held = 0;
+  std::int32_t n_said = 0;
+
+  friend bool operator==(const Match&, const Match&) = default;
+};
+
+// `replies`: where assistants speak in `held`, in order. Control tokens are the same only by their ids: text that looks
+// like one is none. Null `same_reply`: replies are the same by their bytes only.
+[[nodiscard]] Match match_history(const Vocabulary& vocabulary, std::span<const Token> held,
+                                  std::span<const Span> replies, std::span<const Token> history,
+                                  const SameReply& same_reply = nullptr);
+
+// Tokens [to, to + n_tokens) of a text are [from, from + n_tokens) of another.
+struct TokenRun {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  std::int32_t n_tokens = 0;
+
+  friend bool operator==(const TokenRun&, const TokenRun&) = default;
+};
+
+// Runs of at least n_least tokens of `now` that stand in `before`, in the order of `now`, without overlap there. Of several
+// places in `before`, near where the last run would go on, the one with which `now` agrees longest.
+[[nodiscard]] std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now,
+                                              std::int32_t n_least);
 
 }  // namespace ebb

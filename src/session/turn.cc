@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "session/match.h"
-
 namespace ebb {
 namespace {
 
@@ -37,21 +35,27 @@ Turn::Turn(Session& session, std::span<const Token> prompt)
   begin(parts);
 }
 
-Turn Turn::resume(Session& session, std::span<const PromptPart> history) {
+Turn Turn::resume(Session& session, std::span<const PromptPart> history, const ResumeOptions& options) {
   std::vector<Token> all;
   for (const PromptPart& part : history) all.insert(all.end(), part.tokens.begin(), part.tokens.end());
   EBB_CHECK(!all.empty(), "a history without a token");
   Turn turn(session, std::span<const PromptPart>());
-  const std::int32_t n_common =
-      std::min(count_common(session.tokens(), turn.pending_, all), static_cast<std::int32_t>(all.size()) - 1);
-  if (n_common < session.end().value()) {
-    turn.cut(Position(n_common));
+  // The last one is computed, for its logits.
+  const Match match = turn.match(std::span(all).first(all.size() - 1), options.same_reply);
+  if (match.n_held < session.end().value()) {
+    std::deque<Graft> grafts;
+    if (options.reuse == Reuse::kApproximate) {
+      const auto rest = std::span(all).subspan(static_cast<std::size_t>(match.n_said));
+      grafts = turn.plan_grafts(Position(match.n_held), rest.first(rest.size() - 1), options.n_recomputed);
+    }
+    turn.cut(Position(match.n_held));
+    turn.grafts_ = std::move(grafts);
   } else {
-    turn.pending_.erase(turn.pending_.begin() + (n_common - session.end().value()), turn.pending_.end());
+    turn.pending_.erase(turn.pending_.begin() + (match.n_held - session.end().value()), turn.pending_.end());
   }
-  session.said_.truncate(Position(n_common));
+  session.said_.truncate(Position(match.n_held));
   std::vector<PromptPart> rest;
-  std::int32_t n_left_out = n_common;
+  std::int32_t n_left_out = match.n_said;
   for (PromptPart part : history) {
     const std::int32_t n = std::min(n_left_out, static_cast<std::int32_t>(part.tokens.size()));
     part.tokens = part.tokens.subspan(static_cast<std::size_t>(n));
@@ -60,6 +64,17 @@ Turn Turn::resume(Session& session, std::span<const PromptPart> history) {
   }
   turn.say(rest);
   return turn;
+}
+
+// Of what the session computed and what waits in it.
+Match Turn::match(std::span<const Token> history, const SameReply& same_reply) const {
+  std::vector<Token> held(session_.tokens_);
+  held.insert(held.end(), pending_.begin(), pending_.end());
+  std::vector<Span> replies;
+  for (const Part& part : session_.said_.all()) {
+    if (part.source == Source::kAssistant) replies.push_back(part.span);
+  }
+  return match_history(session_.parts_.vocabulary, held, replies, history, same_reply);
 }
 
 void Turn::begin(std::span<const PromptPart> prompt) {
@@ -106,11 +121,13 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
     return fit_open_frames(1) < 1 ? no_open_block() : no_room();
   }
 
+  adopt_saved();
+  EBB_RETURN_IF_ERROR(take_grafts());
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));
   const std::int32_t n_context_left = session_.n_ctx_train() - session_.next_anchor_.value();
   const std::int32_t share = std::max(1, session_.budget_blocks_ / kStepsPerBudget) * block_size;
-  std::int32_t n_tokens = fit_open_frames(std::min({n_pending(), max_rows, share, n_context_left}));
+  std::int32_t n_tokens = fit_open_frames(std::min({n_ungrafted(), max_rows, share, n_context_left}));
   if (n_tokens < 1) return no_open_block();
 
   const std::int32_t n_new_blocks = (n_tokens - room_in_last_block() + block_size - 1) / block_size;
@@ -235,15 +252,22 @@ void Turn::end_step(std::span<const BlockMass> mass) {
     n_step_ = 0;
     return;
   }
+  advance(n_step_, std::nullopt);
+  n_step_ = 0;
+  if (n_pending() == 0) count_prefix();
+}
+
+// The next n_tokens pending ones are in their frames: computed there behind what is visible, or grafted, by this name.
+void Turn::advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted) {
   Position next = session_.end();
   const auto begin = pending_.begin();
-  session_.tokens_.insert(session_.tokens_.end(), begin, begin + n_step_);
-  pending_.erase(begin, begin + n_step_);
-  session_.next_anchor_ = session_.next_anchor_ + n_step_;
+  session_.tokens_.insert(session_.tokens_.end(), begin, begin + n_tokens);
+  pending_.erase(begin, begin + n_tokens);
+  session_.next_anchor_ = session_.next_anchor_ + n_tokens;
   while (next < session_.end()) {
     const BlockIndex block(next.value() / session_.block_size());
     const Position end = std::min(session_.end(), session_.residency_.span(block).end);
-    session_.blocks_[block.index()].lineage.add(session_.visible_before(block), end - next);
+    session_.blocks_[block.index()].lineage.add(grafted ? *grafted : session_.visible_before(block), end - next);
     session_.blocks_[block.index()].last_access = session_.n_steps_;
     if (session_.is_full(block)) {
       session_.residency_.seal(block);
@@ -252,9 +276,7 @@ void Turn::end_step(std::span<const BlockMass> mass) {
     }
     next = end;
   }
-  n_step_ = 0;
   end_ = session_.end();
-  if (n_pending() == 0) count_prefix();
 }
 
 void Turn::abandon_step() {
@@ -285,6 +307,11 @@ void Turn::push(Token token) {
   pending_.push_back(token);
 }
 
+// Of what is pending, what comes before the next graft.
+std::int32_t Turn::n_ungrafted() const {
+  return grafts_.empty() ? n_pending() : std::min(n_pending(), grafts_.front().to.begin - session_.end());
+}
+
 Span Turn::reply() const {
   const Position end = session_.end() + n_pending();
   return {reply_begin_.value_or(end), end};
@@ -305,8 +332,9 @@ const TurnStats& Turn::settle() {
 void Turn::count_prefix() {
   if (prefix_counted_) return;
   prefix_counted_ = true;
-  stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted;
+  stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted - stats_.n_grafted;
   stats_.n_recalled_exact += stats_.n_adopted;
+  stats_.n_recalled_approximate += stats_.n_grafted;
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
     if (!session_.residency_.is_hot(BlockIndex(b))) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "model/runner.h"
+#include "session/match.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -36,7 +38,7 @@ struct PromptPart {
 
 // Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first five,
 // as it stood when the turn's first token was sampled; each token of the prompt in n_new, or where it was adopted in
-// n_recalled_exact.
+// n_recalled_exact, grafted in n_recalled_approximate.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
   std::int32_t n_recalled_exact = 0;
@@ -45,6 +47,7 @@ struct TurnStats {
   std::int32_t n_holes = 0;
   std::int32_t n_new = 0;
   std::int32_t n_adopted = 0;  // of n_recalled_exact
+  std::int32_t n_grafted = 0;  // of n_recalled_approximate
   std::int32_t n_generated = 0;
   std::vector<BlockIndex> evicted;
   std::vector<BlockIndex> recalled;
@@ -53,14 +56,29 @@ struct TurnStats {
   double recall_ms = 0.0;
 };
 
+// What of a history may be taken from where the session had it before an edit.
+enum class Reuse : std::uint8_t {
+  kExact,  // nothing but whole blocks whose exact names are what they would be if they were computed now
+  // Also runs of tokens that stood behind other text (law 4): they are grafted, that is their K and V are turned to their
+  // new anchors, from the cold store, and counted as approximate.
+  kApproximate,
+};
+
+struct ResumeOptions {
+  Reuse reuse = Reuse::kExact;
+  // Of each block that is grafted, so many first tokens are computed all the same.
+  std::int32_t n_recomputed = 0;
+  SameReply same_reply = nullptr;
+};
+
 class Turn {
  public:
   // The prompt goes behind what the session holds and what its last turn left unfinished.
   Turn(Session& session, std::span<const PromptPart> prompt);
   Turn(Session& session, std::span<const Token> prompt);
-  // A turn of a client that says its whole history each time: what the session holds of `history` stays, what else it
-  // holds is forgotten, and the rest of `history` is the prompt. At least one token is.
-  static Turn resume(Session& session, std::span<const PromptPart> history);
+  // A turn of a client that says its whole history each time: what the session holds of `history` stays (session/match.h),
+  // what else it holds is forgotten, and the rest of `history` is the prompt. At least one token is.
+  static Turn resume(Session& session, std::span<const PromptPart> history, const ResumeOptions& options = {});
 
   // Recalls up to max_blocks cold blocks that share the rarest words with the question, or lie beside one that does, and
   // keeps hot ones like them for this turn (policy/select.h).
@@ -69,12 +87,12 @@ class Turn {
   // from is Remains' affair; one whose bytes are no longer to be had, or have changed, is counted, and computed again by the
   // turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
-  // Recalls saved blocks into free frames without evicting any, the newest first, leaving n_left_blocks free; of a session
-  // that goes on with nothing hot.
-  void refill(std::int32_t n_left_blocks);
+  // Recalls saved blocks into free frames without evicting any, leaving n_left_blocks free: pinned ones first, then those
+  // that share the rarest words with the question, then the newest.
+  void refill(std::int32_t n_left_blocks, std::string_view question = {});
   // Takes whole blocks of what is pending from the cold store, from its begin on, as long as the store has them under their
   // exact names and they fit beside what is hot: what any session computed for the same tokens behind the same visible
-  // blocks. Before the first step; at least one token stays pending.
+  // blocks. At least one token stays pending. Steps do the same where a block ends.
   void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
@@ -127,9 +145,27 @@ class Turn {
     Status status = {};
   };
 
+  // Tokens of the prompt that the session had elsewhere before an edit.
+  struct Graft {
+    Span to;
+    Position from;
+  };
+  // A block of before the edit, which the cold store has.
+  struct Donor {
+    Hash128 name;
+    Position begin;
+  };
+  // The frames of a donor, turned by n_anchors.
+  struct DonorFrames {
+    Hash128 name;
+    std::int32_t n_anchors = 0;
+    std::vector<std::byte> bytes;
+  };
+
   void begin(std::span<const PromptPart> prompt);
   void say(std::span<const PromptPart> prompt);
   void hear(const PromptPart& part);
+  [[nodiscard]] Match match(std::span<const Token> history, const SameReply& same_reply) const;
 
   // turn.cc: steps
   std::optional<SequenceInput> begin_recompute(std::int32_t max_rows);
@@ -142,11 +178,14 @@ class Turn {
   [[nodiscard]] std::int32_t fit_open_frames(std::int32_t n_tokens) const;
   [[nodiscard]] Status no_open_block() const;
   [[nodiscard]] Span reply() const;
+  [[nodiscard]] std::int32_t n_ungrafted() const;
   void place(std::int32_t n_tokens);
+  void advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted);
   void open_block(Position begin);
   void count_prefix();
 
   // turn_moves.cc: what changes residency besides new tokens
+  [[nodiscard]] std::vector<BlockIndex> cold_by_relevance(std::string_view question) const;
   void wake_open_block();
   void make_room(std::int32_t n_blocks);
   void evict(BlockIndex block);
@@ -180,6 +219,13 @@ class Turn {
   void append_cold(std::size_t n_appended);
   void drop_last_block();
 
+  // turn_graft.cc: what comes in from where it stood before an edit
+  [[nodiscard]] std::deque<Graft> plan_grafts(Position edit, std::span<const Token> rest, std::int32_t n_recomputed);
+  Status take_grafts();
+  Status take_graft(Graft& graft);
+  Status load_donor(const Donor& donor, std::int32_t slot, Position anchor);
+  void copy_from_donor(std::int32_t from, Position to, std::int32_t n_tokens);
+
   // turn_anchors.cc: which anchors blocks carry
   Status make_anchors_for(std::int32_t n_tokens);
   void rebase();
@@ -198,6 +244,9 @@ class Turn {
   std::vector<BlockIndex> kept_;
   std::vector<Recompute> recompute_;
   std::vector<Token> pending_;
+  std::deque<Graft> grafts_;  // of pending_, in order
+  std::vector<Donor> donors_;
+  DonorFrames donor_;
   std::int32_t n_prompt_ = 0;
   // Where the reply begins; none before its first token.
   std::optional<Position> reply_begin_;

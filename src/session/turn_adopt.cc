@@ -8,7 +8,7 @@
 namespace ebb {
 
 void Turn::adopt_saved() {
-  EBB_CHECK(n_step_ == 0 && !reply_begin_, "blocks are adopted before the first step");
+  EBB_CHECK(n_step_ == 0, "blocks are adopted between steps");
   if (!session_.options_.adopts || session_.parts_.store == nullptr || session_.options_.remains != Remains::kBytes ||
       n_recomputing() > 0)
     return;

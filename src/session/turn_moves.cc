@@ -1,7 +1,9 @@
 // The moves of a turn: blocks leave the cache and come back.
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <thread>
+#include <tuple>
 
 #include "base/clock.h"
 #include "device/backend.h"
@@ -104,11 +106,36 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
   work();
 }
 
-void Turn::refill(std::int32_t n_left_blocks) {
-  const Stopwatch watch;
-  for (std::int32_t b = session_.n_blocks() - 1; b >= 0 && n_free_blocks() > n_left_blocks; --b) {
+std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const {
+  struct Candidate {
+    bool is_pinned;
+    double score;
+    BlockIndex block;
+  };
+  std::map<BlockIndex, double> scores;
+  for (const Scored& scored : session_.words_.rank(question)) scores[scored.block] = scored.score;
+  std::vector<Candidate> candidates;
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const BlockIndex block(b);
     if (session_.residency_.is_hot(block) || !session_.is_saved(block)) continue;
+    const auto score = scores.find(block);
+    candidates.push_back({.is_pinned = session_.hold(block, {}, reply()) == Hold::kPinned,
+                          .score = score != scores.end() ? score->second : 0.0,
+                          .block = block});
+  }
+  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
+    return std::tuple(a.is_pinned, a.score, a.block.value()) > std::tuple(b.is_pinned, b.score, b.block.value());
+  });
+  std::vector<BlockIndex> blocks;
+  for (const Candidate& candidate : candidates) blocks.push_back(candidate.block);
+  return blocks;
+}
+
+void Turn::refill(std::int32_t n_left_blocks, std::string_view question) {
+  if (n_free_blocks() <= n_left_blocks) return;
+  const Stopwatch watch;
+  for (const BlockIndex block : cold_by_relevance(question)) {
+    if (n_free_blocks() <= n_left_blocks) break;
     if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) break;
     place_cold(block);
     if (recall_block(block).ok()) stats_.recalled.push_back(block);
@@ -374,6 +401,7 @@ void Turn::cut(Position end) {
   std::erase_if(kept_, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
   std::erase_if(recompute_, [&](const Recompute& r) { return r.block.value() >= session_.n_blocks(); });
   pending_.clear();
+  grafts_.clear();
   n_prompt_ = 0;
   first_ = end_ = end;
 }

@@ -1,0 +1,190 @@
+#include "session/match.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace ebb {
+namespace {
+
+// Tokens of a stretch that is cut in two ways, on either side. More: hostile text costs more to compare. Less: a long word
+// that was cut otherwise counts as an edit.
+constexpr std::size_t kMostCutOtherwise = 64;
+
+std::string text_of(const Vocabulary& vocabulary, std::span<const Token> tokens) {
+  Result<std::string> text = vocabulary.detokenize(tokens, SpecialTokens::kShow);
+  return text.ok() ? *std::move(text) : std::string();
+}
+
+// The bytes of a token of text; nothing for control tokens, which are no text.
+std::optional<std::string> bytes_of(const Vocabulary& vocabulary, Token token) {
+  Result<std::string> piece = vocabulary.piece(token, SpecialTokens::kHide);
+  if (!piece.ok() || piece->empty()) return std::nullopt;
+  return *std::move(piece);
+}
+
+class Matcher {
+ public:
+  Matcher(const Vocabulary& vocabulary, std::span<const Token> held, std::span<const Token> history)
+      : vocabulary_(vocabulary), held_(held), history_(history) {}
+
+  Match match(std::span<const Span> replies, const SameReply& same_reply) {
+    while (true) {
+      skip_same_ids(replies);
+      if (skip_same_bytes()) continue;
+      if (same_reply == nullptr || !skip_same_reply(same_reply)) return at_;
+    }
+  }
+
+ private:
+  [[nodiscard]] bool at_end() const { return at_.n_held == std::ssize(held_) || at_.n_said == std::ssize(history_); }
+
+  void skip_same_ids(std::span<const Span> replies) {
+    while (true) {
+      while (n_replies_ < replies.size() && replies[n_replies_].begin.value() <= at_.n_held) {
+        reply_ = replies[n_replies_].begin.value() == at_.n_held ? std::optional(at_) : std::nullopt;
+        ++n_replies_;
+      }
+      if (at_end() || held_[index(at_.n_held)] != history_[index(at_.n_said)]) return;
+      ++at_.n_held;
+      ++at_.n_said;
+    }
+  }
+
+  // Up to the first place where both are cut.
+  bool skip_same_bytes() {
+    Match next = at_;
+    std::string held;
+    std::string said;
+    do {
+      const bool held_is_behind = held.size() <= said.size();
+      std::int32_t& n = held_is_behind ? next.n_held : next.n_said;
+      const std::span<const Token> tokens = held_is_behind ? held_ : history_;
+      const std::int32_t first = held_is_behind ? at_.n_held : at_.n_said;
+      if (n == std::ssize(tokens) || index(n - first) == kMostCutOtherwise) return false;
+      const std::optional<std::string> bytes = bytes_of(vocabulary_, tokens[index(n)]);
+      if (!bytes) return false;
+      (held_is_behind ? held : said) += *bytes;
+      ++n;
+      const std::size_t n_both = std::min(held.size(), said.size());
+      if (std::string_view(held).substr(0, n_both) != std::string_view(said).substr(0, n_both)) return false;
+    } while (held.size() != said.size());
+    at_ = next;
+    return true;
+  }
+
+  // A reply ends with its end-of-generation token, in what the model wrote and in what a template makes of it.
+  bool skip_same_reply(const SameReply& same_reply) {
+    if (!reply_) return false;
+    const Match begin = *std::exchange(reply_, std::nullopt);
+    const auto end_of = [&](std::span<const Token> tokens, std::int32_t from) -> std::optional<std::int32_t> {
+      const auto rest = tokens.subspan(index(from));
+      const auto end = std::ranges::find_if(rest, [&](Token token) { return vocabulary_.is_end_of_generation(token); });
+      if (end == rest.end()) return std::nullopt;
+      return from + static_cast<std::int32_t>(end - rest.begin());
+    };
+    const auto held_end = end_of(held_, begin.n_held);
+    const auto said_end = end_of(history_, begin.n_said);
+    // Behind an edit in the middle of an earlier reply, this one is not where the texts part.
+    if (!held_end || !said_end || *held_end < at_.n_held || *said_end < at_.n_said) return false;
+    const auto text = [&](std::span<const Token> tokens, std::int32_t from, std::int32_t end) {
+      return text_of(vocabulary_, tokens.subspan(index(from), index(end - from)));
+    };
+    if (!same_reply(text(held_, begin.n_held, *held_end), text(history_, begin.n_said, *said_end))) return false;
+    at_ = {.n_held = *held_end, .n_said = *said_end};
+    return true;
+  }
+
+  static std::size_t index(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+  const Vocabulary& vocabulary_;
+  std::span<const Token> held_;
+  std::span<const Token> history_;
+  Match at_;
+  std::size_t n_replies_ = 0;
+  // Where the reply that at_ lies in, or behind, begins in both.
+  std::optional<Match> reply_;
+};
+
+// Hashes of all runs of n tokens, by where they begin.
+std::vector<std::uint64_t> hash_runs(std::span<const Token> tokens, std::size_t n) {
+  constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15ULL;
+  const auto value = [](Token token) { return static_cast<std::uint64_t>(token.value()) + 1; };
+  std::uint64_t leaving = 1;
+  for (std::size_t i = 1; i < n; ++i) leaving *= kBase;
+  std::vector<std::uint64_t> hashes;
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i >= n) hash -= value(tokens[i - n]) * leaving;
+    hash = hash * kBase + value(tokens[i]);
+    if (i + 1 >= n) hashes.push_back(hash);
+  }
+  return hashes;
+}
+
+// Where the runs of a text begin, by their hashes.
+class RunIndex {
+ public:
+  RunIndex(std::span<const Token> text, std::int32_t n) : text_(text), n_(n) {
+    std::int32_t at = 0;
+    for (const std::uint64_t hash : hash_runs(text, static_cast<std::size_t>(n))) places_.emplace_back(hash, at++);
+    std::ranges::sort(places_);
+  }
+
+  struct Found {
+    std::int32_t place = 0;
+    std::int32_t n_tokens = 0;  // 0: none
+  };
+
+  // Of the places around `wanted` where `rest` begins with a run of that hash, the one with which it agrees longest.
+  [[nodiscard]] Found find(std::uint64_t hash, std::span<const Token> rest, std::int32_t wanted) const {
+    constexpr std::ptrdiff_t kPlaces = 2;  // before `wanted`, and as many behind
+    const auto middle = std::ranges::lower_bound(places_, std::pair(hash, wanted));
+    const auto first = middle - std::min(kPlaces, middle - places_.begin());
+    const auto end = middle + std::min(kPlaces, places_.end() - middle);
+    Found best;
+    for (auto place = first; place != end; ++place) {
+      if (place->first != hash) continue;
+      const auto there = text_.subspan(static_cast<std::size_t>(place->second));
+      const auto n_same = static_cast<std::int32_t>(std::ranges::mismatch(there, rest).in1 - there.begin());
+      if (n_same >= n_ && n_same > best.n_tokens) best = {.place = place->second, .n_tokens = n_same};
+    }
+    return best;
+  }
+
+ private:
+  std::span<const Token> text_;
+  std::int32_t n_;
+  std::vector<std::pair<std::uint64_t, std::int32_t>> places_;
+};
+
+}  // namespace
+
+Match match_history(const Vocabulary& vocabulary, std::span<const Token> held, std::span<const Span> replies,
+                    std::span<const Token> history, const SameReply& same_reply) {
+  return Matcher(vocabulary, held, history).match(replies, same_reply);
+}
+
+std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now, std::int32_t n_least) {
+  EBB_CHECK(n_least > 0, "runs of {} tokens", n_least);
+  const RunIndex index(before, n_least);
+  const std::vector<std::uint64_t> hashes = hash_runs(now, static_cast<std::size_t>(n_least));
+  std::vector<TokenRun> runs;
+  std::size_t at = 0;
+  std::int32_t wanted = 0;  // where `before` goes on if the edit replaced as many tokens
+  while (at < hashes.size()) {
+    const RunIndex::Found found = index.find(hashes[at], now.subspan(at), wanted);
+    if (found.n_tokens > 0) {
+      runs.push_back({.from = found.place, .to = static_cast<std::int32_t>(at), .n_tokens = found.n_tokens});
+      wanted = found.place;
+    }
+    const std::int32_t n_passed = std::max(1, found.n_tokens);
+    at += static_cast<std::size_t>(n_passed);
+    wanted += n_passed;
+  }
+  return runs;
+}
+
+}  // namespace ebb
