@@ -41,6 +41,7 @@ struct ServeFlags {
   std::int32_t n_parallel = 4;
   std::size_t max_queued = 64;
   int ping_s = 30;
+  bool no_slots = false;
 };
 
 Result<std::vector<std::string>> all_keys(const ServeFlags& flags) {
@@ -82,7 +83,8 @@ Status serve(ServeFlags flags) {
                                     .model_path = model.string(),
                                     .api_keys = keys,
                                     .cors_origins = flags.cors_origins,
-                                    .ping_after = std::chrono::seconds(flags.ping_s)}));
+                                    .ping_after = std::chrono::seconds(flags.ping_s),
+                                    .slots = !flags.no_slots}));
   flags.http.error_answer = http_error_answer;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
@@ -141,6 +143,7 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->group(group);
+  command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
   add_engine_flags(*command, flags->engine);
   command->callback([flags, &action] {
     action = [flags] {

@@ -29,6 +29,8 @@ struct ApiOptions {
   // Requests that may be read and rendered at once, and that may wait for it.
   int n_workers = 2;
   std::size_t max_waiting = 256;
+  // Whether GET /slots answers.
+  bool slots = true;
   // Blocks that a turn recalls for what its last message asks.
   std::int32_t n_recalled_blocks = 8;
 };

@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/api.h"
@@ -20,6 +21,9 @@ struct ApiCall {
   HttpHeaders headers = {};
   // Whose it is; "" where there are no keys.
   std::string owner = {};
+  // What stands in the path where the route has {id} and {act}.
+  std::string id = {};
+  std::string act = {};
 
   void send(HttpAnswer answer) const {
     answer.headers.insert(answer.headers.end(), headers.begin(), headers.end());
@@ -44,6 +48,9 @@ struct ApiState {
   Workers workers;
 };
 
+// A JSON body that is an object; answers what is wrong with it otherwise.
+std::optional<Json> read_body(const ApiCall& call);
+
 // model_routes.cc
 void answer_health(ApiState& state, const ApiCall& call);
 void answer_models(ApiState& state, const ApiCall& call);
@@ -54,6 +61,18 @@ void answer_detokenize(ApiState& state, const ApiCall& call);
 
 // session_routes.cc
 void answer_sessions(ApiState& state, const ApiCall& call);
+void answer_session(ApiState& state, const ApiCall& call);
+void answer_delete_session(ApiState& state, const ApiCall& call);
+void answer_blocks(ApiState& state, const ApiCall& call);
+void answer_block_act(ApiState& state, const ApiCall& call);
+void answer_session_budget(ApiState& state, const ApiCall& call);
+void answer_export(ApiState& state, const ApiCall& call);
+void answer_import(ApiState& state, const ApiCall& call);
+
+// operation_routes.cc
+void answer_budget(ApiState& state, const ApiCall& call);
+void answer_set_budget(ApiState& state, const ApiCall& call);
+void answer_slots(ApiState& state, const ApiCall& call);
 
 // completion_routes.cc
 void answer_chat(ApiState& state, const ApiCall& call);

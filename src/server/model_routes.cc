@@ -4,15 +4,6 @@
 namespace ebb {
 namespace {
 
-// A JSON body that is an object; answers what is wrong with it otherwise.
-std::optional<Json> read_body(const ApiCall& call) {
-  Result<Json> body = parse_json(call.request.body);
-  if (body.ok() && body->is_object()) return *std::move(body);
-  const Status status = body.ok() ? Fields(*body).status() : body.status();
-  call.send(to_answer(to_api_error(status)));
-  return std::nullopt;
-}
-
 std::optional<std::vector<Token>> token_array(const Json& json, const Vocabulary& vocabulary) {
   if (!json.is_array()) return std::nullopt;
   std::vector<Token> tokens;
