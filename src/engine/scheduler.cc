@@ -49,6 +49,12 @@ Slot to_slot(const Running& running) {
           .options = running.request.options};
 }
 
+std::int64_t n_generated(const std::vector<Running>& running) {
+  std::int64_t n = 0;
+  for (const Running& request : running) n += request.generation->stats().n_generated;
+  return n;
+}
+
 }  // namespace
 
 struct Scheduler::State {
@@ -360,7 +366,13 @@ void Scheduler::State::step() {
   for (const Running& request : running) free_frames(share(*request.lane, running.size()), request.lane);
   std::vector<Generation*> generations;
   for (const Running& request : running) generations.push_back(request.generation.get());
+  const std::int64_t n_generated_before = n_generated(running);
   const Status status = engine.step(generations);
+  {
+    // Before any of them ends: who has its answer finds it counted.
+    const std::scoped_lock lock(mutex);
+    stats.n_generated_tokens += n_generated(running) - n_generated_before;
+  }
   for (Running& request : running) {
     if (const std::string text = request.generation->take_text(); !text.empty()) request.request.on_text(text);
     if (!status.ok()) request.generation->finish(FinishReason::kCancelled);
@@ -411,7 +423,6 @@ void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, 
   ++stats.n_requests;
   stats.n_prompt_tokens += n_computed;
   stats.n_cached_tokens += n_cached;
-  stats.n_generated_tokens += end.stats.n_generated;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.generated_ms += end.stats.decode_ms;
 }

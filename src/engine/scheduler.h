@@ -85,7 +85,7 @@ struct SchedulerStats {
   std::int64_t n_requests = 0;       // ended
   std::int64_t n_prompt_tokens = 0;  // of ended requests: computed, and
   std::int64_t n_cached_tokens = 0;  // not computed
-  std::int64_t n_generated_tokens = 0;
+  std::int64_t n_generated_tokens = 0;  // of requests at work too
   double prompt_ms = 0.0;
   double generated_ms = 0.0;
   std::int64_t n_steps = 0;

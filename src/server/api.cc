@@ -23,6 +23,8 @@ struct Entry {
 };
 
 constexpr std::array kRoutes = {
+    Entry{"GET", "/", answer_page, true},
+    Entry{"GET", "/page/{id}", answer_page, true},
     Entry{"GET", "/health", answer_health, true},
     Entry{"GET", "/models", answer_models, true},
     Entry{"GET", "/props", answer_props},
@@ -38,6 +40,7 @@ constexpr std::array kRoutes = {
     Entry{"POST", "/sessions/{id}/blocks/{act}", answer_block_act},
     Entry{"POST", "/sessions/{id}/budget", answer_session_budget},
     Entry{"POST", "/sessions/{id}/export", answer_export},
+    Entry{"GET", "/store", answer_store},
     Entry{"POST", "/chat/completions", answer_chat},
     Entry{"POST", "/completions", answer_completion},
     Entry{"POST", "/tokenize", answer_tokenize},

@@ -74,6 +74,13 @@ void answer_budget(ApiState& state, const ApiCall& call);
 void answer_set_budget(ApiState& state, const ApiCall& call);
 void answer_slots(ApiState& state, const ApiCall& call);
 
+// store_routes.cc
+void answer_store(ApiState& state, const ApiCall& call);
+[[nodiscard]] std::string store_metrics(const ApiState& state);
+
+// page_routes.cc
+void answer_page(ApiState& state, const ApiCall& call);
+
 // completion_routes.cc
 void answer_chat(ApiState& state, const ApiCall& call);
 void answer_completion(ApiState& state, const ApiCall& call);

@@ -91,6 +91,7 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
   add_metric(text, "gauge", "ebb:sessions", "Sessions known", static_cast<double>(s.n_lanes));
   add_metric(text, "gauge", "ebb:kv_hot_tokens", "Tokens whose K and V are hot", s.n_hot_tokens);
   add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", state.engine.budget_tokens());
+  text += store_metrics(state);
   call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
                          {"Process-Start-Time-Unix", std::to_string(state.started)}},
              .body = std::move(text)});
