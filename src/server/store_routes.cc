@@ -7,9 +7,9 @@ namespace {
 // Null for a tier that is not there. What went wrong stays in the log of whoever runs the server: it names paths.
 Json tier_json(const TierStats& tier) {
   if (tier.max_bytes == 0) return nullptr;
-  return {{"bytes", tier.bytes},          {"max_bytes", tier.max_bytes}, {"records", tier.n_records},
-          {"puts", tier.n_puts},          {"hits", tier.n_hits},         {"misses", tier.n_misses},
-          {"refused", tier.n_refused},    {"dropped", tier.n_dropped},   {"write_errors", tier.n_write_errors},
+  return {{"bytes", tier.bytes},         {"max_bytes", tier.max_bytes}, {"records", tier.n_records},
+          {"puts", tier.n_puts},         {"hits", tier.n_hits},         {"misses", tier.n_misses},
+          {"refused", tier.n_refused},   {"dropped", tier.n_dropped},   {"write_errors", tier.n_write_errors},
           {"writing", !tier.writing_off}};
 }
 

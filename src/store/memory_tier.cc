@@ -117,8 +117,8 @@ void MemoryTier::check_invariants() const {
     EBB_CHECK(by_content_.contains({kept.record->header().content, name}), "block {} is not found by content",
               name.hex());
   }
-  EBB_CHECK(bytes == stats_.bytes && bytes <= stats_.max_bytes, "{} bytes kept, {} counted, {} allowed", bytes, stats_.bytes,
-            stats_.max_bytes);
+  EBB_CHECK(bytes == stats_.bytes && bytes <= stats_.max_bytes, "{} bytes kept, {} counted, {} allowed", bytes,
+            stats_.bytes, stats_.max_bytes);
   EBB_CHECK(records_.size() == order_.size() && records_.size() == by_content_.size() &&
                 records_.size() == static_cast<std::size_t>(stats_.n_records),
             "{} records, {} in order, {} by content, {} counted", records_.size(), order_.size(), by_content_.size(),

@@ -1,8 +1,10 @@
 // The map: the blocks of one session in order, each a cell whose look says where its K and V are.
-import { count, element, find } from "./dom.js";
+import { count, element, find, setText } from "./dom.js";
 
-const kMany = 600;  // cells beyond which they become smaller
-const kWeakest = 0.28;
+// Cells are large up to this many, and small beyond that many.
+const kFew = 160;
+const kMany = 600;
+const kWeakest = 0.36;  // of 1: how strong the cell that leaves first is drawn
 
 let cells = [];  // { shown, block, turn }
 let marked = -1;
@@ -33,7 +35,8 @@ function describe(block) {
 function showDetail() {
   const detail = find("block-detail");
   const block = cells[marked]?.block;
-  if (!block) return detail.replaceChildren();
+  detail.classList.toggle("quiet", !block);
+  if (!block) return setText(detail, cells.length > 0 ? "Point at a block, or walk with the arrow keys." : "Nothing computed yet.");
   const score = Number.isFinite(block.score) ? ` · score ${Number(block.score.toPrecision(4))}` : "";
   detail.replaceChildren(
     element("b", { text: block.name }),
@@ -87,6 +90,7 @@ export function showMap(blocks, turns) {
     cell.shown.style.setProperty("--strength", (kWeakest + (1 - kWeakest) * strength[i]).toFixed(2));
     cell.shown.setAttribute("aria-label", describe(block));
   });
+  find("map").classList.toggle("few", blocks.length <= kFew);
   find("map").classList.toggle("many", blocks.length > kMany);
   if (!isLaidOut) layOut();
   showDetail();

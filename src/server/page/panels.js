@@ -3,7 +3,8 @@ import { metric } from "./api.js";
 import { bytes, count, element, find, setText } from "./dom.js";
 import { showTurn } from "./map.js";
 
-const kWindowMs = 300_000;
+// The chart shows the last minute until it has more to show.
+const kWindowsMs = [60_000, 300_000];
 
 // --- budget and tiers ---
 
@@ -58,16 +59,18 @@ function rates() {
 
 export function showRate(metrics, now) {
   samples.push({ at: now, generated: metric(metrics, "ebb:tokens_predicted_total") });
-  samples = samples.filter((sample) => now - sample.at <= kWindowMs);
+  samples = samples.filter((sample) => now - sample.at <= kWindowsMs.at(-1));
+  const windowMs = kWindowsMs.find((ms) => now - samples[0].at <= ms);
   const list = rates();
   if (list.length === 0) return;
   const peak = Math.max(...list.map((point) => point.rate));
-  const x = (at) => (300 * (1 - (now - at) / kWindowMs)).toFixed(2);
+  const x = (at) => (300 * (1 - (now - at) / windowMs)).toFixed(2);
   const y = (rate) => (58 - (54 * rate) / Math.max(peak, 1)).toFixed(2);
   const line = list.map((point) => `${x(point.at)},${y(point.rate)}`).join(" L");
   const chart = find("rate");
   chart.querySelector(".line").setAttribute("d", `M${line}`);
   chart.querySelector(".area").setAttribute("d", `M${x(list[0].at)},60 L${line} L${x(list.at(-1).at)},60 Z`);
+  setText(find("rate-begin"), `${windowMs / 60_000} min ago`);
   setText(find("rate-summary"), `now ${count(Math.round(list.at(-1).rate))} · peak ${count(Math.round(peak))}`);
 }
 
@@ -92,8 +95,10 @@ function partsBar(prompt) {
   return bar;
 }
 
+// Of few milliseconds the tenths say more.
 function numberCell(n) {
-  return element("td", { text: count(Math.round(n)), className: n === 0 ? "zero" : "" });
+  const rounded = n < 10 ? Math.round(n * 10) / 10 : Math.round(n);
+  return element("td", { text: count(rounded), className: rounded === 0 ? "zero" : "" });
 }
 
 function turnRow(turn, number) {
