@@ -30,8 +30,8 @@ function keep() {
 
 export const turns = () => conversation.turns;
 export const isBusy = () => stopping !== null;
-// Sessions of the server carry more behind the client's id.
-export const isOwn = (id) => typeof id === "string" && (id === conversation.session || id.startsWith(`${conversation.session}#`));
+// The server puts more behind the client's id.
+export const isOwn = (id) => typeof id === "string" && id.startsWith(conversation.session);
 
 // A turn that was stopped has no counters; where it ends is known once the session rests.
 export function closeTurn(endTokens) {
