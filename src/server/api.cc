@@ -43,6 +43,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "/store", answer_store},
     Entry{"POST", "/chat/completions", answer_chat},
     Entry{"POST", "/completions", answer_completion},
+    Entry{"POST", "/embeddings", answer_embeddings},
     Entry{"POST", "/tokenize", answer_tokenize},
     Entry{"POST", "/detokenize", answer_detokenize},
     Entry{"POST", "/apply-template", answer_apply_template},

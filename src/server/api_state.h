@@ -44,7 +44,8 @@ struct ApiState {
   std::unique_ptr<ChatTemplate> tool_template;
   TemplateTokens template_tokens;
   std::time_t started = std::time(nullptr);
-  // Last: what they run uses all of the above.
+  // Last: what they run uses all of the above, and `workers` posts to the other.
+  Workers embedding_worker{1};
   Workers workers;
 };
 
@@ -77,6 +78,9 @@ void answer_slots(ApiState& state, const ApiCall& call);
 // store_routes.cc
 void answer_store(ApiState& state, const ApiCall& call);
 [[nodiscard]] std::string store_metrics(const ApiState& state);
+
+// embedding_routes.cc
+void answer_embeddings(ApiState& state, const ApiCall& call);
 
 // page_routes.cc
 void answer_page(ApiState& state, const ApiCall& call);
