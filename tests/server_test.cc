@@ -1,146 +1,16 @@
 // The server as clients see it: routes, shapes, streams, errors, sessions. The API with the scheduler and a model, behind
 // a responder that keeps what it is given; sockets are http_test's affair.
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/scheduler.h"
-#include "server/api.h"
-#include "server/fields.h"
-#include "tests/files.h"
+#include "tests/api_fixture.h"
 
 namespace ebb {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::filesystem::path bundled_model() { return std::filesystem::path(EBB_SOURCE_DIR) / "models/ebb-recall.gguf"; }
-
-class Kept final : public Responder {
- public:
-  void send(HttpAnswer answer) override {
-    const std::scoped_lock lock(mutex_);
-    status_ = answer.status;
-    headers_ = std::move(answer.headers);
-    body_ = std::move(answer.body);
-    end();
-  }
-  void begin_stream(HttpStreamHead head) override {
-    const std::scoped_lock lock(mutex_);
-    status_ = head.status;
-    headers_ = std::move(head.headers);
-  }
-  std::size_t write(std::string_view text) override {
-    const std::scoped_lock lock(mutex_);
-    body_ += text;
-    changed_.notify_all();
-    return 0;
-  }
-  void finish() override {
-    const std::scoped_lock lock(mutex_);
-    end();
-  }
-  void abort() override { finish(); }
-  [[nodiscard]] bool is_closed() const override {
-    const std::scoped_lock lock(mutex_);
-    return is_done_;
-  }
-  [[nodiscard]] bool on_close(std::function<void()> callback) override {
-    const std::scoped_lock lock(mutex_);
-    on_close_ = std::move(callback);
-    return !is_done_ || status_ != 0;
-  }
-
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return is_done_; });
-  }
-  void wait_for(std::string_view text) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return is_done_ || body_.find(text) != std::string::npos; });
-  }
-  void leave() {
-    std::function<void()> callback;
-    {
-      const std::scoped_lock lock(mutex_);
-      callback = on_close_;
-    }
-    if (callback) callback();
-  }
-  [[nodiscard]] int status() const { return status_; }
-  [[nodiscard]] const std::string& body() const { return body_; }
-  [[nodiscard]] Json json() const { return Json::parse(body_); }
-  [[nodiscard]] std::string header(std::string_view name) const {
-    for (const HttpHeader& header : headers_) {
-      if (header.name == name) return header.value;
-    }
-    return {};
-  }
-
- private:
-  void end() {
-    is_done_ = true;
-    changed_.notify_all();
-  }
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_done_ = false;
-  int status_ = 0;
-  HttpHeaders headers_;
-  std::string body_;
-  std::function<void()> on_close_;
-};
-
-class Server : public ::testing::Test {
- protected:
-  void SetUp() override { open({}); }
-
-  void open(ApiOptions options, SessionOptions session = {}) {
-    api_.reset();
-    scheduler_.reset();
-    EngineOptions engine_options{
-        .model = bundled_model(), .n_threads = 1, .kv_budget_tokens = 1024, .session = session};
-    Result<std::unique_ptr<Engine>> engine = Engine::open(engine_options);
-    ASSERT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = *std::move(engine);
-    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::start(*engine_, {.n_parallel = 2, .session = session});
-    ASSERT_TRUE(scheduler.ok()) << scheduler.status().message();
-    scheduler_ = *std::move(scheduler);
-    options.model_name = "m";
-    Result<std::unique_ptr<Api>> api = Api::create(*engine_, *scheduler_, std::move(options));
-    ASSERT_TRUE(api.ok()) << api.status().message();
-    api_ = *std::move(api);
-  }
-
-  std::shared_ptr<Kept> send(std::string method, std::string path, std::string body = "", HttpHeaders headers = {}) {
-    auto kept = std::make_shared<Kept>();
-    api_->handle(
-        {.method = std::move(method), .path = std::move(path), .headers = std::move(headers), .body = std::move(body)},
-        kept);
-    return kept;
-  }
-  std::shared_ptr<Kept> ask(std::string method, std::string path, std::string body = "", HttpHeaders headers = {}) {
-    auto kept = send(std::move(method), std::move(path), std::move(body), std::move(headers));
-    kept->wait();
-    return kept;
-  }
-  std::shared_ptr<Kept> chat(const Json& messages, Json more = Json::object(), HttpHeaders headers = {}) {
-    more["messages"] = messages;
-    if (!more.contains("temperature")) more["temperature"] = 0;
-    if (!more.contains("max_tokens")) more["max_tokens"] = 24;
-    return ask("POST", "/v1/chat/completions", more.dump(), std::move(headers));
-  }
-
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<Api> api_;
-};
-
-Json user(std::string_view text) { return {{"role", "user"}, {"content", text}}; }
 
 // The data of each event, [DONE] too.
 std::vector<std::string> events(const std::string& body) {
@@ -282,7 +152,7 @@ TEST_F(Server, strangers_are_refused_and_owners_do_not_see_each_other) {
   EXPECT_EQ(other["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
   const Json sessions = ask("GET", "/v1/sessions", "", beta)->json();
   ASSERT_EQ(sessions["data"].size(), 1U);
-  EXPECT_THAT(sessions["data"][0]["id"].get<std::string>(), ::testing::StartsWith("s#"));
+  EXPECT_THAT(sessions["data"][0]["id"].get<std::string>(), ::testing::StartsWith("s~"));
 }
 
 TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace ebb {
 
-FramePool::FramePool(std::int32_t n_frames) : in_use_(static_cast<std::size_t>(n_frames), false) {
+FramePool::FramePool(std::int32_t n_frames) : in_use_(static_cast<std::size_t>(n_frames), false), limit_(n_frames) {
   EBB_CHECK(n_frames >= 1, "{} frames", n_frames);
   free_.reserve(in_use_.size());
   for (std::int32_t frame = n_frames - 1; frame >= 0; --frame) free_.emplace_back(frame);
 }
 
 Status FramePool::acquire(std::span<FrameIndex> out) {
-  if (out.size() > free_.size()) {
+  if (std::cmp_greater(out.size(), n_free())) {
     return error(Code::kOutOfBudget, "{} frames needed, {} of {} free; evict blocks or raise the budget", out.size(),
-                 free_.size(), in_use_.size());
+                 n_free(), limit_);
   }
   for (FrameIndex& frame : out) {
     frame = free_.back();
@@ -23,6 +24,11 @@ Status FramePool::acquire(std::span<FrameIndex> out) {
   }
   peak_hot_ = std::max(peak_hot_, n_hot());
   return {};
+}
+
+void FramePool::set_limit(std::int32_t n_frames) {
+  EBB_CHECK(n_frames >= 0 && n_frames <= this->n_frames(), "a limit of {} frames, of {}", n_frames, this->n_frames());
+  limit_ = n_frames;
 }
 
 void FramePool::release(std::span<const FrameIndex> frames) {

@@ -6,6 +6,7 @@
 // Thread rule: one thread at a time (the engine's).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,8 +21,10 @@ class FramePool {
   explicit FramePool(std::int32_t n_frames);
 
   [[nodiscard]] std::int32_t n_frames() const { return static_cast<std::int32_t>(in_use_.size()); }
-  [[nodiscard]] std::int32_t n_hot() const { return n_frames() - n_free(); }
-  [[nodiscard]] std::int32_t n_free() const { return static_cast<std::int32_t>(free_.size()); }
+  [[nodiscard]] std::int32_t n_hot() const { return n_frames() - static_cast<std::int32_t>(free_.size()); }
+  [[nodiscard]] std::int32_t n_free() const { return std::max(0, limit_ - n_hot()); }
+  // A budget below n_frames, at run time. What is in use stays so; above the limit, no frame is free.
+  void set_limit(std::int32_t n_frames);
   // The most frames that were ever in use at once.
   [[nodiscard]] std::int32_t peak_hot() const { return peak_hot_; }
 
@@ -37,6 +40,7 @@ class FramePool {
  private:
   std::vector<FrameIndex> free_;  // the last is handed out first
   std::vector<bool> in_use_;
+  std::int32_t limit_;
   std::int32_t peak_hot_ = 0;
 };
 

@@ -56,6 +56,21 @@ TEST(FramePool, RemembersTheMostThatWereEverInUse) {
   EXPECT_EQ(pool.peak_hot(), 7);
 }
 
+TEST(FramePool, GivesNoFrameBeyondItsLimitAndTakesNoneBack) {
+  FramePool pool(10);
+  const auto held = acquire(pool, 6);
+  pool.set_limit(4);
+  EXPECT_EQ(pool.n_hot(), 6);
+  EXPECT_EQ(pool.n_free(), 0);
+  pool.release(std::span(held).first(3));
+  EXPECT_EQ(pool.n_free(), 1);
+  std::vector<FrameIndex> wanted(2, FrameIndex(-1));
+  EXPECT_THAT(pool.acquire(wanted).message(), testing::HasSubstr("2 frames needed, 1 of 4 free"));
+  pool.set_limit(10);
+  EXPECT_TRUE(pool.acquire(wanted).ok());
+  pool.check_invariants();
+}
+
 TEST(FramePool, ShufflesOnlyTheOrderOfFreeFrames) {
   FramePool pool(100);
   FramePool shuffled(100);

@@ -35,12 +35,14 @@ struct ServeFlags {
   EngineFlags engine;
   HttpOptions http;
   std::string alias;
+  std::string embedding_model;
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;
   std::int32_t n_parallel = 4;
   std::size_t max_queued = 64;
   int ping_s = 30;
+  bool no_slots = false;
 };
 
 Result<std::vector<std::string>> all_keys(const ServeFlags& flags) {
@@ -70,6 +72,11 @@ Status serve(ServeFlags flags) {
     InterruptListener interrupt;
     EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
   }
+  std::unique_ptr<Embedder> embedder;
+  const std::filesystem::path embedding_model = flags.embedding_model;
+  if (!embedding_model.empty()) {
+    EBB_ASSIGN_OR_RETURN(embedder, Embedder::open({.model = embedding_model, .n_threads = engine->n_threads()}));
+  }
   const StopSignals stop;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
                        Scheduler::start(*engine, {.n_parallel = flags.n_parallel,
@@ -80,9 +87,12 @@ Status serve(ServeFlags flags) {
                        Api::create(*engine, *scheduler,
                                    {.model_name = flags.alias.empty() ? model.stem().string() : flags.alias,
                                     .model_path = model.string(),
+                                    .embedder = embedder.get(),
+                                    .embedding_model_name = embedding_model.stem().string(),
                                     .api_keys = keys,
                                     .cors_origins = flags.cors_origins,
-                                    .ping_after = std::chrono::seconds(flags.ping_s)}));
+                                    .ping_after = std::chrono::seconds(flags.ping_s),
+                                    .slots = !flags.no_slots}));
   flags.http.error_answer = http_error_answer;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
@@ -116,6 +126,11 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("-a,--alias", flags->alias, "What clients call the model; default: the file's name")
       ->type_name("NAME")
       ->group(group);
+  command
+      ->add_option("--embedding-model", flags->embedding_model,
+                   "GGUF file of an embedding model (bge, MiniLM); without it, /v1/embeddings is refused")
+      ->type_name("FILE")
+      ->group(group);
   command->add_option("--parallel", flags->n_parallel, "Requests computed together, which share the budget")
       ->check(CLI::Range(1, 256))
       ->type_name("N")
@@ -141,6 +156,7 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->group(group);
+  command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
   add_engine_flags(*command, flags->engine);
   command->callback([flags, &action] {
     action = [flags] {

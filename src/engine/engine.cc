@@ -221,6 +221,7 @@ const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
 FramePool& Engine::pool() { return *state_->pool; }
 Runner& Engine::runner() { return *state_->runner; }
 ColdStore* Engine::store() { return state_->store.get(); }
+const ColdStore* Engine::store() const { return state_->store.get(); }
 const SessionOptions& Engine::session_options() const { return state_->session_options; }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 

@@ -91,6 +91,7 @@ class Engine {
   [[nodiscard]] Runner& runner();
   // Null without RAM and disk.
   [[nodiscard]] ColdStore* store();
+  [[nodiscard]] const ColdStore* store() const;
   [[nodiscard]] std::int32_t n_threads() const;
   [[nodiscard]] std::int32_t budget_tokens() const;
   // Those of EngineOptions.

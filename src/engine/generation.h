@@ -67,6 +67,8 @@ class Generation {
   // The generated tokens, the one that ended the text included.
   [[nodiscard]] const std::vector<Token>& tokens() const { return tokens_; }
   [[nodiscard]] const GenerationStats& stats() const { return stats_; }
+  // Of stats().n_prompt, what is not computed yet.
+  [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
   [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
 
   // Ends it now. What was computed stays in the session, what was not waits there for the next turn.

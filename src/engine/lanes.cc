@@ -1,6 +1,7 @@
 #include "engine/lanes.h"
 
 #include <algorithm>
+#include <random>
 
 #include "session/match.h"
 #include "session/turn.h"
@@ -15,6 +16,12 @@ constexpr double kSameConversation = 0.5;
 // Tokens that a lane and a history begin with alike before their bytes are compared. More: a short conversation whose
 // first reply was cut into other tokens finds no lane. Less: work for each lane that has nothing in common.
 constexpr std::int32_t kLeastEvidence = 4;
+
+// At random, so that one that a later process makes up is another.
+std::string new_public_id() {
+  std::random_device device;
+  return fmt::format("auto-{:08x}{:08x}", device(), device());
+}
 
 }  // namespace
 
@@ -58,19 +65,43 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
     best = &lane;
     best_common = common;
   }
-  if (best == nullptr) {
-    if (lanes_.size() >= most_) {
-      auto oldest = lanes_.end();
-      for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
-        if (!lane->busy && (oldest == lanes_.end() || lane->last_use < oldest->last_use)) oldest = lane;
-      }
-      if (oldest == lanes_.end()) return nullptr;
-      lanes_.erase(oldest);
-    }
-    best = &lanes_.emplace_back(Lane{.owner = std::string(owner), .id = std::string(id)});
-  }
+  if (best == nullptr) return open(owner, id);
   best->last_use = ++n_uses_;
   return best;
+}
+
+Lane* Lanes::open(std::string_view owner, std::string_view id) {
+  if (lanes_.size() >= most_) {
+    auto oldest = lanes_.end();
+    for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+      if (!lane->busy && (oldest == lanes_.end() || lane->last_use < oldest->last_use)) oldest = lane;
+    }
+    if (oldest == lanes_.end()) return nullptr;
+    lanes_.erase(oldest);
+  }
+  return &lanes_.emplace_back(Lane{.owner = std::string(owner),
+                                   .id = std::string(id),
+                                   .public_id = id.empty() ? new_public_id() : std::string(id),
+                                   .last_use = ++n_uses_});
+}
+
+Lane* Lanes::find(std::string_view owner, std::string_view public_id) {
+  const auto found =
+      std::ranges::find_if(lanes_, [&](const Lane& l) { return l.owner == owner && l.public_id == public_id; });
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const SessionImage& image) {
+  if (!id.empty() && find(owner, id) != nullptr) {
+    return error(Code::kInvalidArgument, "there is a session {}; delete it first, or give another id", id);
+  }
+  SessionOptions options = options_;
+  options.tenant = owner;
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine_.restore_session(options, image));
+  Lane* const lane = open(owner, id);
+  if (lane == nullptr) return error(Code::kOutOfBudget, "{} sessions are all at work; try again later", most_);
+  lane->session = std::move(session);
+  return lane;
 }
 
 Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
@@ -96,16 +127,42 @@ Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
   return {};
 }
 
+Status Lanes::wake(Lane& lane) {
+  if (lane.session != nullptr) return {};
+  return wake(lane, lane.budget_tokens > 0 ? lane.budget_tokens : engine_.budget_tokens());
+}
+
 void Lanes::park(Lane& lane) {
   if (lane.session == nullptr) return;
-  {
-    Turn turn(*lane.session, std::span<const PromptPart>());
-    // What cannot be saved is computed again when it is wanted (law 8).
-    (void)turn.save_hot();
-    turn.settle();
-  }
-  lane.image = lane.session->image();
+  lane.image = save(lane);
   lane.session.reset();
+}
+
+SessionImage Lanes::save(Lane& lane) {
+  if (lane.session == nullptr) return lane.image.value_or(SessionImage());
+  Turn turn(*lane.session, std::span<const PromptPart>());
+  // What cannot be saved is computed again when it is wanted (law 8).
+  (void)turn.save_hot();
+  turn.settle();
+  return lane.session->image();
+}
+
+void Lanes::forget(Lane& lane) {
+  if (ColdStore* const store = engine_.store(); store != nullptr && wake(lane).ok()) {
+    std::int32_t n_shared = 0;
+    for (const Lane& other : lanes_) {
+      if (&other != &lane && other.owner == lane.owner) {
+        n_shared = std::max(n_shared, n_common(other, lane.session->tokens()));
+      }
+    }
+    std::vector<Hash128> names;
+    for (std::int32_t b = n_shared / lane.session->block_size(); b < lane.session->n_blocks(); ++b) {
+      names.push_back(lane.session->exact_name(BlockIndex(b)));
+    }
+    lane.session.reset();
+    for (const Hash128& name : names) store->drop(name);
+  }
+  lanes_.remove_if([&](const Lane& l) { return &l == &lane; });
 }
 
 bool Lanes::park_one(const Lane* but_not) {

@@ -23,12 +23,16 @@ struct Lane {
   std::string owner;
   // As the client gave it; empty: found by what it holds.
   std::string id;
+  // What its owner calls it: the id, or one made up. Safe in a URL where the id is.
+  std::string public_id;
   // Null while it is parked, or when it was never awake.
   std::unique_ptr<Session> session;
   std::optional<SessionImage> image;
   // A request is at work in it.
   bool busy = false;
   std::int64_t last_use = 0;
+  // Tokens that may be hot at most, whatever its share of the budget is; 0: no bound of its own.
+  std::int32_t budget_tokens = 0;
 };
 
 class Lanes {
@@ -38,11 +42,23 @@ class Lanes {
 
   // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
   Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
+  // Null where the owner has no such lane.
+  [[nodiscard]] Lane* find(std::string_view owner, std::string_view public_id);
+  // A new lane that goes on where `image` was taken; "" has a public id made up. kInvalidArgument where there is one of
+  // that name, kDamaged for an image that does not fit, kOutOfBudget when all lanes are busy.
+  Result<Lane*> take_in(std::string_view owner, std::string_view id, const SessionImage& image);
+
   // Makes the lane's session live, with a budget of n_tokens, or as little above as its pins allow.
   Status wake(Lane& lane, std::int32_t n_tokens);
+  // The same with the lane's own budget; nothing where it lives.
+  Status wake(Lane& lane);
   // Saves what is hot in the lane that was idle longest and frees its frames. False if none is awake and idle.
   bool park_one(const Lane* but_not = nullptr);
   void park(Lane& lane);
+  // All of an idle lane but its hot K and V, which are saved first.
+  SessionImage save(Lane& lane);
+  // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
+  void forget(Lane& lane);
 
   [[nodiscard]] const std::list<Lane>& all() const { return lanes_; }
   [[nodiscard]] std::list<Lane>& all() { return lanes_; }
@@ -50,6 +66,8 @@ class Lanes {
  private:
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
   static std::int32_t n_held(const Lane& lane);
+  // Null when it has no room: as many lanes as may be, all busy.
+  Lane* open(std::string_view owner, std::string_view id);
 
   Engine& engine_;
   SessionOptions options_;

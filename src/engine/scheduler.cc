@@ -36,10 +36,30 @@ std::vector<Token> all_tokens(const Request& request) {
   return tokens;
 }
 
+Slot to_slot(const Running& running) {
+  const Generation& generation = *running.generation;
+  const auto n_prompt = static_cast<std::int32_t>(all_tokens(running.request).size());
+  return {.busy = true,
+          .request = running.id,
+          .owner = running.request.owner,
+          .n_prompt = n_prompt,
+          .n_cached = n_prompt - generation.stats().n_prompt,
+          .n_processed = generation.stats().n_prompt - generation.n_prompt_left(),
+          .n_generated = generation.stats().n_generated,
+          .options = running.request.options};
+}
+
+std::int64_t n_generated(const std::vector<Running>& running) {
+  std::int64_t n = 0;
+  for (const Running& request : running) n += request.generation->stats().n_generated;
+  return n;
+}
+
 }  // namespace
 
 struct Scheduler::State {
-  State(Engine& e, const SchedulerOptions& o) : engine(e), options(o), lanes(e, o.session, o.max_lanes) {}
+  State(Engine& e, const SchedulerOptions& o)
+      : engine(e), options(o), lanes(e, o.session, o.max_lanes), budget_tokens(e.budget_tokens()) {}
 
   Engine& engine;
   SchedulerOptions options;
@@ -47,12 +67,13 @@ struct Scheduler::State {
   // Of the scheduler's thread alone.
   Lanes lanes;
   std::vector<Running> running;
+  std::int32_t budget_tokens;
 
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::deque<Waiting> waiting;
   std::set<RequestId> cancelled;
-  std::vector<std::function<void()>> looks;
+  std::vector<std::function<void()>> acts;
   SchedulerStats stats;
   RequestId n_ids = 0;
   bool stopping = false;
@@ -64,10 +85,14 @@ struct Scheduler::State {
   void start_waiting();
   [[nodiscard]] std::optional<Waiting> take_next();
   void start(Waiting next, Lane& lane);
-  [[nodiscard]] std::int32_t share(std::size_t n_running) const;
+  [[nodiscard]] std::int32_t n_frames_per_block() const;
+  [[nodiscard]] std::int32_t least_budget() const;
+  [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
   void share_budget();
+  void set_budget(std::int32_t n_tokens);
   void free_frames(std::int32_t n_tokens, const Lane* for_lane);
   void step();
+  void note_lanes();
   void end(Running& request, const Status& status);
   void note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached);
   void end_waiting(Waiting& request, const Status& status);
@@ -84,6 +109,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
   }
   EBB_RETURN_IF_ERROR(options.session.validate());
   auto state = std::make_unique<State>(engine, options);
+  state->set_budget(engine.budget_tokens());
   state->thread = std::jthread([s = state.get()] { s->work(); });
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(state)));
 }
@@ -125,14 +151,14 @@ SchedulerStats Scheduler::stats() const {
   return stats;
 }
 
-void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
+void Scheduler::run_between_steps(const std::function<void()>& act) {
   std::mutex mutex;
   std::condition_variable done;
   bool is_done = false;
   {
     const std::scoped_lock lock(state_->mutex);
-    state_->looks.emplace_back([&] {
-      look(state_->lanes);
+    state_->acts.emplace_back([&] {
+      act();
       const std::scoped_lock done_lock(mutex);
       is_done = true;
       done.notify_all();
@@ -143,20 +169,68 @@ void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
   done.wait(lock, [&] { return is_done; });
 }
 
+void Scheduler::act(const std::function<void(Lanes&)>& act) {
+  run_between_steps([&] {
+    act(state_->lanes);
+    state_->note_lanes();
+  });
+}
+
+void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
+  run_between_steps([&] { look(state_->lanes); });
+}
+
+std::vector<Slot> Scheduler::slots() {
+  std::vector<Slot> slots(static_cast<std::size_t>(state_->options.n_parallel));
+  run_between_steps([&] {
+    for (std::size_t i = 0; i < state_->running.size(); ++i) slots[i] = to_slot(state_->running[i]);
+  });
+  return slots;
+}
+
+Status Scheduler::set_budget(std::int32_t n_tokens) {
+  const std::int32_t least = state_->least_budget();
+  const std::int32_t most = state_->engine.budget_tokens();
+  if (n_tokens < least || n_tokens > most) {
+    return error(Code::kInvalidArgument,
+                 "a KV budget of {} tokens; give {}, which {} requests at once need, to {}, for which there are frames",
+                 n_tokens, least, state_->options.n_parallel, most);
+  }
+  run_between_steps([&] { state_->set_budget(n_tokens); });
+  return {};
+}
+
+Status Scheduler::set_budget(Lane& lane, std::int32_t n_tokens) {
+  const std::int32_t least = kMinShareBlocks * state_->engine.layout().block_size;
+  if (n_tokens != 0 && (n_tokens < least || n_tokens > state_->engine.budget_tokens())) {
+    return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}, or 0 for its share",
+                 n_tokens, least, state_->engine.budget_tokens());
+  }
+  lane.budget_tokens = n_tokens;
+  if (!lane.busy && lane.session != nullptr) return state_->lanes.wake(lane, state_->share(lane, 1));
+  state_->share_budget();
+  return {};
+}
+
+std::int32_t Scheduler::least_share() const {
+  const std::int32_t block_size = state_->engine.layout().block_size;
+  return stats().budget_tokens / state_->options.n_parallel / block_size * block_size;
+}
+
 // --- the thread ---
 
 void Scheduler::State::work() {
   while (true) {
-    std::vector<std::function<void()>> looks_now;
+    std::vector<std::function<void()>> acts_now;
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [&] {
-        return stopping || !running.empty() || !waiting.empty() || !cancelled.empty() || !looks.empty();
+        return stopping || !running.empty() || !waiting.empty() || !cancelled.empty() || !acts.empty();
       });
-      looks_now.swap(looks);
-      if (stopping && looks_now.empty()) break;
+      acts_now.swap(acts);
+      if (stopping && acts_now.empty()) break;
     }
-    for (const auto& look : looks_now) look();
+    for (const auto& act : acts_now) act();
     take_cancelled();
     start_waiting();
     if (!running.empty()) step();
@@ -183,9 +257,28 @@ void Scheduler::State::take_cancelled() {
 
 // --- beginning ---
 
-std::int32_t Scheduler::State::share(std::size_t n_running) const {
+std::int32_t Scheduler::State::n_frames_per_block() const {
+  return engine.pool().n_frames() / (engine.budget_tokens() / engine.layout().block_size);
+}
+
+std::int32_t Scheduler::State::least_budget() const {
+  return options.n_parallel * kMinShareBlocks * engine.layout().block_size;
+}
+
+std::int32_t Scheduler::State::share(const Lane& lane, std::size_t n_running) const {
   const std::int32_t block_size = engine.layout().block_size;
-  return engine.budget_tokens() / static_cast<std::int32_t>(n_running) / block_size * block_size;
+  const std::int32_t equal = budget_tokens / static_cast<std::int32_t>(n_running) / block_size * block_size;
+  return lane.budget_tokens > 0 ? std::min(equal, lane.budget_tokens) : equal;
+}
+
+void Scheduler::State::set_budget(std::int32_t n_tokens) {
+  const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
+  budget_tokens = n_blocks * engine.layout().block_size;
+  const std::int32_t n_frames = n_blocks * n_frames_per_block();
+  engine.pool().set_limit(n_frames);
+  share_budget();
+  while (engine.pool().n_hot() > n_frames && lanes.park_one()) {}
+  note_lanes();
 }
 
 void Scheduler::State::start_waiting() {
@@ -226,8 +319,8 @@ std::optional<Waiting> Scheduler::State::take_next() {
 void Scheduler::State::start(Waiting next, Lane& lane) {
   Running request{
       .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
-  const std::int32_t n_tokens = share(running.size() + 1);
-  for (Running& other : running) other.generation->set_budget(n_tokens);
+  const std::int32_t n_tokens = share(lane, running.size() + 1);
+  for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
   free_frames(n_tokens, &lane);
   Status status = lanes.wake(lane, n_tokens);
   if (status.ok()) {
@@ -253,31 +346,33 @@ void Scheduler::State::start(Waiting next, Lane& lane) {
 
 // Idle lanes give up their frames, the longest unused first, until a request can have n_tokens hot.
 void Scheduler::State::free_frames(std::int32_t n_tokens, const Lane* for_lane) {
-  const std::int32_t n_per_token_block =
-      engine.pool().n_frames() / (engine.budget_tokens() / engine.layout().block_size);
   const auto has_room = [&] {
     const std::int32_t held =
         for_lane != nullptr && for_lane->session != nullptr ? for_lane->session->n_hot_blocks() : 0;
     const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
-    return engine.pool().n_free() / n_per_token_block + held >= n_blocks;
+    return engine.pool().n_free() / n_frames_per_block() + held >= n_blocks;
   };
   while (!has_room() && lanes.park_one(for_lane)) {}
 }
 
 void Scheduler::State::share_budget() {
-  if (running.empty()) return;
-  const std::int32_t n_tokens = share(running.size());
-  for (Running& request : running) request.generation->set_budget(n_tokens);
+  for (Running& request : running) request.generation->set_budget(share(*request.lane, running.size()));
 }
 
 // --- steps ---
 
 void Scheduler::State::step() {
   // Whose budget grew, or whose turn is new, finds frames where idle lanes hold them.
-  for (const Running& request : running) free_frames(share(running.size()), request.lane);
+  for (const Running& request : running) free_frames(share(*request.lane, running.size()), request.lane);
   std::vector<Generation*> generations;
   for (const Running& request : running) generations.push_back(request.generation.get());
+  const std::int64_t n_generated_before = n_generated(running);
   const Status status = engine.step(generations);
+  {
+    // Before any of them ends: who has its answer finds it counted.
+    const std::scoped_lock lock(mutex);
+    stats.n_generated_tokens += n_generated(running) - n_generated_before;
+  }
   for (Running& request : running) {
     if (const std::string text = request.generation->take_text(); !text.empty()) request.request.on_text(text);
     if (!status.ok()) request.generation->finish(FinishReason::kCancelled);
@@ -286,13 +381,19 @@ void Scheduler::State::step() {
   const std::size_t n_before = running.size();
   std::erase_if(running, [](const Running& request) { return request.generation->finished(); });
   if (running.size() != n_before) share_budget();
-  std::int32_t n_hot = 0;
-  for (const Lane& lane : lanes.all()) n_hot += lane.session != nullptr ? lane.session->n_hot_tokens() : 0;
+  note_lanes();
   const std::scoped_lock lock(mutex);
   ++stats.n_steps;
   stats.n_running = running.size();
+}
+
+void Scheduler::State::note_lanes() {
+  std::int32_t n_hot = 0;
+  for (const Lane& lane : lanes.all()) n_hot += lane.session != nullptr ? lane.session->n_hot_tokens() : 0;
+  const std::scoped_lock lock(mutex);
   stats.n_lanes = lanes.all().size();
   stats.n_hot_tokens = n_hot;
+  stats.budget_tokens = budget_tokens;
 }
 
 // --- ending ---
@@ -322,7 +423,6 @@ void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, 
   ++stats.n_requests;
   stats.n_prompt_tokens += n_computed;
   stats.n_cached_tokens += n_cached;
-  stats.n_generated_tokens += end.stats.n_generated;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.generated_ms += end.stats.decode_ms;
 }
@@ -340,14 +440,14 @@ void Scheduler::State::end_all() {
   }
   running.clear();
   std::deque<Waiting> left;
-  std::vector<std::function<void()>> looks_left;
+  std::vector<std::function<void()>> acts_left;
   {
     const std::scoped_lock lock(mutex);
     left.swap(waiting);
-    looks_left.swap(looks);
+    acts_left.swap(acts);
   }
   for (Waiting& request : left) end_waiting(request, error(Code::kCancelled, "the server is going down"));
-  for (const auto& look : looks_left) look();
+  for (const auto& act : acts_left) act();
 }
 
 }  // namespace ebb

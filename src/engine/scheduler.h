@@ -67,6 +67,18 @@ struct Request {
 
 using RequestId = std::uint64_t;
 
+// One of the n_parallel places where requests are computed.
+struct Slot {
+  bool busy = false;
+  RequestId request = 0;
+  std::string owner;
+  std::int32_t n_prompt = 0;     // tokens of the whole history
+  std::int32_t n_cached = 0;     // of them not computed for this request
+  std::int32_t n_processed = 0;  // of the others computed so far
+  std::int32_t n_generated = 0;
+  GenerationOptions options;
+};
+
 struct SchedulerStats {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
@@ -74,11 +86,12 @@ struct SchedulerStats {
   std::int64_t n_requests = 0;       // ended
   std::int64_t n_prompt_tokens = 0;  // of ended requests: computed, and
   std::int64_t n_cached_tokens = 0;  // not computed
-  std::int64_t n_generated_tokens = 0;
+  std::int64_t n_generated_tokens = 0;  // of requests at work too
   double prompt_ms = 0.0;
   double generated_ms = 0.0;
   std::int64_t n_steps = 0;
   std::int32_t n_hot_tokens = 0;
+  std::int32_t budget_tokens = 0;  // of all sessions together, now
 };
 
 class Scheduler {
@@ -95,12 +108,23 @@ class Scheduler {
   // Ends it after the step under way; what was computed stays in its lane. Nothing if it has ended.
   void cancel(RequestId id);
   [[nodiscard]] SchedulerStats stats() const;
-  // Calls `look` between two steps, on the scheduler's thread, and returns after it.
+  // Calls `act` between two steps, on the scheduler's thread, and returns after it. Of busy lanes it changes no residency.
+  void act(const std::function<void(Lanes&)>& act);
+  // The same for those who only look.
   void inspect(const std::function<void(const Lanes&)>& look);
+  [[nodiscard]] std::vector<Slot> slots();
+  // Tokens that may be hot, of all sessions together, from now on: what is over leaves at once, but for pins and what is
+  // written to. kInvalidArgument outside of what n_parallel requests need and what the engine has frames for.
+  Status set_budget(std::int32_t n_tokens);
+  // The same of one lane, called by an act; 0: as much as its share.
+  Status set_budget(Lane& lane, std::int32_t n_tokens);
+  // The least share of the budget that a request at work can have.
+  [[nodiscard]] std::int32_t least_share() const;
 
  private:
   struct State;
   explicit Scheduler(std::unique_ptr<State> state);
+  void run_between_steps(const std::function<void()>& act);
   std::unique_ptr<State> state_;
 };
 

@@ -17,19 +17,33 @@ using Route = void (*)(ApiState&, const ApiCall&);
 
 struct Entry {
   std::string_view method;
-  std::string_view path;  // without the optional "/v1"
+  std::string_view path;  // without the optional "/v1"; {name} stands for one segment
   Route route;
   bool is_open = false;  // to those without a key
 };
 
 constexpr std::array kRoutes = {
+    Entry{"GET", "/", answer_page, true},
+    Entry{"GET", "/page/{id}", answer_page, true},
     Entry{"GET", "/health", answer_health, true},
     Entry{"GET", "/models", answer_models, true},
     Entry{"GET", "/props", answer_props},
     Entry{"GET", "/metrics", answer_metrics},
+    Entry{"GET", "/slots", answer_slots},
+    Entry{"GET", "/budget", answer_budget},
+    Entry{"POST", "/budget", answer_set_budget},
     Entry{"GET", "/sessions", answer_sessions},
+    Entry{"POST", "/sessions/import", answer_import},
+    Entry{"GET", "/sessions/{id}", answer_session},
+    Entry{"DELETE", "/sessions/{id}", answer_delete_session},
+    Entry{"GET", "/sessions/{id}/blocks", answer_blocks},
+    Entry{"POST", "/sessions/{id}/blocks/{act}", answer_block_act},
+    Entry{"POST", "/sessions/{id}/budget", answer_session_budget},
+    Entry{"POST", "/sessions/{id}/export", answer_export},
+    Entry{"GET", "/store", answer_store},
     Entry{"POST", "/chat/completions", answer_chat},
     Entry{"POST", "/completions", answer_completion},
+    Entry{"POST", "/embeddings", answer_embeddings},
     Entry{"POST", "/tokenize", answer_tokenize},
     Entry{"POST", "/detokenize", answer_detokenize},
     Entry{"POST", "/apply-template", answer_apply_template},
@@ -85,6 +99,34 @@ HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::stri
   return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
 }
 
+std::string_view next_segment(std::string_view& path) {
+  const std::size_t end = std::min(path.find('/', 1), path.size());
+  const std::string_view segment = path.substr(0, end);
+  path.remove_prefix(end);
+  return segment;
+}
+
+// Whether a path is of a route's shape; then `call` has what its braces stand for.
+bool matches(std::string_view shape, std::string_view path, ApiCall& call) {
+  std::string id;
+  std::string act;
+  while (!shape.empty() && !path.empty()) {
+    const std::string_view wanted = next_segment(shape);
+    const std::string_view given = next_segment(path);
+    if (wanted == "/{id}" && given.size() > 1) {
+      id = given.substr(1);
+    } else if (wanted == "/{act}" && given.size() > 1) {
+      act = given.substr(1);
+    } else if (wanted != given) {
+      return false;
+    }
+  }
+  if (!shape.empty() || !path.empty()) return false;
+  call.id = std::move(id);
+  call.act = std::move(act);
+  return true;
+}
+
 std::string_view without_version(std::string_view path) {
   if (path.starts_with("/v1/")) path.remove_prefix(3);
   return path;
@@ -118,7 +160,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   const Entry* found = nullptr;
   std::string methods;
   for (const Entry& entry : kRoutes) {
-    if (entry.path != path) continue;
+    if (!matches(entry.path, path, call)) continue;
     methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/embedder.h"
 #include "engine/scheduler.h"
 #include "server/http_message.h"
 
@@ -20,6 +21,9 @@ struct ApiOptions {
   // What /v1/models calls the model.
   std::string model_name;
   std::string model_path;
+  // For embeddings, and what to call it; null: there are none. It must outlive the API, and is its alone.
+  Embedder* embedder = nullptr;
+  std::string embedding_model_name;
   // Empty: everyone may ask.
   std::vector<std::string> api_keys;
   // Web pages of other origins that may ask; pages of this machine always may.
@@ -29,6 +33,8 @@ struct ApiOptions {
   // Requests that may be read and rendered at once, and that may wait for it.
   int n_workers = 2;
   std::size_t max_waiting = 256;
+  // Whether GET /slots answers.
+  bool slots = true;
   // Blocks that a turn recalls for what its last message asks.
   std::int32_t n_recalled_blocks = 8;
 };

@@ -16,4 +16,12 @@ Status ApiState::open() {
   return {};
 }
 
+std::optional<Json> read_body(const ApiCall& call) {
+  Result<Json> body = parse_json(call.request.body);
+  if (body.ok() && body->is_object()) return *std::move(body);
+  const Status status = body.ok() ? Fields(*body).status() : body.status();
+  call.send(to_answer(to_api_error(status)));
+  return std::nullopt;
+}
+
 }  // namespace ebb

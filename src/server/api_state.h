@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/api.h"
@@ -20,6 +21,9 @@ struct ApiCall {
   HttpHeaders headers = {};
   // Whose it is; "" where there are no keys.
   std::string owner = {};
+  // What stands in the path where the route has {id} and {act}.
+  std::string id = {};
+  std::string act = {};
 
   void send(HttpAnswer answer) const {
     answer.headers.insert(answer.headers.end(), headers.begin(), headers.end());
@@ -40,9 +44,13 @@ struct ApiState {
   std::unique_ptr<ChatTemplate> tool_template;
   TemplateTokens template_tokens;
   std::time_t started = std::time(nullptr);
-  // Last: what they run uses all of the above.
+  // Last: what they run uses all of the above, and `workers` posts to the other.
+  Workers embedding_worker{1};
   Workers workers;
 };
+
+// A JSON body that is an object; answers what is wrong with it otherwise.
+std::optional<Json> read_body(const ApiCall& call);
 
 // model_routes.cc
 void answer_health(ApiState& state, const ApiCall& call);
@@ -54,6 +62,28 @@ void answer_detokenize(ApiState& state, const ApiCall& call);
 
 // session_routes.cc
 void answer_sessions(ApiState& state, const ApiCall& call);
+void answer_session(ApiState& state, const ApiCall& call);
+void answer_delete_session(ApiState& state, const ApiCall& call);
+void answer_blocks(ApiState& state, const ApiCall& call);
+void answer_block_act(ApiState& state, const ApiCall& call);
+void answer_session_budget(ApiState& state, const ApiCall& call);
+void answer_export(ApiState& state, const ApiCall& call);
+void answer_import(ApiState& state, const ApiCall& call);
+
+// operation_routes.cc
+void answer_budget(ApiState& state, const ApiCall& call);
+void answer_set_budget(ApiState& state, const ApiCall& call);
+void answer_slots(ApiState& state, const ApiCall& call);
+
+// store_routes.cc
+void answer_store(ApiState& state, const ApiCall& call);
+[[nodiscard]] std::string store_metrics(const ApiState& state);
+
+// embedding_routes.cc
+void answer_embeddings(ApiState& state, const ApiCall& call);
+
+// page_routes.cc
+void answer_page(ApiState& state, const ApiCall& call);
 
 // completion_routes.cc
 void answer_chat(ApiState& state, const ApiCall& call);

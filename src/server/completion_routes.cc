@@ -175,7 +175,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
     }
   }
   Prompt prompt{.tokens = *std::move(tokens), .lane_id = client_session_id(call.request, *body)};
-  if (!prompt.lane_id.empty()) prompt.lane_id += "#text";
+  if (!prompt.lane_id.empty()) prompt.lane_id += "~text";
   if (given.is_string()) prompt.question = end_of(given.get_ref<const std::string&>());
   answer(state, call, *body, std::move(prompt), false);
 }

@@ -10,7 +10,9 @@ namespace {
 // Agents put date and folder into the system text, behind its opening; the longest opening that never changes is not
 // known. Shorter: different side requests share a lane. Longer: a new day opens a new one.
 constexpr std::size_t kOpeningBytes = 256;
+// Ids stand in URLs and headers; others are known by their hash.
 constexpr std::size_t kMostIdBytes = 256;
+constexpr std::string_view kSafeBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
 
 constexpr std::array<std::string_view, 6> kHeaders = {
     "x-session-id", "x-session-affinity", "x-opencode-session", "x-claude-code-session-id", "session-id", "session_id"};
@@ -39,6 +41,10 @@ std::string id_in_metadata(const Json& body) {
 
 }  // namespace
 
+bool is_safe_id(std::string_view id) {
+  return id.size() <= kMostIdBytes && id.find_first_not_of(kSafeBytes) == std::string_view::npos;
+}
+
 std::string client_session_id(const HttpRequest& request, const Json& body) {
   std::string id;
   for (const std::string_view header : kHeaders) {
@@ -46,7 +52,7 @@ std::string client_session_id(const HttpRequest& request, const Json& body) {
   }
   if (id.empty()) id = id_in_metadata(body);
   if (id.empty()) id = find_text(body, "prompt_cache_key");
-  return id.size() > kMostIdBytes ? hash_bytes(std::as_bytes(std::span(id))).hex() : id;
+  return is_safe_id(id) ? id : hash_bytes(std::as_bytes(std::span(id))).hex();
 }
 
 std::string chat_lane_id(const HttpRequest& request, const Json& body) {
@@ -61,7 +67,7 @@ std::string chat_lane_id(const HttpRequest& request, const Json& body) {
       root.add_text(text_of(first["content"]).substr(0, kOpeningBytes));
     }
   }
-  return id + "#" + root.finish().hex().substr(0, 8);
+  return id + "~" + root.finish().hex().substr(0, 8);
 }
 
 }  // namespace ebb

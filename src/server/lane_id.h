@@ -2,10 +2,11 @@
 //
 // A client's own id comes first, in the order of the headers below; the root (tools and the opening of the system text)
 // keeps side requests that share the id, such as those for a title, in lanes of their own. No id: empty, and the lane is
-// found by its history. Thread rule: functions of their arguments.
+// found by its history. What comes out is safe in a URL. Thread rule: functions of their arguments.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "server/fields.h"
 #include "server/http_message.h"
@@ -13,6 +14,8 @@
 namespace ebb {
 
 [[nodiscard]] std::string client_session_id(const HttpRequest& request, const Json& body);
+// Whether it can stand in a URL as it is; "" can.
+[[nodiscard]] bool is_safe_id(std::string_view id);
 // "" without an id.
 [[nodiscard]] std::string chat_lane_id(const HttpRequest& request, const Json& body);
 

@@ -4,15 +4,6 @@
 namespace ebb {
 namespace {
 
-// A JSON body that is an object; answers what is wrong with it otherwise.
-std::optional<Json> read_body(const ApiCall& call) {
-  Result<Json> body = parse_json(call.request.body);
-  if (body.ok() && body->is_object()) return *std::move(body);
-  const Status status = body.ok() ? Fields(*body).status() : body.status();
-  call.send(to_answer(to_api_error(status)));
-  return std::nullopt;
-}
-
 std::optional<std::vector<Token>> token_array(const Json& json, const Vocabulary& vocabulary) {
   if (!json.is_array()) return std::nullopt;
   std::vector<Token> tokens;
@@ -100,6 +91,7 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
   add_metric(text, "gauge", "ebb:sessions", "Sessions known", static_cast<double>(s.n_lanes));
   add_metric(text, "gauge", "ebb:kv_hot_tokens", "Tokens whose K and V are hot", s.n_hot_tokens);
   add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", state.engine.budget_tokens());
+  text += store_metrics(state);
   call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
                          {"Process-Start-Time-Unix", std::to_string(state.started)}},
              .body = std::move(text)});

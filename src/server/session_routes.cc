@@ -1,7 +1,13 @@
+// Sessions over HTTP: an owner's list, what one holds, and what may be done to it between two requests.
+#include "engine/lane_acts.h"
+#include "engine/lane_image.h"
 #include "server/api_state.h"
+#include "server/lane_id.h"
 
 namespace ebb {
 namespace {
+
+constexpr std::size_t kMostNames = 1024;
 
 constexpr const char* state_name(BlockState state) {
   switch (state) {
@@ -14,36 +20,91 @@ constexpr const char* state_name(BlockState state) {
 }
 
 Json lane_json(const Lane& lane) {
-  Json json = {{"id", lane.id.empty() ? Json(nullptr) : Json(lane.id)},
-               {"busy", lane.busy},
-               {"parked", lane.session == nullptr}};
+  Json json = {{"id", lane.public_id}, {"object", "session"}, {"busy", lane.busy}, {"parked", lane.session == nullptr}};
   if (lane.session == nullptr) {
     json["tokens"] = lane.image ? lane.image->tokens.size() : 0;
-    return json;
+    json["hot_tokens"] = 0;
+    json["blocks"] = lane.image ? lane.image->blocks.size() : 0;
+  } else {
+    json["tokens"] = lane.session->end().value();
+    json["hot_tokens"] = lane.session->n_hot_tokens();
+    json["blocks"] = lane.session->n_blocks();
   }
+  json["own_budget_tokens"] = lane.budget_tokens > 0 ? Json(lane.budget_tokens) : Json(nullptr);
+  return json;
+}
+
+Json session_json(const Lane& lane) {
+  Json json = lane_json(lane);
+  if (lane.session == nullptr) return json;
   const Session& session = *lane.session;
-  json["tokens"] = session.end().value();
-  json["hot_tokens"] = session.n_hot_tokens();
   json["budget_tokens"] = session.budget_blocks() * session.block_size();
+  json["next_position"] = session.end().value();
+  json["parts"] = session.parts().size();
+  // Since it was last parked.
   json["evicted_blocks"] = session.stats().n_evicted_blocks;
+  json["saved_blocks"] = session.stats().n_saved_blocks;
   json["recalled_blocks"] = session.stats().n_recalled_blocks;
+  json["recomputed_blocks"] = session.stats().n_recomputed_blocks;
+  json["missed_recalls"] = session.stats().n_missed_recalls;
   json["rebases"] = session.stats().n_rebases;
+  return json;
+}
+
+Json blocks_json(const Session& session) {
+  const std::vector<std::optional<double>> scores = session.scores();
   Json blocks = Json::array();
   for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
     const BlockIndex block(b);
     const Span span = session.residency().span(block);
+    const std::optional<double> score = scores[block.index()];
     blocks.push_back({{"name", session.block_name(block)},
                       {"begin", span.begin.value()},
                       {"end", span.end.value()},
-                      {"state", state_name(session.state(block))}});
+                      {"tokens", span.n_tokens()},
+                      {"state", state_name(session.state(block))},
+                      {"pinned", session.is_pinned(block)},
+                      {"score", score ? Json(*score) : Json(nullptr)}});
   }
-  json["blocks"] = std::move(blocks);
-  return json;
+  return blocks;
+}
+
+enum class Wants { kAny, kIdle };
+
+// Has `act` done to the caller's session in the path; others' sessions are not there. Its error is the answer.
+bool act_on_session(ApiState& state, const ApiCall& call, Wants wants,
+                    const std::function<Status(Lanes&, Lane&)>& act) {
+  std::optional<ApiError> failed;
+  state.scheduler.act([&](Lanes& lanes) {
+    Lane* const lane = lanes.find(call.owner, call.id);
+    if (lane == nullptr) {
+      failed = ApiError{.status = 404, .type = "not_found_error", .message = "no such session of yours"};
+    } else if (wants == Wants::kIdle && lane->busy) {
+      failed = ApiError{
+          .status = 409, .message = "a request is at work in this session; try again later", .retry_after_s = 1};
+    } else if (const Status status = act(lanes, *lane); !status.ok()) {
+      failed = to_api_error(status);
+    }
+  });
+  if (failed) call.send(to_answer(*failed));
+  return !failed;
+}
+
+Result<std::vector<std::string>> read_names(const Json& body) {
+  const Json* const given = Fields(body).find("names");
+  std::vector<std::string> names;
+  bool fits = given != nullptr && given->is_array() && !given->empty() && given->size() <= kMostNames;
+  for (std::size_t i = 0; fits && i < given->size(); ++i) {
+    fits = (*given)[i].is_string();
+    if (fits) names.push_back((*given)[i].get<std::string>());
+  }
+  if (fits) return names;
+  return error(Code::kInvalidArgument, "Field 'names': must be an array of 1 to {} names of blocks or parts",
+               kMostNames);
 }
 
 }  // namespace
 
-// Of the caller's own sessions; others' are nobody's business.
 void answer_sessions(ApiState& state, const ApiCall& call) {
   Json data = Json::array();
   state.scheduler.inspect([&](const Lanes& lanes) {
@@ -52,6 +113,120 @@ void answer_sessions(ApiState& state, const ApiCall& call) {
     }
   });
   call.send(json_answer({{"object", "list"}, {"data", std::move(data)}}));
+}
+
+void answer_session(ApiState& state, const ApiCall& call) {
+  Json json;
+  const auto look = [&](Lanes&, const Lane& lane) {
+    json = session_json(lane);
+    return Status();
+  };
+  if (act_on_session(state, call, Wants::kAny, look)) call.send(json_answer(json));
+}
+
+void answer_delete_session(ApiState& state, const ApiCall& call) {
+  const auto forget = [](Lanes& lanes, Lane& lane) {
+    lanes.forget(lane);
+    return Status();
+  };
+  if (!act_on_session(state, call, Wants::kIdle, forget)) return;
+  call.send(json_answer({{"id", call.id}, {"object", "session"}, {"deleted", true}}));
+}
+
+void answer_blocks(ApiState& state, const ApiCall& call) {
+  Json data;
+  const auto look = [&](Lanes& lanes, Lane& lane) {
+    EBB_RETURN_IF_ERROR(lanes.wake(lane));
+    data = blocks_json(*lane.session);
+    return Status();
+  };
+  if (!act_on_session(state, call, Wants::kAny, look)) return;
+  call.send(json_answer({{"object", "list"}, {"session", call.id}, {"data", std::move(data)}}));
+}
+
+void answer_block_act(ApiState& state, const ApiCall& call) {
+  const bool pins = call.act == "pin" || call.act == "unpin";
+  if (!pins && call.act != "evict" && call.act != "recall") {
+    return call.send(to_answer({.status = 404, .type = "not_found_error", .message = "no such route"}));
+  }
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  const Result<std::vector<std::string>> names = read_names(*body);
+  if (!names.ok()) return call.send(to_answer(to_api_error(names.status())));
+  // Of the least share half, so that every request finds room beside what is pinned.
+  const std::int32_t most_pinned = state.scheduler.least_share() / 2;
+  Json data;
+  const auto act = [&](Lanes& lanes, Lane& lane) {
+    EBB_RETURN_IF_ERROR(lanes.wake(lane));
+    Session& session = *lane.session;
+    if (pins) EBB_RETURN_IF_ERROR(set_pinned(session, *names, call.act == "pin", most_pinned));
+    if (call.act == "evict") EBB_RETURN_IF_ERROR(evict_blocks(session, *names));
+    if (call.act == "recall") EBB_RETURN_IF_ERROR(recall_blocks(session, *names));
+    EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, *names));
+    const Json all = blocks_json(session);
+    data = Json::array();
+    for (const BlockIndex block : blocks) data.push_back(all[block.index()]);
+    return Status();
+  };
+  if (!act_on_session(state, call, pins ? Wants::kAny : Wants::kIdle, act)) return;
+  call.send(json_answer({{"object", "list"}, {"session", call.id}, {"data", std::move(data)}}));
+}
+
+void answer_session_budget(ApiState& state, const ApiCall& call) {
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  Fields fields(*body);
+  const std::int64_t n_tokens = fields.integer("tokens", -1, 0, state.engine.budget_tokens());
+  if (n_tokens < 0) fields.refuse("Field 'tokens': must be given; 0 is as much as its share");
+  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  Json json;
+  const auto act = [&](Lanes&, Lane& lane) {
+    EBB_RETURN_IF_ERROR(state.scheduler.set_budget(lane, static_cast<std::int32_t>(n_tokens)));
+    json = session_json(lane);
+    return Status();
+  };
+  if (act_on_session(state, call, Wants::kAny, act)) call.send(json_answer(json));
+}
+
+void answer_export(ApiState& state, const ApiCall& call) {
+  SessionImage image;
+  const auto save = [&](Lanes& lanes, Lane& lane) {
+    image = lanes.save(lane);
+    return Status();
+  };
+  if (!act_on_session(state, call, Wants::kIdle, save)) return;
+  const std::vector<std::byte> bytes = encode_lane_image(make_lane_image(state.engine, std::move(image)));
+  call.send({.headers = {{"Content-Type", "application/octet-stream"}},
+             .body = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+}
+
+void answer_import(ApiState& state, const ApiCall& call) {
+  const std::string id = call.request.find_query("id").value_or("");
+  if (!is_safe_id(id)) {
+    return call.send(to_answer({.message = "query 'id': up to 256 letters, digits and any of -._~"}));
+  }
+  const Result<LaneImage> given = decode_lane_image(std::as_bytes(std::span(call.request.body)));
+  if (!given.ok()) return call.send(to_answer({.message = given.status().message()}));
+  if (!given->is_of(state.engine)) {
+    return call.send(to_answer({.message = "a session of another model, KV type or block size than this server's"}));
+  }
+  Json json;
+  Status status;
+  bool taken = false;
+  state.scheduler.act([&](Lanes& lanes) {
+    taken = lanes.find(call.owner, id) != nullptr;
+    if (taken) return;
+    const Result<Lane*> lane = lanes.take_in(call.owner, id, given->image);
+    status = lane.status();
+    if (lane.ok()) json = session_json(**lane);
+  });
+  if (taken) {
+    return call.send(to_answer({.status = 409, .message = "there is a session of that id; delete it first"}));
+  }
+  // A damaged image is what the client sent.
+  if (status.code() == Code::kDamaged) return call.send(to_answer({.message = status.message()}));
+  if (!status.ok()) return call.send(to_answer(to_api_error(status)));
+  call.send(json_answer(json));
 }
 
 }  // namespace ebb

@@ -1,8 +1,8 @@
 #include "session/image.h"
 
-#include <cstring>
 #include <string>
-#include <type_traits>
+
+#include "base/byte_io.h"
 
 namespace ebb {
 namespace {
@@ -10,69 +10,13 @@ namespace {
 constexpr std::string_view kMagic = "ebbsessn";
 constexpr std::uint32_t kVersion = 1;
 
-class Writer {
- public:
-  template <class T>
-  void put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), bytes, bytes + sizeof value);
-  }
-  void put_text(std::string_view text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  void put_count(std::size_t n) { put(static_cast<std::uint32_t>(n)); }
-  [[nodiscard]] std::vector<std::byte>& bytes() { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-// Reads what is there; the first read past the end makes ok() false and all later values zero.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  template <class T>
-  T get() {
-    T value{};
-    if (take(sizeof value)) std::memcpy(&value, bytes_.data() + at_ - sizeof value, sizeof value);
-    return value;
-  }
-  std::string get_text(std::size_t n_bytes) {
-    if (!take(n_bytes)) return {};
-    return {reinterpret_cast<const char*>(bytes_.data()) + at_ - n_bytes, n_bytes};
-  }
-  // A count of things of at least n_bytes each; 0 when so many cannot follow.
-  std::size_t get_count(std::size_t n_bytes) {
-    const auto n = get<std::uint32_t>();
-    if (n <= (bytes_.size() - at_) / n_bytes) return n;
-    ok_ = false;
-    return 0;
-  }
-  [[nodiscard]] bool ok() const { return ok_; }
-  [[nodiscard]] bool at_end() const { return at_ == bytes_.size(); }
-
- private:
-  bool take(std::size_t n_bytes) {
-    ok_ = ok_ && n_bytes <= bytes_.size() - at_;
-    if (ok_) at_ += n_bytes;
-    return ok_;
-  }
-
-  std::span<const std::byte> bytes_;
-  std::size_t at_ = 0;
-  bool ok_ = true;
-};
-
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
 constexpr std::size_t kPartBytes = 28;
 constexpr std::size_t kBlockBytes = 36;
 constexpr std::size_t kRunBytes = 20;
 
-void put_part(Writer& out, const Part& part) {
+void put_part(ByteWriter& out, const Part& part) {
   out.put(part.span.begin.value());
   out.put(part.span.end.value());
   out.put(static_cast<std::uint32_t>(part.source));
@@ -82,7 +26,7 @@ void put_part(Writer& out, const Part& part) {
   out.put_text(part.name);
 }
 
-Part get_part(Reader& in) {
+Part get_part(ByteReader& in) {
   Part part;
   part.span.begin = Position(in.get<std::int32_t>());
   part.span.end = Position(in.get<std::int32_t>());
@@ -93,7 +37,7 @@ Part get_part(Reader& in) {
   return part;
 }
 
-void put_block(Writer& out, const SessionImage::Block& block) {
+void put_block(ByteWriter& out, const SessionImage::Block& block) {
   out.put(block.moves);
   out.put(block.anchor.value());
   out.put(block.epoch);
@@ -105,7 +49,7 @@ void put_block(Writer& out, const SessionImage::Block& block) {
   }
 }
 
-SessionImage::Block get_block(Reader& in) {
+SessionImage::Block get_block(ByteReader& in) {
   SessionImage::Block block;
   block.moves = in.get<Hash128>();
   block.anchor = Position(in.get<std::int32_t>());
@@ -122,7 +66,7 @@ SessionImage::Block get_block(Reader& in) {
 }  // namespace
 
 std::vector<std::byte> encode_image(const SessionImage& image) {
-  Writer out;
+  ByteWriter out;
   out.put_text(kMagic);
   out.put(kVersion);
   for (const std::size_t n : {image.tokens.size(), image.unfinished.size(), image.parts.size(), image.blocks.size()}) {
@@ -144,10 +88,10 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
     return error(Code::kDamaged, "a session image of {} bytes, shorter than its header", bytes.size());
   }
   const auto body = bytes.first(bytes.size() - sizeof(Hash128));
-  if (Reader(bytes.last(sizeof(Hash128))).get<Hash128>() != hash_bytes(body)) {
+  if (ByteReader(bytes.last(sizeof(Hash128))).get<Hash128>() != hash_bytes(body)) {
     return error(Code::kDamaged, "a session image whose checksum does not match its bytes");
   }
-  Reader in(body);
+  ByteReader in(body);
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
   if (const auto version = in.get<std::uint32_t>(); version != kVersion) {
     return error(Code::kDamaged, "a session image of version {}, and this ebb reads {}", version, kVersion);

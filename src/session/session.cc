@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace ebb {
 namespace {
@@ -82,6 +83,21 @@ std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
 void Session::set_pinned(BlockIndex block, bool pinned) {
   EBB_CHECK(block.value() >= 0 && block.value() < n_blocks(), "block {} of {}", block.value(), n_blocks());
   blocks_[block.index()].pinned = pinned;
+}
+
+bool Session::is_pinned(BlockIndex block) const {
+  const Span span = residency_.span(block);
+  return blocks_[block.index()].pinned || span.begin.value() < options_.pinned_tokens || said_.merged(span).pinned;
+}
+
+std::vector<std::optional<double>> Session::scores() const {
+  const Evidence now = evidence({}, Span{end(), end()});
+  const std::vector<double> hot = parts_.policy.score(now);
+  std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
+  for (std::size_t i = 0; i < hot.size(); ++i) {
+    if (hot[i] != kNeverLeaves) scores[now.blocks[i].block.index()] = hot[i];
+  }
+  return scores;
 }
 
 Hash128 Session::exact_name(BlockIndex block) const {
@@ -205,10 +221,8 @@ void Session::index_words(BlockIndex block) {
 
 Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const {
   const Span span = residency_.span(block);
-  const Part said = said_.merged(span);
   // The block that is still written to stays whatever happens.
-  if (!is_full(block) || said.pinned || blocks_[block.index()].pinned || span.begin.value() < options_.pinned_tokens ||
-      std::ranges::find(held, block) != held.end()) {
+  if (!is_full(block) || is_pinned(block) || std::ranges::find(held, block) != held.end()) {
     return Hold::kPinned;
   }
   const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
@@ -276,10 +290,12 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     }
   }
   Position said_end(0);
+  const Position end(n_tokens + static_cast<std::int32_t>(image.unfinished.size()));
   for (const Part& part : image.parts) {
-    if (part.span.begin < said_end || part.span.end < part.span.begin || !(part.priority >= 0.0)) {
-      return error(Code::kDamaged, "a session with a part from {} to {} behind {}, of priority {}",
-                   part.span.begin.value(), part.span.end.value(), said_end.value(), part.priority);
+    const bool fits = part.span.begin >= said_end && part.span.end >= part.span.begin && part.span.end <= end;
+    if (!fits || !std::isfinite(part.priority) || part.priority < 0.0) {
+      return error(Code::kDamaged, "a session with a part from {} to {} behind {}, up to {}, of priority {}",
+                   part.span.begin.value(), part.span.end.value(), said_end.value(), end.value(), part.priority);
     }
     said_end = part.span.end;
   }

@@ -182,6 +182,10 @@ class Session {
   std::int32_t set_pinned(std::string_view name, bool pinned) { return said_.set_pinned(name, pinned); }
   std::int32_t set_priority(std::string_view name, double priority) { return said_.set_priority(name, priority); }
   void set_pinned(BlockIndex block, bool pinned);
+  // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
+  [[nodiscard]] bool is_pinned(BlockIndex block) const;
+  // What the policy says of each block now, the lowest leaving first; none for cold blocks and for what it never lets go.
+  [[nodiscard]] std::vector<std::optional<double>> scores() const;
 
   void check_invariants() const;
 

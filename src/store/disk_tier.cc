@@ -27,7 +27,9 @@ Result<std::unique_ptr<DiskTier>> DiskTier::open(const DiskOptions& options, Fil
   return tier;
 }
 
-DiskTier::DiskTier(const DiskOptions& options, FileSystem& system) : options_(options), system_(system) {}
+DiskTier::DiskTier(const DiskOptions& options, FileSystem& system) : options_(options), system_(system) {
+  stats_.max_bytes = options.max_bytes;
+}
 
 DiskTier::~DiskTier() {
   const std::lock_guard writing(write_mutex_);

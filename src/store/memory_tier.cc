@@ -36,11 +36,11 @@ std::optional<Hash128> MemoryTier::find_content(const Hash128& content) const {
 
 Status MemoryTier::put(RecordHandle record, bool on_disk) {
   const std::size_t n_bytes = record->bytes().size();
-  if (n_bytes > max_bytes_) {
+  if (n_bytes > stats_.max_bytes) {
     Status refused = error(Code::kOutOfBudget, "a record of {} bytes for a cold store of {} in RAM; raise its cap",
-                           n_bytes, max_bytes_);
+                           n_bytes, stats_.max_bytes);
     // A tier of no bytes was switched off: nothing went wrong.
-    if (max_bytes_ > 0) {
+    if (stats_.max_bytes > 0) {
       ++stats_.n_write_errors;
       stats_.last_error = refused.message();
     }
@@ -48,7 +48,7 @@ Status MemoryTier::put(RecordHandle record, bool on_disk) {
   }
   const Hash128 name = record->key().name;
   drop(name);
-  while (stats_.bytes + n_bytes > max_bytes_) {
+  while (stats_.bytes + n_bytes > stats_.max_bytes) {
     const auto [victim_rank, victim] = *order_.begin();
     clock_ = victim_rank.first;
     ++stats_.n_dropped;
@@ -117,8 +117,8 @@ void MemoryTier::check_invariants() const {
     EBB_CHECK(by_content_.contains({kept.record->header().content, name}), "block {} is not found by content",
               name.hex());
   }
-  EBB_CHECK(bytes == stats_.bytes && bytes <= max_bytes_, "{} bytes kept, {} counted, {} allowed", bytes, stats_.bytes,
-            max_bytes_);
+  EBB_CHECK(bytes == stats_.bytes && bytes <= stats_.max_bytes, "{} bytes kept, {} counted, {} allowed", bytes,
+            stats_.bytes, stats_.max_bytes);
   EBB_CHECK(records_.size() == order_.size() && records_.size() == by_content_.size() &&
                 records_.size() == static_cast<std::size_t>(stats_.n_records),
             "{} records, {} in order, {} by content, {} counted", records_.size(), order_.size(), by_content_.size(),

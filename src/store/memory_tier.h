@@ -19,7 +19,7 @@ namespace ebb {
 
 class MemoryTier {
  public:
-  explicit MemoryTier(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit MemoryTier(std::size_t max_bytes) { stats_.max_bytes = max_bytes; }
 
   [[nodiscard]] bool contains(const Hash128& name) const { return records_.contains(name); }
   // An exact name whose record has that content.
@@ -54,7 +54,6 @@ class MemoryTier {
   [[nodiscard]] static Rank rank(const Kept& kept);
   void use(const Hash128& name, Kept& kept);
 
-  std::size_t max_bytes_;
   std::map<Hash128, Kept> records_;
   std::map<Rank, Hash128> order_;
   std::set<std::pair<Hash128, Hash128>> by_content_;  // content, exact name

@@ -9,7 +9,8 @@ namespace ebb {
 
 struct TierStats {
   std::int64_t n_records = 0;
-  std::size_t bytes = 0;  // of memory, or of files
+  std::size_t bytes = 0;      // of memory, or of files
+  std::size_t max_bytes = 0;  // 0: there is no such tier
   std::int64_t n_puts = 0;
   std::int64_t n_hits = 0;
   std::int64_t n_misses = 0;        // never kept, or dropped

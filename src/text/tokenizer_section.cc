@@ -189,10 +189,11 @@ Status Reader::read_key_value(TokenizerSection& section) {
 
 Status Reader::check(const TokenizerSection& section) const {
   if (section.model.empty()) return damaged("no tokenizer.ggml.model; the file carries no vocabulary");
-  if (section.model != "llama" && section.model != "gpt2") {
+  if (section.model != "llama" && section.model != "gpt2" && section.model != "bert") {
     return error(Code::kUnsupported,
-                 "{}: tokenizer '{:.40}' is not served; 'llama' (SentencePiece) and 'gpt2' (BPE) are", name_,
-                 section.model);
+                 "{}: tokenizer '{:.40}' is not served; 'llama' (SentencePiece), 'gpt2' (BPE) and 'bert' (WordPiece) "
+                 "are",
+                 name_, section.model);
   }
   if (!has_tokens_) return damaged("no tokenizer.ggml.tokens; the file carries no vocabulary");
   const std::string_view pre = std::string_view(section.pre_tokenizer).substr(0, section.pre_tokenizer.find('\0'));

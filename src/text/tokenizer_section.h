@@ -17,7 +17,7 @@
 namespace ebb {
 
 struct TokenizerSection {
-  // "llama" (SentencePiece) or "gpt2" (byte-level BPE).
+  // "llama" (SentencePiece), "gpt2" (byte-level BPE) or "bert" (WordPiece).
   std::string model;
   std::string pre_tokenizer;
   std::int64_t n_tokens = 0;

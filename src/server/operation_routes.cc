@@ -1,0 +1,82 @@
+// What operators ask: the budget, and the places where requests are computed.
+#include <algorithm>
+#include <limits>
+
+#include "server/api_state.h"
+
+namespace ebb {
+namespace {
+
+Json budget_json(const ApiState& state) {
+  const SchedulerStats stats = state.scheduler.stats();
+  return {{"tokens", stats.budget_tokens},
+          {"most_tokens", state.engine.budget_tokens()},
+          {"hot_tokens", stats.n_hot_tokens},
+          {"requests_processing", stats.n_running}};
+}
+
+// In llama.cpp's shape. Of others' requests only that they are there.
+Json slot_json(const Slot& slot, std::size_t index, const ApiState& state, bool is_own) {
+  Json json = {{"id", index},
+               {"n_ctx", state.engine.model().hparams().n_ctx_train},
+               {"is_processing", slot.busy},
+               {"id_task", slot.busy && is_own ? Json(slot.request) : Json(-1)}};
+  const Slot shown = is_own ? slot : Slot{};
+  const GenerationOptions& options = shown.options;
+  const std::int32_t n_left = options.max_tokens < 0 ? -1 : std::max(0, options.max_tokens - shown.n_generated);
+  json.update(
+      {{"n_prompt_tokens", shown.n_prompt},
+       {"n_prompt_tokens_processed", shown.n_processed},
+       {"n_prompt_tokens_cache", shown.n_cached},
+       {"params",
+        {{"n_predict", options.max_tokens},
+         {"temperature", options.sampling.temperature},
+         {"top_k", options.sampling.top_k},
+         {"top_p", options.sampling.top_p},
+         {"min_p", options.sampling.min_p}}},
+       {"next_token",
+        Json::array({{{"n_decoded", shown.n_generated}, {"n_remain", n_left}, {"has_next_token", shown.busy}}})}});
+  return json;
+}
+
+}  // namespace
+
+void answer_budget(ApiState& state, const ApiCall& call) { call.send(json_answer(budget_json(state))); }
+
+void answer_set_budget(ApiState& state, const ApiCall& call) {
+  if (state.options.api_keys.size() > 1) {
+    return call.send(to_answer({.status = 403,
+                                .type = "permission_error",
+                                .message = "the budget of all sessions is nobody's where there are several keys"}));
+  }
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  Fields fields(*body);
+  const std::int64_t n_tokens = fields.integer("tokens", 0, 1, std::numeric_limits<std::int32_t>::max());
+  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  const Status status = state.scheduler.set_budget(static_cast<std::int32_t>(n_tokens));
+  if (!status.ok()) return call.send(to_answer(to_api_error(status)));
+  call.send(json_answer(budget_json(state)));
+}
+
+void answer_slots(ApiState& state, const ApiCall& call) {
+  if (!state.options.slots) {
+    return call.send(to_answer(
+        {.status = 501, .type = "not_supported_error", .message = "this server was started with --no-slots"}));
+  }
+  const std::vector<Slot> slots = state.scheduler.slots();
+  const bool any_idle = std::ranges::any_of(slots, [](const Slot& slot) { return !slot.busy; });
+  if (!any_idle && call.request.find_query("fail_on_no_slot").value_or("0") == "1") {
+    return call.send(to_answer({.status = 503,
+                                .type = "unavailable_error",
+                                .message = "no slot is idle; try again later",
+                                .retry_after_s = 1}));
+  }
+  Json all = Json::array();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    all.push_back(slot_json(slots[i], i, state, slots[i].owner == call.owner));
+  }
+  call.send(json_answer(all));
+}
+
+}  // namespace ebb

@@ -1,0 +1,134 @@
+// The page: asks the server once a second how things stand, while somebody looks, and shows it.
+import { ApiError, getJson, getText, hasKey, setKey } from "./api.js";
+import * as chat from "./chat.js";
+import { count, element, find, setText } from "./dom.js";
+import { beginMap, showMap } from "./map.js";
+import { showMeters, showRate, showTurns } from "./panels.js";
+
+const kPauseMs = 1000;
+
+let timer = null;
+let isAsking = false;
+let askedAt = -kPauseMs;
+let wasKeyAsked = false;
+let chosen = "";  // a session's id; "": this page's own
+
+// --- sessions ---
+
+function nameOf(session) {
+  if (chat.isOwn(session.id)) return "this conversation";
+  return session.id.length > 28 ? `${session.id.slice(0, 27)}…` : session.id;
+}
+
+function pickSession(sessions) {
+  return sessions.find((session) => (chosen === "" ? chat.isOwn(session.id) : session.id === chosen));
+}
+
+function showSessions(sessions) {
+  const named = sessions.filter((session) => typeof session.id === "string" && !chat.isOwn(session.id));
+  const select = find("session");
+  const wanted = [["", "this conversation"], ...named.map((session) => [session.id, nameOf(session)])];
+  if (!wanted.some(([id]) => id === chosen)) chosen = "";
+  const isSame = wanted.length === select.options.length && wanted.every(([id], i) => select.options[i].value === id);
+  if (!isSame) select.replaceChildren(...wanted.map(([value, text]) => element("option", { value, text })));
+  select.value = chosen;
+  select.hidden = named.length === 0;
+}
+
+function summaryOf(session, blocks) {
+  if (!session) return "";
+  if (session.parked) return `parked · ${count(session.tokens)} tokens`;
+  return `${count(session.hot_tokens)} hot of ${count(session.budget_tokens)} · ${count(session.tokens)} tokens · ${count(blocks.length)} blocks`;
+}
+
+// --- asking ---
+
+async function blocksOf(session) {
+  if (!session) return [];
+  try {
+    return (await getJson(`v1/sessions/${encodeURIComponent(session.id)}/blocks`)).data;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return [];  // it went in the meantime
+    throw error;
+  }
+}
+
+async function refresh() {
+  const [sessions, store, metrics] = await Promise.all([getJson("v1/sessions"), getJson("v1/store"), getText("metrics")]);
+  const session = pickSession(sessions.data);
+  const blocks = await blocksOf(session);
+  const isOwn = session !== undefined && chat.isOwn(session.id);
+  if (isOwn && !session.busy) chat.closeTurn(session.tokens);
+  showSessions(sessions.data);
+  showMap(blocks, isOwn ? chat.turns() : null);
+  setText(find("map-summary"), summaryOf(session, blocks));
+  showMeters(metrics, store);
+  showRate(metrics, performance.now());
+  showTurns(chat.turns());
+}
+
+function showLink(look, text) {
+  find("link").className = `quiet ${look}`;
+  setText(find("link"), text);
+}
+
+function askForKey() {
+  wasKeyAsked = true;
+  find("key-button").hidden = false;
+  if (!find("key-dialog").open) find("key-dialog").showModal();
+}
+
+async function tick() {
+  clearTimeout(timer);
+  if (document.hidden || isAsking) return;
+  const early = askedAt + kPauseMs - performance.now();
+  if (early > 0) {
+    timer = setTimeout(tick, early);
+    return;
+  }
+  isAsking = true;
+  try {
+    await refresh();
+    showLink("live", "live");
+  } catch (error) {
+    const isRefused = error instanceof ApiError && error.status === 401;
+    showLink("lost", isRefused ? "key needed" : "no answer from the server");
+    // Once; then the button does it.
+    if (isRefused && !wasKeyAsked) askForKey();
+    find("key-button").hidden = !isRefused && !hasKey();
+  }
+  isAsking = false;
+  askedAt = performance.now();
+  timer = setTimeout(tick, kPauseMs);
+}
+
+async function showModel() {
+  try {
+    const model = (await getJson("v1/models")).data[0];
+    setText(find("model"), model.id);
+    document.title = `ebb · ${model.id}`;
+  } catch {
+    // tick() says that there is no answer.
+  }
+}
+
+beginMap();
+chat.begin({
+  changed: (error) => {
+    showTurns(chat.turns());
+    if (error instanceof ApiError && error.status === 401) askForKey();
+  },
+});
+find("session").addEventListener("change", (event) => (chosen = event.target.value));
+find("key-button").addEventListener("click", askForKey);
+find("key-dialog").addEventListener("close", () => {
+  const key = find("key").value.trim();
+  find("key").value = "";
+  if (key === "") return;
+  setKey(key);
+  find("key-button").hidden = false;
+});
+document.addEventListener("visibilitychange", tick);
+showModel();
+tick();
+find("input").focus();

@@ -1,0 +1,144 @@
+// The map: the blocks of one session in order, each a cell whose look says where its K and V are.
+import { count, element, find, setText } from "./dom.js";
+
+// Cells are large up to this many, and small beyond that many.
+const kFew = 160;
+const kMany = 600;
+const kWeakest = 0.36;  // of 1: how strong the cell that leaves first is drawn
+
+let cells = [];  // { shown, block, turn }
+let marked = -1;
+
+// Where a block stands among the hot ones by the policy's score: 0 leaves first, 1 stays longest. Scores of different
+// policies have different scales, so that only their order is shown.
+function strengths(blocks) {
+  const scores = blocks.map((block) => block.score).filter(Number.isFinite).sort((a, b) => a - b);
+  const rank = new Map(scores.map((score, i) => [score, i]));
+  return blocks.map(({ score }) => (scores.length < 2 || !rank.has(score) ? 1 : rank.get(score) / (scores.length - 1)));
+}
+
+// Of a turn that the page has counted; of other sessions as the names say: "turn3#0", "reply3#1".
+function turnOf(block, turns) {
+  if (turns) {
+    const i = turns.findIndex((turn) => turn.end === null || block.begin < turn.end);
+    return i < 0 ? turns.length + 1 : i + 1;
+  }
+  const number = /(\d+)#\d+$/.exec(block.name);
+  return number ? Number(number[1]) : 1;
+}
+
+function describe(block) {
+  const state = block.state === "missing" ? "hole" : block.state;
+  return `${block.name}, positions ${count(block.begin)} to ${count(block.end)}, ${state}${block.pinned ? ", pinned" : ""}`;
+}
+
+function showDetail() {
+  const detail = find("block-detail");
+  const block = cells[marked]?.block;
+  detail.classList.toggle("quiet", !block);
+  if (!block) return setText(detail, cells.length > 0 ? "Point at a block, or walk with the arrow keys." : "Nothing computed yet.");
+  const score = Number.isFinite(block.score) ? ` · score ${Number(block.score.toPrecision(4))}` : "";
+  detail.replaceChildren(
+    element("b", { text: block.name }),
+    ` · positions ${count(block.begin)}–${count(block.end)} · ${block.state === "missing" ? "hole" : block.state}` +
+      `${block.pinned ? ", pinned" : ""}${score} · turn ${cells[marked].turn}`,
+  );
+}
+
+function mark(index) {
+  cells[marked]?.shown.classList.remove("marked");
+  marked = index;
+  const map = find("map");
+  const cell = cells[index];
+  cell?.shown.classList.add("marked");
+  if (cell) map.setAttribute("aria-activedescendant", cell.shown.id);
+  else map.removeAttribute("aria-activedescendant");
+  showDetail();
+}
+
+function makeCell(index) {
+  const shown = element("i", { id: `block-${index}`, role: "option" });
+  shown.dataset.index = index;
+  return { shown, block: null, turn: 0 };
+}
+
+// Where turns begin changes seldom; then all cells are laid out anew, and only their looks change otherwise.
+function layOut() {
+  const laid = [];
+  cells.forEach((cell, i) => {
+    if (i === 0 || cell.turn !== cells[i - 1].turn) {
+      laid.push(element("span", { className: "turn", text: cell.turn, role: "presentation" }));
+    }
+    laid.push(cell.shown);
+  });
+  find("map").replaceChildren(...laid);
+}
+
+export function showMap(blocks, turns) {
+  const strength = strengths(blocks);
+  let isLaidOut = cells.length === blocks.length;
+  if (marked >= blocks.length) mark(-1);
+  cells.length = Math.min(cells.length, blocks.length);
+  blocks.forEach((block, i) => {
+    const cell = (cells[i] ??= makeCell(i));
+    const turn = turnOf(block, turns);
+    if (turn !== cell.turn) isLaidOut = false;
+    cell.turn = turn;
+    cell.block = block;
+    const look = `block ${block.state}${block.pinned ? " pinned" : ""}${i === marked ? " marked" : ""}`;
+    if (cell.shown.className !== look) cell.shown.className = look;
+    cell.shown.style.setProperty("--strength", (kWeakest + (1 - kWeakest) * strength[i]).toFixed(2));
+    cell.shown.setAttribute("aria-label", describe(block));
+  });
+  find("map").classList.toggle("few", blocks.length <= kFew);
+  find("map").classList.toggle("many", blocks.length > kMany);
+  if (!isLaidOut) layOut();
+  showDetail();
+}
+
+// Dims all but the blocks of a turn; null: none.
+export function showTurn(turn) {
+  find("map").classList.toggle("dim", turn !== null);
+  for (const cell of cells) cell.shown.classList.toggle("of-turn", cell.turn === turn);
+}
+
+// The cell above or below, which may be anywhere in its own row.
+function neighbour(index, direction) {
+  const from = cells[index].shown.getBoundingClientRect();
+  let best = index;
+  let least = Infinity;
+  for (let i = index + direction; cells[i]; i += direction) {
+    const to = cells[i].shown.getBoundingClientRect();
+    const rows = Math.abs(to.top - from.top);
+    if (rows < 1) continue;
+    if (rows > from.height * 1.9) break;
+    if (Math.abs(to.left - from.left) < least) [best, least] = [i, Math.abs(to.left - from.left)];
+  }
+  return best;
+}
+
+export function beginMap() {
+  const map = find("map");
+  const over = (event) => {
+    const cell = event.target.closest(".block");
+    if (cell) mark(Number(cell.dataset.index));
+  };
+  map.addEventListener("pointerover", over);
+  map.addEventListener("click", over);
+  map.addEventListener("keydown", (event) => {
+    const last = cells.length - 1;
+    const at = Math.max(0, marked);
+    const moves = {
+      ArrowRight: () => Math.min(last, marked + 1),
+      ArrowLeft: () => Math.max(0, at - 1),
+      ArrowDown: () => neighbour(at, 1),
+      ArrowUp: () => neighbour(at, -1),
+      Home: () => 0,
+      End: () => last,
+    };
+    if (last < 0 || !moves[event.key]) return;
+    event.preventDefault();
+    mark(moves[event.key]());
+    cells[marked].shown.scrollIntoView({ block: "nearest" });
+  });
+}

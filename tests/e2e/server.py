@@ -1,0 +1,39 @@
+"""A real `ebb serve` for tests: on a free port, with the bundled model and a small budget."""
+import pathlib
+import select
+import signal
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Server:
+    """Runs from construction to the end of the `with`."""
+
+    def __init__(self, program, *flags):
+        self.process = subprocess.Popen(
+            [program, "serve", "-m", ROOT / "models" / "ebb-recall.gguf", "--port", "0", *flags],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        self.url = self.read_address(time.monotonic() + 60)
+
+    def read_address(self, deadline):
+        said = b""
+        while b"\n" not in said.partition(b"ebb: http")[2]:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stderr], [], [], left)[0]:
+                raise TimeoutError(f"ebb serve did not say its address in time, but: {said.decode()}")
+            more = self.process.stderr.read1()
+            if not more:
+                raise EOFError(f"ebb serve ended: {said.decode()}")
+            said += more
+        return "http" + said.partition(b"ebb: http")[2].split()[0].decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
