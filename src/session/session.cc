@@ -228,7 +228,7 @@ Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span repl
   const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.
-  const bool is_system = said.source == Source::kSystem;
+  const bool is_system = said_.merged(span).source == Source::kSystem;
   return is_sink || is_recent || is_system || span.overlaps(reply) ? Hold::kProtected : Hold::kNone;
 }
 
