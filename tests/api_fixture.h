@@ -52,6 +52,7 @@ class Kept final : public Responder {
   [[nodiscard]] bool on_close(std::function<void()> callback) override {
     const std::scoped_lock lock(mutex_);
     on_close_ = std::move(callback);
+    changed_.notify_all();
     return !is_done_ || status_ != 0;
   }
 
@@ -63,10 +64,12 @@ class Kept final : public Responder {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return is_done_ || body_.find(text) != std::string::npos; });
   }
+  // As soon as it would be noticed.
   void leave() {
     std::function<void()> callback;
     {
-      const std::scoped_lock lock(mutex_);
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return is_done_ || on_close_; });
       callback = on_close_;
     }
     if (callback) callback();

@@ -37,8 +37,8 @@ function showSessions(sessions) {
 
 function summaryOf(session, blocks) {
   if (!session) return "";
-  if (session.parked) return `parked · ${count(session.tokens)} tokens`;
-  return `${count(session.hot_tokens)} hot of ${count(session.budget_tokens)} · ${count(session.tokens)} tokens · ${count(blocks.length)} blocks`;
+  const where = session.parked ? "parked" : `${count(session.hot_tokens)} hot`;
+  return `${where} · ${count(session.tokens)} tokens · ${count(blocks.length)} blocks`;
 }
 
 // --- asking ---
