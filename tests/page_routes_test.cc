@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(Server, the_page_needs_no_key_and_may_load_nothing_from_elsewhere) {
-  open({.api_keys = {"alpha"}});
+  open({.keys = ApiKeys({"alpha"})});
   const auto page = ask("GET", "/");
   EXPECT_EQ(page->status(), 200);
   EXPECT_THAT(page->header("Content-Type"), HasSubstr("text/html"));

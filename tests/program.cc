@@ -94,6 +94,51 @@ ProgramResult run_ebb(const std::vector<std::string>& arguments, const std::stri
   return result;
 }
 
+RunningEbb::RunningEbb(const std::vector<std::string>& arguments) {
+  std::array<int, 2> pipe_ends{};
+  EBB_CHECK(pipe2(pipe_ends.data(), O_CLOEXEC) == 0, "no pipe");
+  err_ = pipe_ends[0];
+  const Descriptor writer(pipe_ends[1]);
+  const Descriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  child_ = start(arguments, {.in = null.get(), .out = null.get(), .err = writer.get()});
+}
+
+RunningEbb::~RunningEbb() {
+  if (child_ >= 0) {
+    send_signal(SIGKILL);
+    (void)wait();
+  }
+  close(err_);
+}
+
+std::string RunningEbb::read_line_with(std::string_view text) {
+  std::array<char, 4096> bytes;
+  while (true) {
+    for (std::size_t end = 0; (end = unread_.find('\n')) != std::string::npos;) {
+      const std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      if (line.find(text) != std::string::npos) return line;
+    }
+    const ssize_t n = read(err_, bytes.data(), bytes.size());
+    if (n <= 0) return {};
+    unread_.append(bytes.data(), static_cast<std::size_t>(n));
+  }
+}
+
+void RunningEbb::send_signal(int number) const { kill(child_, number); }
+
+ProgramResult RunningEbb::wait() {
+  ProgramResult result;
+  std::array<char, 4096> bytes;
+  for (ssize_t n = 0; (n = read(err_, bytes.data(), bytes.size())) > 0;) {
+    unread_.append(bytes.data(), static_cast<std::size_t>(n));
+  }
+  wait_for(child_, result);
+  child_ = -1;
+  result.err = std::move(unread_);
+  return result;
+}
+
 ProgramResult interrupt_ebb(const std::vector<std::string>& arguments) {
   const TemporaryFile err_file(".err");
   std::array<int, 2> pipe_ends{};

@@ -139,7 +139,7 @@ TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_
 }
 
 TEST_F(Server, strangers_are_refused_and_owners_do_not_see_each_other) {
-  open({.api_keys = {"alpha", "beta"}});
+  open({.keys = ApiKeys({"alpha", "beta"})});
   EXPECT_EQ(ask("GET", "/v1/sessions")->status(), 401);
   EXPECT_EQ(ask("GET", "/v1/sessions", "", {{"Authorization", "Bearer alph"}})->status(), 401);
   EXPECT_EQ(ask("GET", "/health")->status(), 200);

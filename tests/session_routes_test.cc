@@ -115,7 +115,7 @@ TEST_F(SessionRoutes, names_that_no_block_has_change_nothing_and_are_told) {
 }
 
 TEST_F(SessionRoutes, owners_see_and_touch_only_their_own) {
-  open({.api_keys = {"alpha", "beta"}});
+  open({.keys = ApiKeys({"alpha", "beta"})});
   const HttpHeaders alpha = {{"Authorization", "Bearer alpha"}};
   const HttpHeaders beta = {{"Authorization", "Bearer beta"}};
   const std::string id = talk("ses", alpha);

@@ -1,5 +1,7 @@
 // `ebb serve`: an OpenAI-compatible server whose sessions outgrow the cache.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +10,7 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/stop_signals.h"
+#include "cli/store_flag.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
 #include "server/api.h"
@@ -45,28 +48,35 @@ struct ServeFlags {
   bool no_slots = false;
 };
 
-Result<std::vector<std::string>> all_keys(const ServeFlags& flags) {
+Result<ApiKeys> all_keys(const ServeFlags& flags) {
   std::vector<std::string> keys = flags.api_keys;
   if (!flags.api_key_file.empty()) {
     EBB_ASSIGN_OR_RETURN(const std::string text, read_text(flags.api_key_file));
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-      const std::size_t end = std::min(text.find('\n', begin), text.size());
-      std::string line = text.substr(begin, end - begin);
-      while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-      if (!line.empty() && line.front() != '#') keys.push_back(std::move(line));
-      begin = end + 1;
-    }
-    if (keys.empty()) {
+    std::vector<std::string> more = ApiKeys::parse_lines(text);
+    if (more.empty()) {
       return error(Code::kInvalidArgument, "{} holds no key; write one to a line, or leave the flag out",
                    flags.api_key_file);
     }
+    std::ranges::move(more, std::back_inserter(keys));
   }
-  return keys;
+  return ApiKeys(keys);
+}
+
+// Sessions are kept beside the blocks that they need, in room of their own.
+Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
+  constexpr std::uint64_t kShareOfDisk = 16;
+  SchedulerOptions options{
+      .n_parallel = flags.n_parallel, .max_queued = flags.max_queued, .session = engine.session_options()};
+  EBB_ASSIGN_OR_RETURN(const ColdStoreOptions store, parse_store_flag(flags.engine.store));
+  if (store.disk) {
+    options.folder = {.folder = store.disk->folder / "sessions", .max_bytes = store.disk->max_bytes / kShareOfDisk};
+  }
+  options.is_known_owner = [keys](std::string_view owner) { return keys.is_owner(owner); };
+  return options;
 }
 
 Status serve(ServeFlags flags) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<std::string> keys, all_keys(flags));
+  EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
   std::unique_ptr<Engine> engine;
   {
     InterruptListener interrupt;
@@ -78,10 +88,8 @@ Status serve(ServeFlags flags) {
     EBB_ASSIGN_OR_RETURN(embedder, Embedder::open({.model = embedding_model, .n_threads = engine->n_threads()}));
   }
   const StopSignals stop;
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
-                       Scheduler::start(*engine, {.n_parallel = flags.n_parallel,
-                                                  .max_queued = flags.max_queued,
-                                                  .session = engine->session_options()}));
+  EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Api> api,
                        Api::create(*engine, *scheduler,
@@ -89,7 +97,7 @@ Status serve(ServeFlags flags) {
                                     .model_path = model.string(),
                                     .embedder = embedder.get(),
                                     .embedding_model_name = embedding_model.stem().string(),
-                                    .api_keys = keys,
+                                    .keys = keys,
                                     .cors_origins = flags.cors_origins,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
                                     .slots = !flags.no_slots}));

@@ -71,6 +71,9 @@ class Generation {
   [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
   [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
 
+  // Of a finished one: Turn::save_for_image.
+  void save_for_image() { turn_.save_for_image(); }
+
   // Ends it now. What was computed stays in the session, what was not waits there for the next turn.
   void finish(FinishReason reason);
 

@@ -25,8 +25,8 @@ std::string new_public_id() {
 
 }  // namespace
 
-Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most)
-    : engine_(engine), options_(options), most_(std::max<std::size_t>(1, most)) {}
+Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most, LaneFolder* folder)
+    : engine_(engine), options_(options), most_(std::max<std::size_t>(1, most)), folder_(folder) {}
 
 // What a model wrote comes back in other tokens; conversations that part at once are not looked at any further.
 std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
@@ -72,12 +72,12 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
 
 Lane* Lanes::open(std::string_view owner, std::string_view id) {
   if (lanes_.size() >= most_) {
-    auto oldest = lanes_.end();
-    for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
-      if (!lane->busy && (oldest == lanes_.end() || lane->last_use < oldest->last_use)) oldest = lane;
+    Lane* oldest = nullptr;
+    for (Lane& lane : lanes_) {
+      if (!lane.busy && (oldest == nullptr || lane.last_use < oldest->last_use)) oldest = &lane;
     }
-    if (oldest == lanes_.end()) return nullptr;
-    lanes_.erase(oldest);
+    if (oldest == nullptr) return nullptr;
+    erase(*oldest);
   }
   return &lanes_.emplace_back(Lane{.owner = std::string(owner),
                                    .id = std::string(id),
@@ -101,7 +101,41 @@ Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const 
   Lane* const lane = open(owner, id);
   if (lane == nullptr) return error(Code::kOutOfBudget, "{} sessions are all at work; try again later", most_);
   lane->session = std::move(session);
+  keep(*lane);
   return lane;
+}
+
+void Lanes::erase(Lane& lane) {
+  if (folder_ != nullptr) folder_->forget(lane.owner, lane.public_id);
+  lanes_.remove_if([&](const Lane& l) { return &l == &lane; });
+}
+
+void Lanes::keep(Lane& lane) {
+  if (folder_ == nullptr || lane.session == nullptr) return;
+  LaneImage image = make_lane_image(engine_, lane.session->image());
+  image.owner = lane.owner;
+  image.id = lane.id;
+  image.public_id = lane.public_id;
+  folder_->save(std::move(image));
+  // No image names the record of the open block as it was before; it would fill the store turn by turn.
+  const std::int32_t last = lane.session->n_blocks() - 1;
+  std::optional<Hash128> open_record;
+  if (last >= 0 && !lane.session->is_full(BlockIndex(last))) open_record = lane.session->exact_name(BlockIndex(last));
+  if (lane.open_record && lane.open_record != open_record && engine_.store() != nullptr) {
+    engine_.store()->drop(*lane.open_record);
+  }
+  lane.open_record = open_record;
+}
+
+void Lanes::resume_kept(const std::function<bool(std::string_view owner)>& is_known) {
+  if (folder_ == nullptr) return;
+  const auto fits = [&](const LaneImage& image) { return image.is_of(engine_) && is_known(image.owner); };
+  for (LaneImage& kept : folder_->load(fits)) {
+    Lane* const lane = open(kept.owner, kept.id);
+    if (lane == nullptr) return;
+    lane->public_id = std::move(kept.public_id);
+    lane->image = std::move(kept.image);
+  }
 }
 
 Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
@@ -162,7 +196,7 @@ void Lanes::forget(Lane& lane) {
     lane.session.reset();
     for (const Hash128& name : names) store->drop(name);
   }
-  lanes_.remove_if([&](const Lane& l) { return &l == &lane; });
+  erase(lane);
 }
 
 bool Lanes::park_one(const Lane* but_not) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <string_view>
 
 #include "engine/engine.h"
+#include "engine/lane_folder.h"
 #include "session/image.h"
 
 namespace ebb {
@@ -33,12 +35,15 @@ struct Lane {
   std::int64_t last_use = 0;
   // Tokens that may be hot at most, whatever its share of the budget is; 0: no bound of its own.
   std::int32_t budget_tokens = 0;
+  // The record of its open block that its kept image names; the next one is another's.
+  std::optional<Hash128> open_record;
 };
 
 class Lanes {
  public:
   // At most `most` lanes; of idle ones the longest unused goes, whose blocks stay in the cold store for what adopts them.
-  Lanes(Engine& engine, const SessionOptions& options, std::size_t most);
+  // With a folder, which must outlive it, they are kept there from request to request, and go on where it says.
+  Lanes(Engine& engine, const SessionOptions& options, std::size_t most, LaneFolder* folder = nullptr);
 
   // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
   Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
@@ -57,6 +62,10 @@ class Lanes {
   void park(Lane& lane);
   // All of an idle lane but its hot K and V, which are saved first.
   SessionImage save(Lane& lane);
+  // Gives an idle lane's image, as it is, to the folder; its blocks are saved already.
+  void keep(Lane& lane);
+  // Opens parked lanes for what an earlier process kept: images of this engine's model and layout that `is_known` owns.
+  void resume_kept(const std::function<bool(std::string_view owner)>& is_known);
   // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
   void forget(Lane& lane);
 
@@ -66,12 +75,14 @@ class Lanes {
  private:
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
   static std::int32_t n_held(const Lane& lane);
+  void erase(Lane& lane);
   // Null when it has no room: as many lanes as may be, all busy.
   Lane* open(std::string_view owner, std::string_view id);
 
   Engine& engine_;
   SessionOptions options_;
   std::size_t most_;
+  LaneFolder* folder_;
   std::list<Lane> lanes_;
   std::int64_t n_uses_ = 0;
 };

@@ -58,11 +58,17 @@ std::int64_t n_generated(const std::vector<Running>& running) {
 }  // namespace
 
 struct Scheduler::State {
-  State(Engine& e, const SchedulerOptions& o)
-      : engine(e), options(o), lanes(e, o.session, o.max_lanes), budget_tokens(e.budget_tokens()) {}
+  State(Engine& e, const SchedulerOptions& o, std::unique_ptr<LaneFolder> f)
+      : engine(e),
+        options(o),
+        folder(std::move(f)),
+        lanes(e, o.session, o.max_lanes, folder.get()),
+        budget_tokens(e.budget_tokens()) {}
 
   Engine& engine;
   SchedulerOptions options;
+  // Null: sessions end with this process.
+  std::unique_ptr<LaneFolder> folder;
 
   // Of the scheduler's thread alone.
   Lanes lanes;
@@ -108,7 +114,14 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
                  options.n_parallel, engine.budget_tokens(), most);
   }
   EBB_RETURN_IF_ERROR(options.session.validate());
-  auto state = std::make_unique<State>(engine, options);
+  std::unique_ptr<LaneFolder> folder;
+  if (options.folder) {
+    LaneFolderOptions kept_in = *options.folder;
+    kept_in.store = engine.store();
+    EBB_ASSIGN_OR_RETURN(folder, LaneFolder::open(kept_in));
+  }
+  auto state = std::make_unique<State>(engine, options, std::move(folder));
+  state->lanes.resume_kept(options.is_known_owner);
   state->set_budget(engine.budget_tokens());
   state->thread = std::jthread([s = state.get()] { s->work(); });
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(state)));
@@ -148,6 +161,7 @@ SchedulerStats Scheduler::stats() const {
   const std::scoped_lock lock(state_->mutex);
   SchedulerStats stats = state_->stats;
   stats.n_waiting = state_->waiting.size();
+  if (state_->folder != nullptr) stats.kept = state_->folder->stats();
   return stats;
 }
 
@@ -416,6 +430,9 @@ void Scheduler::State::end(Running& request, const Status& status) {
   const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
   note_end(end, n_computed, std::max(0, n_history - n_computed));
   request.request.on_end(end);
+  if (folder == nullptr || request.generation == nullptr) return;
+  request.generation->save_for_image();
+  lanes.keep(*request.lane);
 }
 
 void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached) {

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/generation.h"
@@ -28,6 +30,10 @@ struct SchedulerOptions {
   std::size_t max_lanes = 256;
   // Of the sessions it makes; budget_tokens is not looked at.
   SessionOptions session;
+  // Where sessions are kept from process to process; none: they end with this one.
+  std::optional<LaneFolderOptions> folder;
+  // Whose sessions go on, of those that an earlier process kept.
+  std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
 };
 
 // A run of the history's tokens from one source.
@@ -92,6 +98,7 @@ struct SchedulerStats {
   std::int64_t n_steps = 0;
   std::int32_t n_hot_tokens = 0;
   std::int32_t budget_tokens = 0;  // of all sessions together, now
+  LaneFolderStats kept;
 };
 
 class Scheduler {

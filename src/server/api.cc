@@ -5,9 +5,9 @@
 #include <ctime>
 #include <map>
 
-#include "base/hash.h"
 #include "server/answer.h"
 #include "server/api_error.h"
+#include "server/api_keys.h"
 #include "server/api_state.h"
 
 namespace ebb {
@@ -48,36 +48,6 @@ constexpr std::array kRoutes = {
     Entry{"POST", "/detokenize", answer_detokenize},
     Entry{"POST", "/apply-template", answer_apply_template},
 };
-
-// As long for a wrong key as for the right one.
-bool same_key(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0U : 1U;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(b[i])) ^
-                  static_cast<unsigned>(static_cast<unsigned char>(i < a.size() ? a[i] : '\0'));
-  }
-  return difference == 0;
-}
-
-std::string given_key(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
-  if (const std::string* header = request.find_header("authorization"); header != nullptr) {
-    if (header->starts_with(kBearer)) return header->substr(kBearer.size());
-  }
-  const std::string* header = request.find_header("x-api-key");
-  return header != nullptr ? *header : std::string();
-}
-
-// Whose request it is; nothing for a stranger's.
-std::optional<std::string> owner_of(const HttpRequest& request, const std::vector<std::string>& keys) {
-  if (keys.empty()) return std::string();
-  const std::string given = given_key(request);
-  std::optional<std::string> owner;
-  for (const std::string& key : keys) {
-    if (same_key(given, key)) owner = hash_bytes(std::as_bytes(std::span(key))).hex();
-  }
-  return owner;
-}
 
 bool is_local_origin(std::string_view origin) {
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -164,7 +134,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }
-  std::optional<std::string> owner = owner_of(call.request, state_->options.api_keys);
+  std::optional<std::string> owner = state_->options.keys.find_owner(call.request);
   if (!owner && (found == nullptr || !found->is_open)) {
     return call.send(to_answer({.status = 401, .type = "authentication_error", .message = "Invalid API Key"}));
   }

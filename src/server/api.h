@@ -13,6 +13,7 @@
 
 #include "engine/embedder.h"
 #include "engine/scheduler.h"
+#include "server/api_keys.h"
 #include "server/http_message.h"
 
 namespace ebb {
@@ -25,7 +26,7 @@ struct ApiOptions {
   Embedder* embedder = nullptr;
   std::string embedding_model_name;
   // Empty: everyone may ask.
-  std::vector<std::string> api_keys;
+  ApiKeys keys;
   // Web pages of other origins that may ask; pages of this machine always may.
   std::vector<std::string> cors_origins;
   // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.

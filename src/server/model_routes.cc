@@ -90,7 +90,24 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
   add_metric(text, "counter", "ebb:requests_total", "Requests ended", static_cast<double>(s.n_requests));
   add_metric(text, "gauge", "ebb:sessions", "Sessions known", static_cast<double>(s.n_lanes));
   add_metric(text, "gauge", "ebb:kv_hot_tokens", "Tokens whose K and V are hot", s.n_hot_tokens);
-  add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", state.engine.budget_tokens());
+  add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", s.budget_tokens);
+  const LaneFolderStats& kept = s.kept;
+  add_metric(text, "gauge", "ebb:kept_sessions", "Sessions that are kept on disk", static_cast<double>(kept.n_images));
+  add_metric(text, "gauge", "ebb:kept_session_bytes", "Bytes of their files", static_cast<double>(kept.bytes));
+  add_metric(text, "gauge", "ebb:kept_sessions_waiting", "Images on their way to the disk",
+             static_cast<double>(kept.n_waiting));
+  add_metric(text, "counter", "ebb:kept_sessions_written_total", "Images of sessions that were written",
+             static_cast<double>(kept.n_written));
+  add_metric(text, "counter", "ebb:kept_sessions_failed_total", "Images that could not be written",
+             static_cast<double>(kept.n_write_errors));
+  add_metric(text, "counter", "ebb:kept_sessions_dropped_total", "Images that made room for others",
+             static_cast<double>(kept.n_dropped));
+  add_metric(text, "gauge", "ebb:kept_sessions_resumed", "Sessions taken up again at the start",
+             static_cast<double>(kept.n_resumed));
+  add_metric(text, "gauge", "ebb:kept_sessions_refused", "Images found damaged at the start",
+             static_cast<double>(kept.n_refused));
+  add_metric(text, "gauge", "ebb:kept_sessions_foreign", "Images of another model, layout or owner at the start",
+             static_cast<double>(kept.n_foreign));
   text += store_metrics(state);
   call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
                          {"Process-Start-Time-Unix", std::to_string(state.started)}},

@@ -160,6 +160,7 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
     EBB_RETURN_IF_ERROR(lanes.wake(lane));
     Session& session = *lane.session;
     if (pins) EBB_RETURN_IF_ERROR(set_pinned(session, *names, call.act == "pin", most_pinned));
+    if (pins && !lane.busy) lanes.keep(lane);
     if (call.act == "evict") EBB_RETURN_IF_ERROR(evict_blocks(session, *names));
     if (call.act == "recall") EBB_RETURN_IF_ERROR(recall_blocks(session, *names));
     EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, *names));

@@ -171,6 +171,7 @@ class Session {
   // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
   [[nodiscard]] Hash128 exact_name(BlockIndex block) const;
   [[nodiscard]] BlockState state(BlockIndex block) const;
+  [[nodiscard]] bool is_full(BlockIndex block) const;
   // Bytes of all frames of a block, in the form that it has: open ones are larger, of a layout that seals.
   [[nodiscard]] std::size_t block_bytes(BlockIndex block) const;
   // Those of a hot block, [layer][KV head], one after the other.
@@ -211,7 +212,6 @@ class Session {
   };
 
   [[nodiscard]] std::span<const Token> block_tokens(BlockIndex block) const;
-  [[nodiscard]] bool is_full(BlockIndex block) const;
   [[nodiscard]] bool is_saved(BlockIndex block) const;
   // Whether its rows are, or would be if it were hot, in open frames.
   [[nodiscard]] bool is_open(BlockIndex block) const;

@@ -101,6 +101,9 @@ class Turn {
   // The same behind, of full blocks: returns when the cold store knows what to copy. Full blocks are given to it as they
   // are computed; this is for those that it has lost since.
   void save_hot_behind();
+  // The same, and the open block now, since the next token changes it: so that the session's image, as it is now, can go on
+  // in another process. After settle() too.
+  void save_for_image();
   // From now on at most this many tokens are hot, rounded down to whole blocks: what is over leaves now. Pinned blocks and
   // the open one stay, so the budget may remain higher; returned is what it is now.
   std::int32_t set_budget(std::int32_t n_tokens);

@@ -323,6 +323,14 @@ void Turn::save_hot_behind() {
   }
 }
 
+void Turn::save_for_image() {
+  save_hot_behind();
+  if (session_.n_blocks() == 0 || session_.options_.remains != Remains::kBytes) return;
+  const BlockIndex last(session_.n_blocks() - 1);
+  // What cannot be saved is computed again (law 8).
+  if (!session_.is_full(last) && session_.residency_.is_hot(last)) (void)save(last);
+}
+
 Status Turn::save(BlockIndex block) {
   ColdStore* store = session_.parts_.store;
   if (store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());

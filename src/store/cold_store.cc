@@ -160,6 +160,16 @@ void ColdStore::read_ahead(const Hash128& name) {
   changed_.notify_all();
 }
 
+void ColdStore::after_puts(std::size_t n_bytes, std::function<void()> task) {
+  copier_.push(n_bytes, [this, n_bytes, task = std::move(task)] {
+    if (writer_) {
+      writer_->push(n_bytes, task);
+    } else {
+      task();
+    }
+  });
+}
+
 Status ColdStore::flush() {
   copier_.wait_idle();
   if (!disk_) return {};

@@ -84,6 +84,9 @@ class ColdStore {
 
   // Reads records from disk into RAM behind, before any writing that waits, in this order.
   void prefetch(std::span<const Hash128> exact_names);
+  // Calls `task` on a thread of the store, once all that was put before is in the tiers; must not call the store. Costs
+  // room in the queue as a record of n_bytes does.
+  void after_puts(std::size_t n_bytes, std::function<void()> task);
   // Until nothing is pending or waits to be written, and the disk has it. The disk's error when it does not.
   Status flush();
 

@@ -1,0 +1,106 @@
+// A server that goes down, in peace or by kill -9 in the middle of a stream, and the next one on the same disk.
+#include <gmock/gmock.h>
+
+#include "tests/files.h"
+#include "tests/serve_process.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
+
+std::string filler(int n) {
+  std::string text = "Read this:";
+  for (int i = 0; i < n; ++i) text += " The shepherd crossed the quiet harbour before the rain began.";
+  return text;
+}
+
+class ServeRestart : public ::testing::Test {
+ protected:
+  void start() {
+    server_.reset();
+    server_.emplace(std::vector<std::string>{"--kv-budget", "1024", "--parallel", "2", "--kv-store",
+                                             "ram=16M,disk=" + folder_.path().string()});
+    ASSERT_NE(server_->port(), 0);
+  }
+
+  static std::string body_of(const Json& messages, const std::string& id, bool stream = false, int max_tokens = 24) {
+    return Json({{"messages", messages},
+                 {"prompt_cache_key", id},
+                 {"temperature", 0},
+                 {"max_tokens", max_tokens},
+                 {"stream", stream}})
+        .dump();
+  }
+
+  [[nodiscard]] Json chat(const Json& messages, const std::string& id) const {
+    const ServeAnswer answer = server_->ask("POST", "/v1/chat/completions", body_of(messages, id));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+
+  // A session with a fact, far beyond the budget.
+  Json talk(const std::string& id, int code) const {
+    Json messages = Json::array({message("user", fmt::format("The code of the north gate is {}.", code))});
+    for (int turn = 0; turn < 3; ++turn) {
+      const Json reply = chat(messages, id);
+      messages.push_back(reply["choices"][0]["message"]);
+      messages.push_back(message("user", filler(32)));
+    }
+    messages.push_back(chat(messages, id)["choices"][0]["message"]);
+    return messages;
+  }
+
+  // Asks for the fact; nothing but the question is computed.
+  void check_goes_on(Json messages, const std::string& id, int code) const {
+    messages.push_back(message("user", "What is the code of the north gate?"));
+    const Json reply = chat(messages, id);
+    EXPECT_THAT(reply["choices"][0]["message"]["content"].get<std::string>(), HasSubstr(std::to_string(code)));
+    EXPECT_EQ(reply["ebb"]["prompt"]["recomputed"], 0) << id;
+    EXPECT_LE(reply["ebb"]["prompt"]["new"].get<int>(), 64) << id << ": the question, and at most the open block";
+    EXPECT_GT(reply["usage"]["prompt_tokens"].get<int>(), 900);
+  }
+
+  TemporaryFolder folder_;
+  std::optional<ServeProcess> server_;
+};
+
+TEST_F(ServeRestart, after_sigterm_every_session_goes_on_without_a_prefill) {
+  start();
+  const Json one = talk("one", 4711);
+  const Json two = talk("two", 1848);
+  EXPECT_EQ(server_->stop().exit_code, 0);
+  start();
+  const Json sessions = server_->ask("GET", "/v1/sessions").json()["data"];
+  ASSERT_EQ(sessions.size(), 2U);
+  for (const Json& session : sessions) EXPECT_EQ(session["parked"], true);
+  check_goes_on(two, "two", 1848);
+  check_goes_on(one, "one", 4711);
+}
+
+TEST_F(ServeRestart, after_kill_9_in_the_middle_of_a_stream_sessions_go_on_from_where_they_settled_last) {
+  start();
+  const Json one = talk("one", 4711);
+  const Json two = talk("two", 1848);
+  // Images are written behind, each once its blocks are; the last of both sessions are there when all are.
+  for (int i = 0; i < 10'000 && server_->metric("ebb:kept_sessions_waiting") > 0; ++i) continue;
+  ASSERT_EQ(server_->metric("ebb:kept_sessions_waiting"), 0);
+  Json more = one;
+  more.push_back(message("user", filler(20)));
+  HttpTestClient client = server_->connect();
+  ASSERT_TRUE(
+      client.send(ServeProcess::request_text("POST", "/v1/chat/completions", body_of(more, "one", true, 10'000))));
+  ASSERT_TRUE(client.read_until("\"content\""));
+  server_->kill();
+  EXPECT_TRUE(client.sees_end());
+  start();
+  EXPECT_EQ(server_->metric("ebb:kept_sessions_resumed"), 2);
+  EXPECT_EQ(server_->metric("ebb:kept_sessions_refused"), 0);
+  check_goes_on(one, "one", 4711);
+  check_goes_on(two, "two", 1848);
+}
+
+}  // namespace
+}  // namespace ebb
