@@ -198,6 +198,7 @@ class Turn {
   void settle_anchors();
   void move_open_block();
   void move_block(BlockIndex block, Position anchor);
+  void name_moved(BlockIndex block, std::int32_t n_anchors);
   std::optional<Position> read_saved(BlockIndex block, std::span<std::byte> bytes) const;
 
   Session& session_;

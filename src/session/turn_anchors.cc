@@ -105,17 +105,22 @@ void Turn::move_block(BlockIndex block, Position anchor) {
   if (from_record) {
     b.turned = anchor != from;
   } else {
-    // No record has these bytes; under a name of their own they can be saved and come back as they are.
-    Hasher moves;
-    moves.add(b.moves).add(static_cast<std::uint64_t>(session_.residency_.span(block).n_tokens()));
-    if (b.turned) moves.add(static_cast<std::uint64_t>(from.value()));
-    b.moves = moves.add(static_cast<std::uint64_t>(std::int64_t{anchor - from})).finish();
-    b.turned = false;
-    b.name.reset();
+    name_moved(block, anchor - from);
   }
   b.anchor = anchor;
   session_.count_move(block);
   publish(block);
+}
+
+// No record has these bytes; under a name of their own they can be saved and come back as they are.
+void Turn::name_moved(BlockIndex block, std::int32_t n_anchors) {
+  Session::Block& b = session_.blocks_[block.index()];
+  Hasher moves;
+  moves.add(b.moves).add(static_cast<std::uint64_t>(session_.residency_.span(block).n_tokens()));
+  if (b.turned) moves.add(static_cast<std::uint64_t>(b.anchor.value()));
+  b.moves = moves.add(static_cast<std::uint64_t>(std::int64_t{n_anchors})).finish();
+  b.turned = false;
+  b.name.reset();
 }
 
 // The saved bytes of a full block and the anchor that they are for; none where they cannot be had.

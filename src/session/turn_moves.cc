@@ -373,11 +373,10 @@ void Turn::cut(Position end) {
     if (rows_are_gone || !make_own_copy(open).ok()) session_.residency_.evict(open);
     session_.residency_.truncate_last(n_in_open);
     session_.blocks_.back().lineage.truncate(n_in_open);
-    // Rows that join it now are not moved as those that stay were.
-    if (Hash128& moves = session_.blocks_.back().moves; moves != Hash128()) {
-      moves = Hasher().add(moves).add(static_cast<std::uint64_t>(n_in_open)).finish();
-    }
     session_.blocks_.back().name.reset();
+    // Rows that join it now are not moved as those that stay were.
+    const Session::Block& cut = session_.blocks_.back();
+    if (session_.residency_.is_hot(open) && (cut.turned || cut.moves != Hash128())) name_moved(open, 0);
     session_.words_.remove(open);
   }
   session_.tokens_.resize(end.index());
