@@ -81,6 +81,21 @@ class Sessions : public ::testing::Test {
     last_ = (*generation)->turn_stats();
   }
 
+  // What its full blocks held.
+  std::vector<std::vector<std::byte>> evict_all(Session& session) {
+    EXPECT_TRUE(engine_->store()->flush().ok());
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<BlockIndex> blocks;
+    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
+      blocks.emplace_back(b);
+      bytes.push_back(engine_->read_block(session, blocks.back()));
+    }
+    Turn turn(session, std::span<const Token>());
+    turn.evict(blocks);
+    turn.settle();
+    return bytes;
+  }
+
   TemporaryFile file_{".gguf"};
   std::unique_ptr<Engine> engine_;
   TurnStats last_;
@@ -312,7 +327,7 @@ TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_w
 TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_store) {
   const auto first = open_session({.budget_tokens = 320});
   say(*first, "quagga " + kLongText);
-  ASSERT_TRUE(engine_->store()->flush().ok());
+  const std::vector<std::vector<std::byte>> bytes = evict_all(*first);
   const auto second = open_session({.budget_tokens = 320});
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
@@ -321,7 +336,7 @@ TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_stor
   EXPECT_EQ(last_.n_recalled_exact, last_.n_adopted);
   EXPECT_EQ(last_.n_recalled_exact + last_.n_new, static_cast<std::int32_t>(tokenize("quagga " + kLongText).size()));
   for (const BlockIndex block : last_.adopted) {
-    EXPECT_EQ(engine_->read_block(*second, block), engine_->read_block(*first, block)) << block.value();
+    EXPECT_EQ(engine_->read_block(*second, block), bytes[block.index()]) << block.value();
   }
   // What differs from its begin on has nothing in common.
   const auto third = open_session({.budget_tokens = 320});
@@ -333,14 +348,25 @@ TEST_F(Sessions, sealed_blocks_that_another_session_computed_come_from_the_cold_
   open({.kv_type = RowType::kKivi4});
   const auto first = open_session({.budget_tokens = 320});
   say(*first, "quagga " + kLongText);
-  ASSERT_TRUE(engine_->store()->flush().ok());
+  const std::vector<std::vector<std::byte>> bytes = evict_all(*first);
   const auto second = open_session({.budget_tokens = 320});
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
   ASSERT_GE(last_.adopted.size(), 2U);
   for (const BlockIndex block : last_.adopted) {
-    EXPECT_EQ(engine_->read_block(*second, block), engine_->read_block(*first, block)) << block.value();
+    EXPECT_EQ(engine_->read_block(*second, block), bytes[block.index()]) << block.value();
   }
+}
+
+TEST_F(Sessions, a_prompt_that_another_session_has_hot_needs_no_copy_and_no_frames) {
+  const auto first = open_session({.budget_tokens = 320});
+  say(*first, "quagga " + kLongText);
+  const std::int32_t n_hot = engine_->pool().n_hot();
+  const auto second = open_session({.budget_tokens = 320});
+  say(*second, "quagga " + kLongText);
+  EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
+  EXPECT_GE(last_.n_shared, 9 * 16);
+  EXPECT_LT(engine_->pool().n_hot() - n_hot, n_hot / 3) << "the open block, and what is not full";
 }
 
 // A client that says everything again, each time.

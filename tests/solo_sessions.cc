@@ -27,6 +27,12 @@ SessionParts SoloSessions::parts(ColdStore* store) {
           .n_ctx_train = solo_->model().hparams().n_ctx_train};
 }
 
+SessionParts SoloSessions::sharing_parts(ColdStore* store) {
+  SessionParts parts = this->parts(store);
+  parts.hot = &hot_;
+  return parts;
+}
+
 std::vector<std::byte> SoloSessions::bytes_of(const Session& session, BlockIndex block) {
   std::vector<std::byte> bytes(session.block_bytes(block));
   session.read_frames(block, bytes);

@@ -20,6 +20,8 @@ class SoloSessions {
 
   // Of sessions that keep their bytes in `store`, or that never evict.
   [[nodiscard]] SessionParts parts(ColdStore* store);
+  // Of sessions that use one another's frames, too.
+  [[nodiscard]] SessionParts sharing_parts(ColdStore* store);
   // Of a hot block, frame by frame.
   [[nodiscard]] static std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
   // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps of
@@ -27,6 +29,7 @@ class SoloSessions {
   std::optional<std::vector<float>> step(Turn& turn);
 
   [[nodiscard]] Solo& solo() { return *solo_; }
+  [[nodiscard]] const HotBlocks& hot() const { return hot_; }
 
  private:
   SoloSessions() = default;
@@ -35,6 +38,7 @@ class SoloSessions {
   std::unique_ptr<Vocabulary> vocabulary_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<BlockMover> mover_;
+  HotBlocks hot_;
 };
 
 }  // namespace ebb

@@ -6,9 +6,9 @@
 
 namespace ebb {
 
-FramePool::FramePool(std::int32_t n_frames) : in_use_(static_cast<std::size_t>(n_frames), false), limit_(n_frames) {
+FramePool::FramePool(std::int32_t n_frames) : n_users_(static_cast<std::size_t>(n_frames), 0), limit_(n_frames) {
   EBB_CHECK(n_frames >= 1, "{} frames", n_frames);
-  free_.reserve(in_use_.size());
+  free_.reserve(n_users_.size());
   for (std::int32_t frame = n_frames - 1; frame >= 0; --frame) free_.emplace_back(frame);
 }
 
@@ -20,7 +20,7 @@ Status FramePool::acquire(std::span<FrameIndex> out) {
   for (FrameIndex& frame : out) {
     frame = free_.back();
     free_.pop_back();
-    in_use_[frame.index()] = true;
+    n_users_[frame.index()] = 1;
   }
   peak_hot_ = std::max(peak_hot_, n_hot());
   return {};
@@ -31,12 +31,22 @@ void FramePool::set_limit(std::int32_t n_frames) {
   limit_ = n_frames;
 }
 
+std::int32_t FramePool::n_users(FrameIndex frame) const {
+  EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames(), "frame {} of {}", frame.value(), n_frames());
+  return n_users_[frame.index()];
+}
+
+void FramePool::share(std::span<const FrameIndex> frames) {
+  for (const FrameIndex frame : frames) {
+    EBB_CHECK(n_users(frame) > 0, "frame {} shared, and it is not in use", frame.value());
+    ++n_users_[frame.index()];
+  }
+}
+
 void FramePool::release(std::span<const FrameIndex> frames) {
   for (const FrameIndex frame : frames) {
-    EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames() && in_use_[frame.index()],
-              "frame {} released, and it is not in use", frame.value());
-    in_use_[frame.index()] = false;
-    free_.push_back(frame);
+    EBB_CHECK(n_users(frame) > 0, "frame {} released, and it is not in use", frame.value());
+    if (--n_users_[frame.index()] == 0) free_.push_back(frame);
   }
 }
 
@@ -46,12 +56,12 @@ void FramePool::shuffle_free(std::uint64_t seed) {
 }
 
 void FramePool::check_invariants() const {
-  const auto n_in_use = std::count(in_use_.begin(), in_use_.end(), true);
-  EBB_CHECK(static_cast<std::size_t>(n_in_use) + free_.size() == in_use_.size(), "{} in use, {} free, {} in all",
-            n_in_use, free_.size(), in_use_.size());
-  std::vector<bool> listed(in_use_.size(), false);
+  const auto n_unused = std::count(n_users_.begin(), n_users_.end(), 0);
+  EBB_CHECK(static_cast<std::size_t>(n_unused) == free_.size(), "{} without a user, {} free, {} in all", n_unused,
+            free_.size(), n_users_.size());
+  std::vector<bool> listed(n_users_.size(), false);
   for (const FrameIndex frame : free_) {
-    EBB_CHECK(!in_use_[frame.index()], "frame {} is free and in use", frame.value());
+    EBB_CHECK(n_users(frame) == 0, "frame {} is free and has {} users", frame.value(), n_users(frame));
     EBB_CHECK(!listed[frame.index()], "frame {} is free twice", frame.value());
     listed[frame.index()] = true;
   }

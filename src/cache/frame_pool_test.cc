@@ -86,29 +86,55 @@ TEST(FramePool, ShufflesOnlyTheOrderOfFreeFrames) {
   EXPECT_EQ(acquire(again, 100), frames);
 }
 
+TEST(FramePool, CountsASharedFrameOnceAndFreesItWithItsLastUser) {
+  FramePool pool(3);
+  const auto frames = acquire(pool, 2);
+  pool.share(frames);
+  EXPECT_EQ(pool.n_users(frames[0]), 2);
+  EXPECT_EQ(pool.n_hot(), 2);
+  pool.release(frames);
+  EXPECT_EQ(pool.n_hot(), 2);
+  pool.check_invariants();
+  pool.release(frames);
+  EXPECT_EQ(pool.n_users(frames[0]), 0);
+  EXPECT_EQ(pool.n_hot(), 0);
+  EXPECT_EQ(pool.peak_hot(), 2);
+  pool.check_invariants();
+}
+
 TEST(FramePool, AgreesWithANaiveTwinOverRandomOperations) {
   constexpr std::int32_t kFrames = 40;
   std::mt19937_64 random(7);
   FramePool pool(kFrames);
-  std::vector<FrameIndex> twin_in_use;
+  std::vector<FrameIndex> twin_uses;  // a frame as often as it has users
+  const auto n_in_use = [&] { return std::set<FrameIndex>(twin_uses.begin(), twin_uses.end()).size(); };
   std::size_t twin_peak = 0;
   for (int i = 0; i < 5000; ++i) {
     const std::size_t n = random() % 13;
-    if (random() % 2 == 0) {
+    const std::size_t n_before = n_in_use();
+    const std::uint64_t choice = random() % 5;
+    std::shuffle(twin_uses.begin(), twin_uses.end(), random);
+    const std::size_t n_some = std::min(n, twin_uses.size());
+    if (choice < 2) {
       std::vector<FrameIndex> frames(n);
-      const bool fits = twin_in_use.size() + n <= kFrames;
+      const bool fits = n_before + n <= kFrames;
       ASSERT_EQ(pool.acquire(frames).ok(), fits);
-      if (fits) twin_in_use.insert(twin_in_use.end(), frames.begin(), frames.end());
-      ASSERT_EQ(std::set<FrameIndex>(twin_in_use.begin(), twin_in_use.end()).size(), twin_in_use.size());
+      if (fits) twin_uses.insert(twin_uses.end(), frames.begin(), frames.end());
+      ASSERT_EQ(n_in_use(), n_before + (fits ? n : 0));
+    } else if (choice == 2) {
+      const std::vector<FrameIndex> frames(twin_uses.end() - static_cast<std::ptrdiff_t>(n_some), twin_uses.end());
+      pool.share(frames);
+      twin_uses.insert(twin_uses.end(), frames.begin(), frames.end());
     } else {
-      std::shuffle(twin_in_use.begin(), twin_in_use.end(), random);
-      const std::size_t n_released = std::min(n, twin_in_use.size());
-      pool.release(std::span(twin_in_use).last(n_released));
-      twin_in_use.resize(twin_in_use.size() - n_released);
+      pool.release(std::span(twin_uses).last(n_some));
+      twin_uses.resize(twin_uses.size() - n_some);
     }
     if (i % 50 == 0) pool.shuffle_free(random());
-    twin_peak = std::max(twin_peak, twin_in_use.size());
-    ASSERT_EQ(static_cast<std::size_t>(pool.n_hot()), twin_in_use.size());
+    twin_peak = std::max(twin_peak, n_in_use());
+    ASSERT_EQ(static_cast<std::size_t>(pool.n_hot()), n_in_use());
+    for (std::int32_t f = 0; f < kFrames; ++f) {
+      ASSERT_EQ(pool.n_users(FrameIndex(f)), std::ranges::count(twin_uses, FrameIndex(f)));
+    }
     ASSERT_EQ(static_cast<std::size_t>(pool.peak_hot()), twin_peak);
     pool.check_invariants();
   }
@@ -122,7 +148,8 @@ TEST(FramePoolDeathTest, StopsOnFramesThatAreNotInUse) {
   EXPECT_DEATH(pool.release({&free, 1}), "released, and it is not in use");
   EXPECT_DEATH(pool.release(twice), "released, and it is not in use");
   const FrameIndex foreign(3);
-  EXPECT_DEATH(pool.release({&foreign, 1}), "frame 3 released");
+  EXPECT_DEATH(pool.release({&foreign, 1}), "frame 3 of 3");
+  EXPECT_DEATH(pool.share({&free, 1}), "shared, and it is not in use");
   EXPECT_DEATH(FramePool(0), "0 frames");
 }
 

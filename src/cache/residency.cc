@@ -9,8 +9,12 @@ bool begins_before(const TableEntry& entry, Position begin) { return entry.begin
 
 }  // namespace
 
-Residency::Residency(FramePool& pool, const Shape& shape, FramePool* open_pool)
-    : pool_(pool), open_pool_(open_pool), shape_(shape), tables_(static_cast<std::size_t>(shape.frames_per_block())) {
+Residency::Residency(FramePool& pool, const Shape& shape, FramePool* open_pool, HotBlocks* hot)
+    : pool_(pool),
+      open_pool_(open_pool),
+      hot_(hot),
+      shape_(shape),
+      tables_(static_cast<std::size_t>(shape.frames_per_block())) {
   EBB_CHECK(shape.n_layers > 0 && shape.n_kv_heads > 0 && shape.block_size > 0, "{} layers, {} heads, blocks of {}",
             shape.n_layers, shape.n_kv_heads, shape.block_size);
 }
@@ -55,6 +59,11 @@ bool Residency::is_open(BlockIndex block) const { return !get(block).open.empty(
 FrameIndex Residency::open_frame(BlockIndex block, LayerIndex layer, HeadIndex head) const {
   EBB_CHECK(is_open(block), "block {} is not open", block.value());
   return get(block).open[slot(layer, head)];
+}
+
+bool Residency::is_shared(BlockIndex block) const {
+  return std::ranges::any_of(get(block).frames,
+                             [&](FrameIndex frame) { return frame != kNoFrame && pool_.n_users(frame) > 1; });
 }
 
 Position Residency::end() const {
@@ -105,14 +114,25 @@ void Residency::evict(BlockIndex block, LayerIndex layer, HeadIndex head) {
   if (b.frames[s] == kNoFrame) return;
   seal(block);
   remove_entry(s, b.begin);
-  pool_.release({&b.frames[s], 1});
+  release_frame(b, s);
   b.frames[s] = kNoFrame;
-  --b.n_hot;
   --n_hot_frames_;
+  if (--b.n_hot == 0) b.hot_name.reset();
+}
+
+// What nobody uses any more is not listed.
+void Residency::release_frame(const Block& block, std::size_t slot) {
+  const FrameIndex frame = block.frames[slot];
+  if (block.hot_name && pool_.n_users(frame) == 1) {
+    const HotBlock* const listed = hot_->find(*block.hot_name);
+    if (listed != nullptr && listed->frames[slot] == frame) hot_->remove(*block.hot_name);
+  }
+  pool_.release({&frame, 1});
 }
 
 Status Residency::admit(BlockIndex block) {
   Block& b = get(block);
+  EBB_CHECK(!b.hot_name, "block {} is admitted beside frames that are not its own", block.value());
   std::vector<std::size_t> missing;
   for (std::size_t s = 0; s < b.frames.size(); ++s) {
     if (b.frames[s] == kNoFrame) missing.push_back(s);
@@ -152,6 +172,54 @@ void Residency::seal(BlockIndex block) {
   b.open.clear();
 }
 
+// --- frames of several ---
+
+void Residency::publish(BlockIndex block, const Hash128& name, std::span<const Token> tokens, Position anchor) {
+  Block& b = get(block);
+  EBB_CHECK(hot_ != nullptr && is_hot(block) && b.open.empty() && !b.hot_name && b.n_tokens == shape_.block_size &&
+                std::ssize(tokens) == b.n_tokens,
+            "block {} of {} tokens cannot be published", block.value(), b.n_tokens);
+  hot_->add(name, {.tokens = {tokens.begin(), tokens.end()}, .anchor = anchor, .frames = b.frames});
+  b.hot_name = name;
+}
+
+void Residency::share(BlockIndex block, const Hash128& name) {
+  Block& b = get(block);
+  if (b.hot_name == name) return;
+  EBB_CHECK(hot_ != nullptr && b.n_tokens == shape_.block_size, "block {} of {} tokens cannot be shared", block.value(),
+            b.n_tokens);
+  const HotBlock* const listed = hot_->find(name);
+  EBB_CHECK(listed != nullptr, "block {} is to be shared as {}, and that is hot nowhere", block.value(), name.hex());
+  // Before its own go, which may free them.
+  pool_.share(listed->frames);
+  const std::vector<FrameIndex> frames = listed->frames;
+  evict(block);
+  b.frames = frames;
+  for (std::size_t s = 0; s < tables_.size(); ++s) insert_entry(s, b);
+  b.n_hot = shape_.frames_per_block();
+  n_hot_frames_ += b.n_hot;
+  b.hot_name = name;
+}
+
+Status Residency::make_own(BlockIndex block) {
+  Block& b = get(block);
+  if (!b.hot_name) return {};
+  EBB_CHECK(is_hot(block), "block {} under {} is hot in some heads only", block.value(), b.hot_name->hex());
+  if (is_shared(block)) {
+    std::vector<FrameIndex> own(b.frames.size());
+    EBB_RETURN_IF_ERROR(pool_.acquire(own));
+    for (std::size_t s = 0; s < tables_.size(); ++s) {
+      release_frame(b, s);
+      b.frames[s] = own[s];
+      find_entry(s, b.begin).frame = own[s];
+    }
+  } else {
+    hot_->remove(*b.hot_name);
+  }
+  b.hot_name.reset();
+  return {};
+}
+
 void Residency::truncate_last(std::int32_t n_tokens) {
   EBB_CHECK(!blocks_.empty() && n_tokens >= 0 && n_tokens <= blocks_.back().n_tokens, "cut to {} tokens", n_tokens);
   if (n_tokens == 0) {
@@ -162,6 +230,8 @@ void Residency::truncate_last(std::int32_t n_tokens) {
   Block& block = blocks_.back();
   EBB_CHECK(open_pool_ == nullptr || block.n_hot == 0 || !block.open.empty() || n_tokens == block.n_tokens,
             "a sealed block of {} tokens cut to {}", block.n_tokens, n_tokens);
+  EBB_CHECK(!block.hot_name || n_tokens == block.n_tokens, "a block in frames that others may use, cut to {}",
+            n_tokens);
   block.n_tokens = n_tokens;
   for (std::size_t s = 0; s < tables_.size(); ++s) {
     if (block.frames[s] != kNoFrame) tables_[s].back().n_tokens = n_tokens;
@@ -210,6 +280,13 @@ void Residency::check_invariants() const {
         std::count_if(block.frames.begin(), block.frames.end(), [](FrameIndex f) { return f != kNoFrame; });
     EBB_CHECK(n_hot == block.n_hot, "{} frames of a block, {} counted", n_hot, block.n_hot);
     n_frames += static_cast<std::size_t>(n_hot);
+    for (const FrameIndex frame : block.frames) {
+      EBB_CHECK(frame == kNoFrame || pool_.n_users(frame) > 0, "frame {} of a block is free", frame.value());
+    }
+    if (!block.hot_name || n_hot < shape_.frames_per_block()) continue;
+    const HotBlock* const listed = hot_->find(*block.hot_name);
+    EBB_CHECK(listed != nullptr && listed->frames == block.frames && block.n_tokens == shape_.block_size,
+              "the block at {} is hot as {}, and listed otherwise", block.begin.value(), block.hot_name->hex());
   }
   EBB_CHECK(n_frames == n_entries, "{} frames, {} entries", n_frames, n_entries);
 }

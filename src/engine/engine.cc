@@ -37,6 +37,7 @@ struct Engine::State {
   std::unique_ptr<FrameMemory> memory;
   std::unique_ptr<FramePool> pool;
   std::unique_ptr<FramePool> open_pool;
+  HotBlocks hot;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<Policy> policy;
   std::unique_ptr<ColdStore> store;
@@ -137,6 +138,7 @@ SessionParts Engine::State::session_parts() {
           .store = store.get(),
           .mover = mover.get(),
           .open_pool = open_pool.get(),
+          .hot = &hot,
           .shape = shape,
           .model = model->fingerprint(),
           .n_ctx_train = model->hparams().n_ctx_train};

@@ -361,8 +361,9 @@ void Scheduler::State::start(Waiting next, Lane& lane) {
 // Idle lanes give up their frames, the longest unused first, until a request can have n_tokens hot.
 void Scheduler::State::free_frames(std::int32_t n_tokens, const Lane* for_lane) {
   const auto has_room = [&] {
+    // What other lanes use too gives no frames back when it leaves.
     const std::int32_t held =
-        for_lane != nullptr && for_lane->session != nullptr ? for_lane->session->n_hot_blocks() : 0;
+        for_lane != nullptr && for_lane->session != nullptr ? for_lane->session->n_own_blocks() : 0;
     const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
     return engine.pool().n_free() / n_frames_per_block() + held >= n_blocks;
   };

@@ -77,6 +77,7 @@ Json timings_json(const RequestEnd& end, std::int32_t n_prompt) {
 Json ebb_json(const RequestEnd& end) {
   return {{"prompt",
            {{"hot", end.turn.n_hot_already},
+            {"shared", end.turn.n_shared},
             {"recalled_exact", end.turn.n_recalled_exact},
             {"recalled_approximate", end.turn.n_recalled_approximate},
             {"recomputed", end.turn.n_recomputed},

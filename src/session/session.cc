@@ -20,8 +20,11 @@ Status SessionOptions::validate() const {
 }
 
 Session::Session(const SessionParts& parts, const SessionOptions& options)
-    : parts_(parts), options_(options), residency_(parts.pool, parts.shape, parts.open_pool) {
+    : parts_(parts),
+      options_(options),
+      residency_(parts.pool, parts.shape, parts.open_pool, options.adopts ? parts.hot : nullptr) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
+  if (!options.adopts) parts_.hot = nullptr;
   const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
   EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
@@ -42,6 +45,14 @@ std::int32_t Session::n_hot_tokens() const {
     if (residency_.is_hot(BlockIndex(b))) n_tokens += residency_.span(BlockIndex(b)).n_tokens();
   }
   return n_tokens;
+}
+
+std::int32_t Session::n_own_blocks() const {
+  std::int32_t n_blocks = 0;
+  for (std::int32_t b = 0; b < residency_.n_blocks(); ++b) {
+    if (residency_.is_hot(BlockIndex(b)) && !residency_.is_shared(BlockIndex(b))) ++n_blocks;
+  }
+  return n_blocks;
 }
 
 std::span<const Token> Session::block_tokens(BlockIndex block) const {
@@ -188,6 +199,13 @@ void Session::count_move(BlockIndex block) {
 bool Session::is_saved(BlockIndex block) const {
   return parts_.store != nullptr &&
          (parts_.store->contains(exact_name(block)) || parts_.store->is_pending(exact_name(block)));
+}
+
+bool Session::is_listed(BlockIndex block) const {
+  if (parts_.hot == nullptr || !is_full(block)) return false;
+  const HotBlock* const listed = parts_.hot->find(exact_name(block));
+  return listed != nullptr && listed->anchor == anchor(block) &&
+         std::ranges::equal(listed->tokens, block_tokens(block));
 }
 
 void Session::wait_for_copy(BlockIndex block) const {
@@ -341,6 +359,12 @@ void Session::check_invariants() const {
             "{} hot frames over {} blocks", residency_.n_hot_frames(), budget_blocks_);
   for (std::int32_t b = 0; b + 1 < n_blocks(); ++b) {
     EBB_CHECK(is_full(BlockIndex(b)), "block {} is neither full nor the last", b);
+  }
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (!residency_.hot_name(block)) continue;
+    EBB_CHECK(residency_.hot_name(block) == exact_name(block) && is_listed(block) && !blocks_[block.index()].turned,
+              "block {} is hot for others as what it is not", b);
   }
   for (std::int32_t b = 0; parts_.open_pool != nullptr && b < n_blocks(); ++b) {
     EBB_CHECK(!residency_.is_hot(BlockIndex(b)) || is_full(BlockIndex(b)) || residency_.is_open(BlockIndex(b)),

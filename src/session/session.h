@@ -43,6 +43,8 @@ struct SessionParts {
   const BlockMover* mover = nullptr;
   // Open frames, of a layout that seals; null of any other.
   FramePool* open_pool = nullptr;
+  // What sessions of the pool have hot in common; null: they share no frames.
+  HotBlocks* hot = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
@@ -84,10 +86,10 @@ struct SessionOptions {
   // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
   // Off: the turn is refused.
   bool rebases = true;
-  // Takes what other sessions computed for the same tokens from the cold store, by exact name. Off: benches that compare
-  // sessions compute everything.
+  // Shares what other sessions have hot for the same tokens, and takes what they computed from the cold store, by exact
+  // name. Off: benches that compare sessions compute everything.
   bool adopts = true;
-  // Sessions of different tenants never share saved blocks, whatever they hold; part of every name.
+  // Sessions of different tenants never share blocks, hot or saved, whatever they hold; part of every name.
   std::string tenant;
 
   [[nodiscard]] Status validate() const;
@@ -98,6 +100,7 @@ struct SessionStats {
   std::int64_t n_evicted_blocks = 0;
   std::int64_t n_saved_blocks = 0;
   std::int64_t n_recalled_blocks = 0;
+  std::int64_t n_shared_blocks = 0;  // became hot in frames of another session
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
   std::int64_t n_moved_blocks = 0;    // turned to another anchor; one block may be several times
@@ -160,6 +163,8 @@ class Session {
   [[nodiscard]] std::int32_t budget_blocks() const { return budget_blocks_; }
   [[nodiscard]] std::int32_t n_hot_blocks() const;
   [[nodiscard]] std::int32_t n_hot_tokens() const;
+  // Hot blocks that no other session uses: evicting them gives frames back to the pool.
+  [[nodiscard]] std::int32_t n_own_blocks() const;
   // The text of a block, control tokens shown.
   [[nodiscard]] Result<std::string> block_text(BlockIndex block) const;
   // Where its keys are rotated for while it is hot; its first position unless it was moved.
@@ -213,6 +218,8 @@ class Session {
 
   [[nodiscard]] std::span<const Token> block_tokens(BlockIndex block) const;
   [[nodiscard]] bool is_saved(BlockIndex block) const;
+  // Its bytes as its exact name and anchor mean them are in frames, whosever.
+  [[nodiscard]] bool is_listed(BlockIndex block) const;
   // Whether its rows are, or would be if it were hot, in open frames.
   [[nodiscard]] bool is_open(BlockIndex block) const;
   void count_move(BlockIndex block);

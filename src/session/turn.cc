@@ -201,6 +201,7 @@ void Turn::end_recompute() {
   block.turned = false;
   block.name.reset();
   block.last_access = session_.n_steps_;
+  publish(done.block);
   ++session_.stats_.n_recomputed_blocks;
   stats_.recomputed.push_back(done.block);
   recompute_.erase(recompute_.begin());
@@ -272,6 +273,7 @@ void Turn::advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted)
     if (session_.is_full(block)) {
       session_.residency_.seal(block);
       session_.index_words(block);
+      publish(block);
       save_behind(block);
     }
     next = end;
@@ -328,12 +330,11 @@ const TurnStats& Turn::settle() {
   return stats_;
 }
 
-// Law 7: every token that was there before the turn is hot already, recalled, computed again, or a hole.
+// Law 7: every token that was there before the turn is hot already, shared, recalled, computed again, or a hole.
 void Turn::count_prefix() {
   if (prefix_counted_) return;
   prefix_counted_ = true;
   stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted - stats_.n_grafted;
-  stats_.n_recalled_exact += stats_.n_adopted;
   stats_.n_recalled_approximate += stats_.n_grafted;
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
@@ -341,6 +342,8 @@ void Turn::count_prefix() {
       stats_.n_holes += n;
     } else if (std::ranges::find(stats_.recomputed, BlockIndex(b)) != stats_.recomputed.end()) {
       stats_.n_recomputed += n;
+    } else if (std::ranges::find(stats_.shared, BlockIndex(b)) != stats_.shared.end()) {
+      stats_.n_shared += n;
     } else if (std::ranges::find(stats_.recalled, BlockIndex(b)) != stats_.recalled.end()) {
       (session_.blocks_[static_cast<std::size_t>(b)].turned ? stats_.n_recalled_approximate
                                                             : stats_.n_recalled_exact) += n;

@@ -36,23 +36,25 @@ struct PromptPart {
   bool pinned = false;
 };
 
-// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first five,
+// Where the tokens of one turn came from. Each token of the session before the turn is counted in one of the first six,
 // as it stood when the turn's first token was sampled; each token of the prompt in n_new, or where it was adopted in
-// n_recalled_exact, grafted in n_recalled_approximate.
+// n_shared or n_recalled_exact, grafted in n_recalled_approximate.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
+  std::int32_t n_shared = 0;  // hot in frames of another session, which now serve both: no byte moved
   std::int32_t n_recalled_exact = 0;
   std::int32_t n_recalled_approximate = 0;  // turned to another anchor
   std::int32_t n_recomputed = 0;
   std::int32_t n_holes = 0;
   std::int32_t n_new = 0;
-  std::int32_t n_adopted = 0;  // of n_recalled_exact
+  std::int32_t n_adopted = 0;  // of n_shared and n_recalled_exact: those of the prompt
   std::int32_t n_grafted = 0;  // of n_recalled_approximate
   std::int32_t n_generated = 0;
   std::vector<BlockIndex> evicted;
   std::vector<BlockIndex> recalled;
   std::vector<BlockIndex> recomputed;
   std::vector<BlockIndex> adopted;  // whole blocks of the prompt
+  std::vector<BlockIndex> shared;   // of recalled and adopted
   double recall_ms = 0.0;
 };
 
@@ -90,9 +92,9 @@ class Turn {
   // Recalls saved blocks into free frames without evicting any, leaving n_left_blocks free: pinned ones first, then those
   // that share the rarest words with the question, then the newest.
   void refill(std::int32_t n_left_blocks, std::string_view question = {});
-  // Takes whole blocks of what is pending from the cold store, from its begin on, as long as the store has them under their
-  // exact names and they fit beside what is hot: what any session computed for the same tokens behind the same visible
-  // blocks. At least one token stays pending. Steps do the same where a block ends.
+  // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
+  // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
+  // the same tokens behind the same visible blocks. At least one token stays pending. Steps do the same where a block ends.
   void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
@@ -140,10 +142,10 @@ class Turn {
     Lineage lineage;
   };
 
-  // A block that is hot already, and whose frames are yet to be filled.
+  // A block that is hot already, and whose frames are yet to be filled; from no record when they are another session's.
   struct Arrival {
     BlockIndex block;
-    RecordHandle record;
+    RecordHandle record = nullptr;
     std::int32_t n_anchors = 0;
     Status status = {};
   };
@@ -191,6 +193,8 @@ class Turn {
   [[nodiscard]] std::vector<BlockIndex> cold_by_relevance(std::string_view question) const;
   void wake_open_block();
   void make_room(std::int32_t n_blocks);
+  void evict_for_budget(std::int32_t n_blocks);
+  void evict_for_pool(std::int32_t n_blocks);
   void evict(BlockIndex block);
   Status save(BlockIndex block);
   void save_behind(BlockIndex block);
@@ -219,7 +223,7 @@ class Turn {
 
   // turn_adopt.cc: what comes in by its exact name
   [[nodiscard]] bool can_append_block(std::size_t n_appended) const;
-  void append_cold(std::size_t n_appended);
+  [[nodiscard]] BlockIndex append_cold(std::size_t n_appended);
   void drop_last_block();
 
   // turn_graft.cc: what comes in from where it stood before an edit
@@ -229,6 +233,12 @@ class Turn {
   Status load_donor(const Donor& donor, std::int32_t slot, Position anchor);
   void copy_from_donor(std::int32_t from, Position to, std::int32_t n_tokens);
 
+  // turn_share.cc: frames that serve several sessions
+  void publish(BlockIndex block);
+  bool share_hot(BlockIndex block);
+  Status make_own(BlockIndex block);
+  Status make_own_copy(BlockIndex block);
+
   // turn_anchors.cc: which anchors blocks carry
   Status make_anchors_for(std::int32_t n_tokens);
   void rebase();
@@ -237,6 +247,7 @@ class Turn {
   void settle_anchors();
   void move_open_block();
   void move_block(BlockIndex block, Position anchor);
+  void name_moved(BlockIndex block, std::int32_t n_anchors);
   std::optional<Position> read_saved(BlockIndex block, std::span<std::byte> bytes) const;
 
   Session& session_;

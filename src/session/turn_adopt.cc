@@ -1,4 +1,4 @@
-// What a turn's prompt has in common with what was computed before: whole blocks that the cold store knows by their exact
+// What a turn's prompt has in common with what was computed before: whole blocks that are hot or saved under their exact
 // names come in without a forward pass, whichever session computed them.
 #include <algorithm>
 
@@ -9,15 +9,14 @@ namespace ebb {
 
 void Turn::adopt_saved() {
   EBB_CHECK(n_step_ == 0, "blocks are adopted between steps");
-  if (!session_.options_.adopts || session_.parts_.store == nullptr || session_.options_.remains != Remains::kBytes ||
-      n_recomputing() > 0)
-    return;
+  if (!session_.options_.adopts || session_.options_.remains != Remains::kBytes || n_recomputing() > 0) return;
   if (session_.n_blocks() > 0 && !session_.is_full(BlockIndex(session_.n_blocks() - 1))) return;
   const Stopwatch watch;
   std::vector<Arrival> arrivals;
   while (can_append_block(arrivals.size())) {
-    append_cold(arrivals.size());
-    Result<Arrival> found = find_record(BlockIndex(session_.n_blocks() - 1));
+    const BlockIndex block = append_cold(arrivals.size());
+    const bool has_room = session_.is_listed(block) || n_free_blocks() > 1;
+    Result<Arrival> found = has_room ? begin_recall(block) : error(Code::kOutOfBudget, "no room for a record");
     if (!found.ok()) {
       drop_last_block();
       break;
@@ -29,12 +28,15 @@ void Turn::adopt_saved() {
   if (bad != arrivals.end()) session_.parts_.store->refuse(bad->record);
   for (auto lost = bad; lost != arrivals.end(); ++lost) drop_last_block();
   arrivals.erase(bad, arrivals.end());
+  std::erase_if(stats_.shared, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
   for (const Arrival& arrival : arrivals) {
+    publish(arrival.block);
     session_.index_words(arrival.block);
     session_.blocks_[arrival.block.index()].last_access = session_.n_steps_;
     ++session_.stats_.n_recalled_blocks;
     stats_.adopted.push_back(arrival.block);
     stats_.n_adopted += session_.block_size();
+    (arrival.record == nullptr ? stats_.n_shared : stats_.n_recalled_exact) += session_.block_size();
   }
   pending_.erase(pending_.begin(), pending_.begin() + std::ssize(arrivals) * session_.block_size());
   session_.stats_.peak_hot_blocks = std::max(session_.stats_.peak_hot_blocks, session_.n_hot_blocks());
@@ -45,20 +47,20 @@ void Turn::adopt_saved() {
 // Whether a whole block more of what is pending fits without evicting, and leaves a token to compute and room for it.
 bool Turn::can_append_block(std::size_t n_appended) const {
   const std::int32_t n_left = n_pending() - static_cast<std::int32_t>(n_appended) * session_.block_size();
-  return n_left > session_.block_size() && n_free_blocks() > 1 &&
+  return n_left > session_.block_size() && session_.budget_blocks_ - session_.n_hot_blocks() > 1 &&
          session_.next_anchor_.value() + session_.block_size() <= session_.n_ctx_train();
 }
 
-// The next whole block of what is pending, as if it had been computed now; its frames are yet to be filled.
-void Turn::append_cold(std::size_t n_appended) {
+// The next whole block of what is pending, with the name that it would have had it been computed now.
+BlockIndex Turn::append_cold(std::size_t n_appended) {
   const std::int32_t n_tokens = session_.block_size();
-  open_block(session_.end());
-  session_.residency_.append(n_tokens);
-  const BlockIndex block(session_.n_blocks() - 1);
+  const BlockIndex block = session_.residency_.add_cold_block(session_.end(), n_tokens);
+  session_.blocks_.push_back({.anchor = session_.next_anchor_, .epoch = session_.epoch_});
   session_.blocks_.back().lineage.add(session_.visible_before(block), n_tokens);
   const auto from = pending_.begin() + static_cast<std::ptrdiff_t>(n_appended) * n_tokens;
   session_.tokens_.insert(session_.tokens_.end(), from, from + n_tokens);
   session_.next_anchor_ = session_.next_anchor_ + n_tokens;
+  return block;
 }
 
 void Turn::drop_last_block() {

@@ -54,6 +54,7 @@ void Turn::compact() {
     const BlockIndex block(b);
     if (!session_.residency_.is_hot(block)) continue;
     move_block(block, next);
+    if (!session_.residency_.is_hot(block)) continue;
     session_.blocks_[block.index()].epoch = session_.epoch_;
     next = next + session_.residency_.span(block).n_tokens();
   }
@@ -87,6 +88,7 @@ void Turn::move_open_block() {
   session_.next_anchor_ = session_.next_anchor_ + n_tokens;
 }
 
+// Where others use its frames and there are none for a copy, it leaves instead, however firmly it is held.
 void Turn::move_block(BlockIndex block, Position anchor) {
   Session::Block& b = session_.blocks_[block.index()];
   if (b.anchor == anchor) return;
@@ -97,17 +99,28 @@ void Turn::move_block(BlockIndex block, Position anchor) {
   const bool from_record = saved.has_value();
   const Position from = saved.value_or(b.anchor);
   if (!from_record) session_.read_frames(block, bytes);
+  if (!make_own(block).ok()) return evict(block);
   move_bytes(block, bytes, anchor - from);
   write_frames(block, bytes);
   if (from_record) {
     b.turned = anchor != from;
-  } else if (!b.turned) {
-    // No record has these bytes; under a name of their own they can be saved and come back as they are.
-    b.moves = Hasher().add(b.moves).add(static_cast<std::uint64_t>(std::int64_t{anchor - from})).finish();
-    b.name.reset();
+  } else {
+    name_moved(block, anchor - from);
   }
   b.anchor = anchor;
   session_.count_move(block);
+  publish(block);
+}
+
+// No record has these bytes; under a name of their own they can be saved and come back as they are.
+void Turn::name_moved(BlockIndex block, std::int32_t n_anchors) {
+  Session::Block& b = session_.blocks_[block.index()];
+  Hasher moves;
+  moves.add(b.moves).add(static_cast<std::uint64_t>(session_.residency_.span(block).n_tokens()));
+  if (b.turned) moves.add(static_cast<std::uint64_t>(b.anchor.value()));
+  b.moves = moves.add(static_cast<std::uint64_t>(std::int64_t{n_anchors})).finish();
+  b.turned = false;
+  b.name.reset();
 }
 
 // The saved bytes of a full block and the anchor that they are for; none where they cannot be had.

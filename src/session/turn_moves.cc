@@ -98,7 +98,9 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
   };
   static const auto n_cores = static_cast<std::size_t>(default_threads());
   std::size_t n_bytes = 0;
-  for (const Arrival& arrival : arrivals) n_bytes += session_.block_bytes(arrival.block);
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.record != nullptr) n_bytes += session_.block_bytes(arrival.block);
+  }
   const bool at_once = session_.parts_.memory.host_bytes() != nullptr;
   const std::size_t n_useful = at_once ? std::min(arrivals.size(), n_bytes / kThreadBytes) : 1;
   std::vector<std::jthread> threads;
@@ -204,6 +206,7 @@ void Turn::note_recalled(BlockIndex block) {
 
 Status Turn::try_recall(BlockIndex block) {
   EBB_ASSIGN_OR_RETURN(const Arrival arrival, begin_recall(block));
+  if (arrival.record == nullptr) return {};
   return end_recall(arrival, bring_in(arrival));
 }
 
@@ -226,8 +229,9 @@ Result<Turn::Arrival> Turn::find_record(BlockIndex block) {
   return Arrival{.block = block, .record = record, .n_anchors = n_anchors};
 }
 
-// The record of a cold block, and frames for it.
+// Frames for a cold block: those that another session has it in, or else its own and the record to fill them.
 Result<Turn::Arrival> Turn::begin_recall(BlockIndex block) {
+  if (share_hot(block)) return Arrival{.block = block};
   EBB_ASSIGN_OR_RETURN(Arrival arrival, find_record(block));
   EBB_RETURN_IF_ERROR(admit(block));
   return arrival;
@@ -248,6 +252,7 @@ Status Turn::end_recall(const Arrival& arrival, const Status& status) {
   }
   session_.blocks_[arrival.block.index()].turned = arrival.n_anchors != 0;
   if (arrival.n_anchors != 0) session_.count_move(arrival.block);
+  publish(arrival.block);
   return {};
 }
 
@@ -270,14 +275,31 @@ Status Turn::admit(BlockIndex block) {
 // --- evict ---
 
 void Turn::make_room(std::int32_t n_blocks) {
-  const std::int32_t n_needed = std::max(0, n_blocks - n_free_blocks());
+  const std::size_t n_before = stats_.evicted.size();
+  evict_for_budget(n_blocks);
+  evict_for_pool(n_blocks);
+  if (session_.options_.removal == Removal::kCompact && stats_.evicted.size() > n_before) compact();
+}
+
+// Until n_blocks more fit into what this session may have hot.
+void Turn::evict_for_budget(std::int32_t n_blocks) {
+  const std::int32_t n_needed = std::max(0, session_.n_hot_blocks() + n_blocks - session_.budget_blocks_);
   const std::int32_t n_wanted =
       count_victims(session_.n_hot_blocks(), n_blocks, session_.budget_blocks_, session_.options_.watermarks);
   const std::int32_t n_victims = std::max(n_needed, n_wanted);
   if (n_victims == 0) return;
   const Evidence evidence = session_.evidence(kept_, reply());
   for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_victims, n_needed)) evict(victim);
-  if (session_.options_.removal == Removal::kCompact) compact();
+}
+
+// Until the pool has frames for n_blocks more: what others use too gives none back.
+void Turn::evict_for_pool(std::int32_t n_blocks) {
+  const std::int32_t n_needed =
+      n_blocks - session_.parts_.pool.n_free() / session_.residency_.shape().frames_per_block();
+  if (n_needed <= 0) return;
+  Evidence evidence = session_.evidence(kept_, reply());
+  std::erase_if(evidence.blocks, [&](const BlockEvidence& b) { return session_.residency_.is_shared(b.block); });
+  for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_needed, n_needed)) evict(victim);
 }
 
 std::int32_t Turn::set_budget(std::int32_t n_tokens) {
@@ -383,10 +405,13 @@ void Turn::cut(Position end) {
   }
   if (n_in_open > 0 && session_.end() > end) {
     session_.wait_for_copy(open);
-    if (rows_are_gone) session_.residency_.evict(open);
+    if (rows_are_gone || !make_own_copy(open).ok()) session_.residency_.evict(open);
     session_.residency_.truncate_last(n_in_open);
     session_.blocks_.back().lineage.truncate(n_in_open);
     session_.blocks_.back().name.reset();
+    // Rows that join it now are not moved as those that stay were.
+    const Session::Block& cut = session_.blocks_.back();
+    if (session_.residency_.is_hot(open) && (cut.turned || cut.moves != Hash128())) name_moved(open, 0);
     session_.words_.remove(open);
   }
   session_.tokens_.resize(end.index());

@@ -39,6 +39,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
             .vocabulary = *vocabulary_,
             .policy = *policy_,
             .store = store_.get(),
+            .hot = &hot_,
             .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
             .model = {1, 2},
             .n_ctx_train = 1 << 20};
@@ -126,6 +127,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;
+  HotBlocks hot_;
   std::unique_ptr<Policy> policy_ = make_recency_policy();
   std::unique_ptr<ColdStore> store_ = *ColdStore::open({.ram_bytes = 1 << 20});
   std::set<std::int32_t> filled_;
