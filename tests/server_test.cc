@@ -115,7 +115,7 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
       {R"({"messages":[{"role":"user","content":"x"}],"temperature":"hot"})", {400, "'temperature'"}},
       {R"({"messages":[{"role":"user","content":"x"}],"max_tokens":-5})", {400, "'max_tokens'"}},
       {R"({"messages":[{"role":"user","content":"x"}],"grammar":"root ::= ("})", {400, "rammar"}},
-      {R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})", {400, "'logprobs'"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"logprobs":5})", {400, "'logprobs'"}},
       {R"({"messages":[{"role":"user","content":"x"}],"stream":1})", {400, "'stream'"}},
       {std::string(1000, '['), {400, "nested"}},
   };

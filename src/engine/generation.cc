@@ -69,18 +69,26 @@ Result<std::unique_ptr<Generation>> Generation::make(const Vocabulary& vocabular
                                                      const GenerationOptions& options, MakeTurn make_turn) {
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
   EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
-                                                                          .special = options.special}));
+                                                                          .special = options.special,
+                                                                          .marks = options.sampling.marks}));
+  EBB_ASSIGN_OR_RETURN(Thinking thinking, Thinking::create(vocabulary, options.thinking));
   EBB_RETURN_IF_ERROR(sampler.accept_prompt(prompt));
   std::unique_ptr<Generation> generation(
-      new Generation(make_turn(), std::move(sampler), std::move(stream), options.max_tokens));
+      new Generation(make_turn(), std::move(sampler), std::move(stream), std::move(thinking), options));
   generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
   if (options.max_tokens == 0) generation->finish(FinishReason::kLength);
   return generation;
 }
 
-Generation::Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens)
-    : turn_(std::move(turn)), sampler_(std::move(sampler)), stream_(std::move(stream)), max_tokens_(max_tokens) {
+Generation::Generation(Turn turn, Sampler sampler, TextStream stream, Thinking thinking,
+                       const GenerationOptions& options)
+    : turn_(std::move(turn)),
+      sampler_(std::move(sampler)),
+      stream_(std::move(stream)),
+      thinking_(std::move(thinking)),
+      max_tokens_(options.max_tokens),
+      n_chances_(options.n_chances) {
   stats_.n_prompt = turn_.n_pending();
 }
 
@@ -99,15 +107,21 @@ void Generation::finish(FinishReason reason) {
 }
 
 Status Generation::take_logits(std::span<const float> logits) {
-  EBB_ASSIGN_OR_RETURN(const std::optional<Token> token, sampler_.sample(logits));
+  std::optional<Token> token = thinking_.forced();
+  if (!token) {
+    EBB_ASSIGN_OR_RETURN(token, sampler_.sample(logits));
+  }
   if (!token) {
     finish(FinishReason::kEndOfGeneration);
     return {};
   }
   EBB_RETURN_IF_ERROR(sampler_.accept(*token));
   EBB_ASSIGN_OR_RETURN(const TextDelta delta, stream_.push(*token));
+  EBB_RETURN_IF_ERROR(thinking_.push(*token));
   tokens_.push_back(*token);
   ++stats_.n_generated;
+  stats_.n_thinking = thinking_.n_tokens();
+  if (n_chances_ && !delta.finished) chances_.push_back(token_chances(logits, *token, *n_chances_));
   text_ += delta.text;
   // Pushed even when it ends the reply: the next turn's history holds it.
   turn_.push(*token);

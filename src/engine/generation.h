@@ -10,11 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "engine/sampler.h"
 #include "engine/text_stream.h"
+#include "engine/thinking.h"
+#include "engine/token_chances.h"
 #include "session/turn.h"
 
 namespace ebb {
@@ -25,6 +28,9 @@ struct GenerationOptions {
   std::int32_t max_tokens = -1;
   std::vector<std::string> stop_strings;
   SpecialTokens special = SpecialTokens::kHide;
+  ThinkingOptions thinking = {};
+  // How many of the likeliest tokens are told at each step, besides the one that is kept; nothing: none is.
+  std::optional<std::int32_t> n_chances = std::nullopt;
   // When not empty: cold blocks that share its rarest words are recalled before the prompt is computed.
   std::string recall_question;
   std::int32_t max_recalled_blocks = 2;
@@ -33,6 +39,7 @@ struct GenerationOptions {
 struct GenerationStats {
   std::int32_t n_prompt = 0;
   std::int32_t n_generated = 0;
+  std::int32_t n_thinking = 0;  // of them
   double prefill_ms = 0.0;
   double decode_ms = 0.0;
 };
@@ -62,6 +69,8 @@ class Generation {
   [[nodiscard]] const Status& status() const { return status_; }
   // Text that came since the last call.
   [[nodiscard]] std::string take_text();
+  // Of the tokens since the last call, where they were asked for. Not of one that ended the text.
+  [[nodiscard]] std::vector<TokenChances> take_chances() { return std::exchange(chances_, {}); }
   // All text so far.
   [[nodiscard]] const std::string& text() const { return text_; }
   // The generated tokens, the one that ended the text included.
@@ -83,7 +92,7 @@ class Generation {
   template <typename MakeTurn>
   static Result<std::unique_ptr<Generation>> make(const Vocabulary& vocabulary, std::span<const Token> prompt,
                                                   const GenerationOptions& options, MakeTurn make_turn);
-  Generation(Turn turn, Sampler sampler, TextStream stream, std::int32_t max_tokens);
+  Generation(Turn turn, Sampler sampler, TextStream stream, Thinking thinking, const GenerationOptions& options);
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);
@@ -94,7 +103,10 @@ class Generation {
   Turn turn_;
   Sampler sampler_;
   TextStream stream_;
+  Thinking thinking_;
   std::int32_t max_tokens_;
+  std::optional<std::int32_t> n_chances_;
+  std::vector<TokenChances> chances_;
   std::vector<Token> tokens_;
   std::string text_;
   std::size_t n_taken_bytes_ = 0;

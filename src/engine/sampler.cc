@@ -76,7 +76,6 @@ SamplerPtr make_draw(const SamplingOptions& options, std::uint32_t seed) {
 }
 
 Result<SamplerPtr> make_grammar(const Vocabulary& vocabulary, const SamplingOptions& options) {
-  EBB_RETURN_IF_ERROR(check_gbnf(vocabulary, options.grammar, options.grammar_root));
   SamplerPtr grammar;
   try {
     grammar.reset(
@@ -122,13 +121,15 @@ struct Sampler::State {
   SamplerPtr adjustments;
   SamplerPtr draw;
   SamplerPtr grammar;  // null without one
+  // Control tokens that the grammar may match: libllama takes any by its text, also inside a string of JSON.
+  std::vector<Token> spoken;
   // What the grammar has accepted, to build it again: libllama's is broken after it refuses a token.
   std::vector<Token> grammar_tokens;
   Candidates candidates;
 
   Status load(std::span<const float> logits);
   bool grammar_allows(llama_token id);
-  bool is_matched_whole(llama_token id) const;
+  bool may_match(llama_token id) const;
   void keep_allowed();
   void rebuild_grammar();
   llama_token draw_token();
@@ -164,12 +165,15 @@ bool Sampler::State::grammar_allows(llama_token id) {
   llama_token_data one{.id = id, .logit = 0.0F, .p = 0.0F};
   llama_token_data_array array{&one, 1, -1, false};
   llama_sampler_apply(grammar.get(), &array);
-  return one.logit != kForbidden && is_matched_whole(id);
+  return one.logit != kForbidden && may_match(id);
 }
 
 // libllama matches a piece up to its first NUL; what follows would escape the grammar.
-bool Sampler::State::is_matched_whole(llama_token id) const {
+bool Sampler::State::may_match(llama_token id) const {
   if (vocabulary->is_end_of_generation(Token(id))) return true;
+  if (vocabulary->control_tokens().contains(Token(id)) && std::ranges::find(spoken, Token(id)) == spoken.end()) {
+    return false;
+  }
   const auto piece = vocabulary->piece(Token(id), SpecialTokens::kShow);
   return piece.ok() && piece->find('\0') == std::string::npos;
 }
@@ -191,7 +195,7 @@ void Sampler::State::keep_allowed() {
     llama_token_data_array array{asked.data(), asked.size(), -1, false};
     llama_sampler_apply(grammar.get(), &array);
     for (const llama_token_data& c : asked) {
-      if (c.logit != kForbidden && allowed.size() < n_wanted && is_matched_whole(c.id)) allowed.push_back(c);
+      if (c.logit != kForbidden && allowed.size() < n_wanted && may_match(c.id)) allowed.push_back(c);
     }
     first = last;
     n_batch *= 4;
@@ -239,6 +243,8 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
   state->adjustments = make_adjustments(vocabulary.n_tokens(), options);
   state->draw = make_draw(options, state->seed);
   if (!options.grammar.empty()) {
+    EBB_ASSIGN_OR_RETURN(state->spoken, check_gbnf(vocabulary, options.grammar, options.grammar_root));
+    state->spoken.insert(state->spoken.end(), options.marks.begin(), options.marks.end());
     EBB_ASSIGN_OR_RETURN(state->grammar, make_grammar(vocabulary, options));
   }
   return Sampler(std::move(state));
@@ -299,6 +305,7 @@ Sampler Sampler::clone() const {
   copy->adjustments = clone_of(state_->adjustments);
   copy->draw = clone_of(state_->draw);
   copy->grammar = clone_of(state_->grammar);
+  copy->spoken = state_->spoken;
   copy->grammar_tokens = state_->grammar_tokens;
   return Sampler(std::move(copy));
 }

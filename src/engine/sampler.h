@@ -46,6 +46,8 @@ struct SamplingOptions {
   // GBNF; empty: no grammar.
   std::string grammar = {};
   std::string grammar_root = "root";
+  // Control tokens that the grammar may match by their text. It matches no others, but for those that it names.
+  std::vector<Token> marks = {};
 
   // kInvalidArgument naming the option, its value and its range. Tokens and grammar are checked by Sampler::create.
   [[nodiscard]] Status validate() const;

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "text/call_grammar.h"
+#include "text/reply_parser.h"
 #include "text/toy_vocabulary.h"
 
 namespace ebb {
@@ -255,6 +257,54 @@ TEST_F(SamplerTest, SurvivesAnyOrderOfTokensUnderAGrammar) {
     }
     EXPECT_GT(n_accepted, 1000) << grammar;
   }
+}
+
+TEST_F(SamplerTest, MatchesControlTokensOnlyWhereTheyAreMarksOrNamed) {
+  const Token start(258);
+  const auto allows = [&](const std::string& grammar, std::vector<Token> marks) {
+    Sampler sampler = make({.temperature = 0.0F, .grammar = grammar, .marks = std::move(marks)});
+    std::vector<float> logits = flat_logits();
+    logits[start.index()] = 9.0F;
+    return sampler.sample(logits).value() == start && sampler.accept(start).ok();
+  };
+  EXPECT_FALSE(allows("root ::= [^a]*", {}));
+  EXPECT_FALSE(allows("root ::= \"<|im_start|>\"", {}));
+  EXPECT_TRUE(allows("root ::= \"<|im_start|>\"", {start}));
+  EXPECT_TRUE(allows("root ::= <|im_start|>", {}));
+  EXPECT_TRUE(allows("root ::= <[258]>", {}));
+  EXPECT_FALSE(allows("root ::= !<|im_end|>", {}));
+}
+
+// Wherever the borders between tokens lie: up to the mark all is free, from it on all is a call.
+TEST_F(SamplerTest, KeepsToCallsFromTheMarkOnWhereverTokensBeginAndEnd) {
+  const std::vector<std::string> words = {
+      "a<tool",       "_call>", "<tool_",          "call>\xC4\x8A", "l>\xC4\x8A{\"",        "<tool_call>",
+      "<tool_call>x", "name\"", ":\xC4\xA0\"ls\"", "<tool_cal",     ",\xC4\xA0\"arguments", "{}}\xC4\x8A</"};
+  const ToyFile file(toy_bpe({.words = words}).bytes());
+  const auto vocabulary = Vocabulary::load(file.path()).value();
+  const Tool ls{.name = "ls"};
+  const std::string grammar = call_grammar(hermes_calls(), {.tools = {ls}, .required = false})->grammar;
+  int n_calls = 0;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    Sampler sampler = Sampler::create(*vocabulary, {.temperature = 1.0F, .seed = seed, .grammar = grammar}).value();
+    std::string text;
+    bool has_ended = false;
+    for (int i = 0; i < 80 && !has_ended; ++i) {
+      std::vector<float> logits(static_cast<std::size_t>(vocabulary->n_tokens()), -9.0F);
+      for (std::size_t id = 261; id < logits.size(); ++id) logits[id] = 3.0F;
+      logits[kEnd] = i < 8 ? -99.0F : 4.0F;
+      const auto token = sampler.sample(logits).value();
+      ASSERT_TRUE(token && sampler.accept(*token).ok());
+      text += vocabulary->piece(*token).value();
+      has_ended = vocabulary->is_end_of_generation(*token);
+    }
+    const ParsedReply reply = parse_reply({.calls = &hermes_calls(), .tools = {ls}}, text);
+    EXPECT_EQ(text.find("<tool_call>x"), std::string::npos) << text;
+    EXPECT_EQ(reply.calls.empty(), text.find("<tool_call>") == std::string::npos || !has_ended) << text;
+    for (const ReplyCall& one : reply.calls) EXPECT_TRUE(one.name == "ls" && (one.complete || !has_ended)) << text;
+    n_calls += static_cast<int>(reply.calls.size());
+  }
+  EXPECT_GT(n_calls, 10);
 }
 
 TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {

@@ -157,6 +157,8 @@ void Scheduler::cancel(RequestId id) {
   state_->changed.notify_all();
 }
 
+const SchedulerOptions& Scheduler::options() const { return state_->options; }
+
 SchedulerStats Scheduler::stats() const {
   const std::scoped_lock lock(state_->mutex);
   SchedulerStats stats = state_->stats;
@@ -389,6 +391,9 @@ void Scheduler::State::step() {
     stats.n_generated_tokens += n_generated(running) - n_generated_before;
   }
   for (Running& request : running) {
+    if (auto chances = request.generation->take_chances(); !chances.empty()) {
+      request.request.on_chances(std::move(chances));
+    }
     if (const std::string text = request.generation->take_text(); !text.empty()) request.request.on_text(text);
     if (!status.ok()) request.generation->finish(FinishReason::kCancelled);
     if (request.generation->finished()) end(request, status.ok() ? request.generation->status() : status);

@@ -65,6 +65,8 @@ struct Request {
   std::vector<HistoryPart> history;
   GenerationOptions options;
   ResumeOptions resuming;
+  // Of each token, where options.n_chances asks for them; before its text.
+  std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
   // Text as it comes.
   std::function<void(std::string_view)> on_text = [](std::string_view) {};
   // Exactly once.
@@ -89,9 +91,9 @@ struct SchedulerStats {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
   std::size_t n_lanes = 0;
-  std::int64_t n_requests = 0;       // ended
-  std::int64_t n_prompt_tokens = 0;  // of ended requests: computed, and
-  std::int64_t n_cached_tokens = 0;  // not computed
+  std::int64_t n_requests = 0;          // ended
+  std::int64_t n_prompt_tokens = 0;     // of ended requests: computed, and
+  std::int64_t n_cached_tokens = 0;     // not computed
   std::int64_t n_generated_tokens = 0;  // of requests at work too
   double prompt_ms = 0.0;
   double generated_ms = 0.0;
@@ -115,6 +117,7 @@ class Scheduler {
   // Ends it after the step under way; what was computed stays in its lane. Nothing if it has ended.
   void cancel(RequestId id);
   [[nodiscard]] SchedulerStats stats() const;
+  [[nodiscard]] const SchedulerOptions& options() const;
   // Calls `act` between two steps, on the scheduler's thread, and returns after it. Of busy lanes it changes no residency.
   void act(const std::function<void(Lanes&)>& act);
   // The same for those who only look.

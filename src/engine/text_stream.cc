@@ -1,5 +1,6 @@
 #include "engine/text_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ebb {
@@ -14,17 +15,21 @@ std::string_view finish_reason_name(FinishReason reason) {
   return "unknown";
 }
 
-TextStream::TextStream(const Vocabulary& vocabulary, StopStrings stop_strings, SpecialTokens special)
-    : vocabulary_(&vocabulary), stop_strings_(std::move(stop_strings)), special_(special) {}
+TextStream::TextStream(const Vocabulary& vocabulary, StopStrings stop_strings, const TextStreamOptions& options)
+    : vocabulary_(&vocabulary),
+      stop_strings_(std::move(stop_strings)),
+      special_(options.special),
+      marks_(options.marks) {}
 
 Result<TextStream> TextStream::create(const Vocabulary& vocabulary, const TextStreamOptions& options) {
   EBB_ASSIGN_OR_RETURN(StopStrings stop_strings, StopStrings::create(options.stop_strings));
-  return TextStream(vocabulary, std::move(stop_strings), options.special);
+  return TextStream(vocabulary, std::move(stop_strings), options);
 }
 
 Result<TextDelta> TextStream::push(Token token) {
   if (finished_) return TextDelta{.text = {}, .finished = finished_};
-  EBB_ASSIGN_OR_RETURN(const std::string bytes, vocabulary_->piece(token, special_));
+  const bool is_mark = std::ranges::find(marks_, token) != marks_.end();
+  EBB_ASSIGN_OR_RETURN(const std::string bytes, vocabulary_->piece(token, is_mark ? SpecialTokens::kShow : special_));
   const bool ends = vocabulary_->is_end_of_generation(token);
   if (ends && special_ == SpecialTokens::kHide) return finish(FinishReason::kEndOfGeneration);
   TextDelta delta = pass_on(stop_strings_.push(utf8_.push(bytes)));

@@ -33,6 +33,8 @@ enum class FinishReason : std::uint8_t {
 struct TextStreamOptions {
   std::vector<std::string> stop_strings = {};
   SpecialTokens special = SpecialTokens::kHide;
+  // Control tokens that are shown all the same.
+  std::vector<Token> marks = {};
 };
 
 struct TextDelta {
@@ -56,13 +58,14 @@ class TextStream {
   [[nodiscard]] std::optional<FinishReason> finished() const { return finished_; }
 
  private:
-  TextStream(const Vocabulary& vocabulary, StopStrings stop_strings, SpecialTokens special);
+  TextStream(const Vocabulary& vocabulary, StopStrings stop_strings, const TextStreamOptions& options);
   TextDelta pass_on(StopStrings::Output output);
 
   const Vocabulary* vocabulary_;
   Utf8Stream utf8_;
   StopStrings stop_strings_;
   SpecialTokens special_;
+  std::vector<Token> marks_;
   std::optional<FinishReason> finished_;
 };
 

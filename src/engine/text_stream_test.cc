@@ -56,6 +56,9 @@ TEST_F(TextStreamTest, EndsAtTheTokenThatEndsTheGeneration) {
 TEST_F(TextStreamTest, ShowsControlTokensWhenAsked) {
   TextStream hidden = make();
   EXPECT_EQ(hidden.push(Token(kStart)).value().text, "");
+  TextStream marked = TextStream::create(*vocabulary_, {.marks = {Token(kStart)}}).value();
+  EXPECT_EQ(marked.push(Token(kStart)).value().text, "<|im_start|>");
+  EXPECT_EQ(marked.push(Token(kEnd)).value().text, "");
   TextStream shown = make({}, SpecialTokens::kShow);
   EXPECT_EQ(shown.push(Token(kStart)).value().text, "<|im_start|>");
   const TextDelta last = shown.push(Token(kEnd)).value();

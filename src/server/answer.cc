@@ -1,6 +1,7 @@
 #include "server/answer.h"
 
-#include "server/api_error.h"
+#include <iterator>
+
 #include "server/sse.h"
 
 namespace ebb {
@@ -11,73 +12,127 @@ constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-void Answer::send(Scheduler& scheduler, Request request) {
-  request.on_text = [self = shared_from_this()](std::string_view text) { self->take(text); };
-  request.on_end = [self = shared_from_this()](const RequestEnd& end) { self->end(end); };
-  RequestId id = 0;
+void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
+  std::vector<RequestId> ids;
+  bool is_refused = false;
   {
     // Text may come before submit() is back, and must find the stream begun.
     const std::scoped_lock lock(mutex_);
-    const Result<RequestId> submitted = scheduler.submit(std::move(request));
-    if (!submitted.ok()) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
+                                    .n_prompt = parts[i].n_prompt,
+                                    .is_first_of_prompt = parts[i].is_first_of_prompt},
+                         .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});
+    }
+    for (std::size_t i = 0; i < parts.size() && !is_refused; ++i) {
+      Request& request = parts[i].request;
+      const auto self = shared_from_this();
+      request.on_chances = [self, i](std::vector<TokenChances> chances) { self->take_chances(i, std::move(chances)); };
+      request.on_text = [self, i](std::string_view text) { self->take_text(i, text); };
+      request.on_end = [self, i](const RequestEnd& end) { self->end(i, end); };
+      const Result<RequestId> submitted = scheduler.submit(std::move(request));
+      if (submitted.ok()) {
+        ids.push_back(*submitted);
+        continue;
+      }
+      is_refused = is_over_ = true;
       HttpAnswer answer = to_answer(
           {.status = 429, .type = "rate_limit_error", .message = submitted.status().message(), .retry_after_s = 1});
       answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
-      return responder_->send(std::move(answer));
+      responder_->send(std::move(answer));
     }
-    id = *submitted;
-    if (options_.stream) begin_stream();
+    if (options_.stream && !is_refused) begin_stream();
   }
   // Work for a client that left is stopped; the scheduler outlives every responder's server.
-  if (!responder_->on_close([&scheduler, id] { scheduler.cancel(id); })) scheduler.cancel(id);
+  const auto cancel = [&scheduler, ids] {
+    for (const RequestId id : ids) scheduler.cancel(id);
+  };
+  if (is_refused || !responder_->on_close(cancel)) cancel();
 }
 
 void Answer::begin_stream() {
   HttpStreamHead head{.headers = sse_headers(), .ping = std::string(kSsePing), .ping_after = options_.ping_after};
   head.headers.insert(head.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->begin_stream(std::move(head));
-  if (options_.head.is_chat) write(role_chunk(options_.head));
+  if (const std::string bytes = shape_->begin(); !bytes.empty()) write(bytes);
 }
 
-void Answer::write(const Json& event) {
-  std::string bytes;
-  append_sse(bytes, json_text(event));
-  n_queued_bytes_ = responder_->write(bytes);
-}
-
-void Answer::take(std::string_view text) {
+void Answer::take_chances(std::size_t index, std::vector<TokenChances> chances) {
   const std::scoped_lock lock(mutex_);
-  text_ += text;
-  if (!options_.stream) return;
+  std::vector<TokenChances>& all = tracks_[index].choice.chances;
+  all.insert(all.end(), std::make_move_iterator(chances.begin()), std::make_move_iterator(chances.end()));
+}
+
+void Answer::take_text(std::size_t index, std::string_view text) {
+  const std::scoped_lock lock(mutex_);
+  if (is_over_) return;
+  Track& track = tracks_[index];
+  hold(track, track.parser->push(text));
+  if (!options_.stream || track.held.empty()) return;
   if (n_queued_bytes_ > kMostQueuedBytes) {
     n_queued_bytes_ = responder_->write("");
     if (n_queued_bytes_ > kMostQueuedBytes) return;
   }
-  write(text_chunk(options_.head, text_));
-  text_.clear();
+  write_held(track);
 }
 
-void Answer::end(const RequestEnd& end) {
+// In a stream, neighbours of one kind become one.
+void Answer::hold(Track& track, std::vector<ReplyDelta> deltas) {
+  for (ReplyDelta& delta : deltas) {
+    add_delta(track.choice.reply, delta);
+    if (!options_.stream) continue;
+    const bool begins_or_ends = delta.kind == ReplyDelta::Kind::kCallBegin || delta.kind == ReplyDelta::Kind::kCallEnd;
+    if (!track.held.empty() && track.held.back().kind == delta.kind && !begins_or_ends) {
+      track.held.back().text += delta.text;
+    } else {
+      track.held.push_back(std::move(delta));
+    }
+  }
+}
+
+void Answer::write_held(Track& track) {
+  if (track.held.empty()) return;
+  if (const std::string bytes = shape_->deltas(track.choice, track.held); !bytes.empty()) write(bytes);
+  track.held.clear();
+}
+
+void Answer::end(std::size_t index, const RequestEnd& end) {
   const std::scoped_lock lock(mutex_);
-  if (options_.stream) return end_stream(end);
-  HttpAnswer answer = end.status.ok() ? json_answer(whole_reply(options_.head, text_, end, options_.n_prompt))
-                                      : to_answer(to_api_error(end.status));
+  if (is_over_) return;
+  if (!end.status.ok()) return fail(to_api_error(end.status));
+  Track& track = tracks_[index];
+  hold(track, track.parser->finish());
+  track.choice.end = end;
+  if (options_.stream) {
+    write_held(track);
+    write(shape_->end(track.choice));
+  }
+  if (++n_ended_ == tracks_.size()) answer_all();
+}
+
+void Answer::answer_all() {
+  is_over_ = true;
+  std::vector<Choice> choices;
+  for (Track& track : tracks_) choices.push_back(std::move(track.choice));
+  if (options_.stream) {
+    write(shape_->end_all(choices));
+    return responder_->finish();
+  }
+  HttpAnswer answer = json_answer(shape_->whole(choices));
   answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->send(std::move(answer));
 }
 
 // A stream that broke off says so and has no [DONE].
-void Answer::end_stream(const RequestEnd& end) {
-  if (!text_.empty()) write(text_chunk(options_.head, text_));
-  if (!end.status.ok()) {
-    write(error_json(to_api_error(end.status)));
+void Answer::fail(const ApiError& error) {
+  is_over_ = true;
+  if (options_.stream) {
+    write(shape_->failure(error));
     return responder_->finish();
   }
-  const bool with_usage = options_.include_usage;
-  write(finish_chunk(options_.head, end, with_usage ? std::nullopt : std::optional(options_.n_prompt)));
-  if (with_usage) write(usage_chunk(options_.head, end, options_.n_prompt));
-  responder_->write(kSseDone);
-  responder_->finish();
+  HttpAnswer answer = to_answer(error);
+  answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
+  responder_->send(std::move(answer));
 }
 
 }  // namespace ebb

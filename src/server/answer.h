@@ -1,49 +1,70 @@
-// Answer: one completion on its way from the scheduler to a client, whole or as a stream of events.
+// Answer: what one request is answered, on its way from the scheduler to a client, whole or as a stream of events.
 //
-// Text that the client does not take in time is held back and merged, so that a slow reader costs memory for its text
-// once. A client that leaves cancels its request. It does not know routes. Thread rule: its callbacks come from the
-// scheduler's thread; send() is called once, from a worker.
+// It runs one generation for each choice, reads thinking and calls out of their text, and has a ReplyShape write them. What
+// a client does not take in time is held back and merged, so that a slow reader costs memory for its text once. A client
+// that leaves cancels its generations. It does not know routes. Thread rule: its callbacks come from the scheduler's thread;
+// send() is called once, from a worker.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <vector>
 
 #include "engine/scheduler.h"
 #include "server/http_message.h"
-#include "server/replies.h"
+#include "server/reply_shape.h"
+#include "text/reply_parser.h"
 
 namespace ebb {
 
 struct AnswerOptions {
-  ReplyHead head;
-  std::int32_t n_prompt = 0;
   bool stream = false;
-  bool include_usage = false;
   std::chrono::milliseconds ping_after{0};
   HttpHeaders headers;  // of every answer
 };
 
+// A choice to be made.
+struct AnswerPart {
+  Request request;
+  ReplyRules rules;
+  std::int32_t n_prompt = 0;
+  bool is_first_of_prompt = true;
+};
+
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
-  Answer(AnswerOptions options, std::shared_ptr<Responder> responder)
-      : options_(std::move(options)), responder_(std::move(responder)) {}
+  Answer(AnswerOptions options, std::unique_ptr<ReplyShape> shape, std::shared_ptr<Responder> responder)
+      : options_(std::move(options)), shape_(std::move(shape)), responder_(std::move(responder)) {}
 
-  // Gives the request to the scheduler and answers, now or later: 429 with Retry-After where the queue is full.
-  void send(Scheduler& scheduler, Request request);
+  // Gives the requests to the scheduler and answers, now or later: 429 with Retry-After where the queue is full.
+  void send(Scheduler& scheduler, std::vector<AnswerPart> parts);
 
  private:
+  struct Track {
+    Choice choice;
+    std::unique_ptr<ReplyParser> parser;
+    std::vector<ReplyDelta> held;
+  };
+
   void begin_stream();
-  void take(std::string_view text);
-  void end(const RequestEnd& end);
-  void end_stream(const RequestEnd& end);
-  void write(const Json& event);
+  void take_chances(std::size_t index, std::vector<TokenChances> chances);
+  void take_text(std::size_t index, std::string_view text);
+  void end(std::size_t index, const RequestEnd& end);
+  void fail(const ApiError& error);
+  void hold(Track& track, std::vector<ReplyDelta> deltas);
+  void write_held(Track& track);
+  void write(std::string_view bytes) { n_queued_bytes_ = responder_->write(bytes); }
+  void answer_all();
 
   AnswerOptions options_;
+  std::unique_ptr<ReplyShape> shape_;
   std::shared_ptr<Responder> responder_;
   std::mutex mutex_;
-  std::string text_;  // of a whole answer all, of a stream what is held back
+  std::vector<Track> tracks_;
+  std::size_t n_ended_ = 0;
+  // Answered, well or not; what comes later is nobody's.
+  bool is_over_ = false;
   std::size_t n_queued_bytes_ = 0;
 };
 

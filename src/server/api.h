@@ -22,6 +22,8 @@ struct ApiOptions {
   // What /v1/models calls the model.
   std::string model_name;
   std::string model_path;
+  // Jinja, instead of the model's own templates.
+  std::string chat_template;
   // For embeddings, and what to call it; null: there are none. It must outlive the API, and is its alone.
   Embedder* embedder = nullptr;
   std::string embedding_model_name;

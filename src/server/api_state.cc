@@ -1,18 +1,23 @@
 #include "server/api_state.h"
 
 #include "text/model_template.h"
+#include "text/tool_text.h"
 
 namespace ebb {
 
 Status ApiState::open() {
   const Vocabulary& vocabulary = engine.vocabulary();
   template_tokens = {.bos = bos_text(vocabulary), .eos = eos_text(vocabulary)};
-  EBB_ASSIGN_OR_RETURN(ChatTemplate plain, ChatTemplate::compile(template_source(vocabulary, false)));
+  const auto source_of = [&](bool has_tools) {
+    return options.chat_template.empty() ? template_source(vocabulary, has_tools) : options.chat_template;
+  };
+  EBB_ASSIGN_OR_RETURN(ChatTemplate plain, ChatTemplate::compile(source_of(false)));
   chat_template = std::make_unique<ChatTemplate>(std::move(plain));
-  if (std::string source = template_source(vocabulary, true); source != chat_template->source()) {
+  if (std::string source = source_of(true); source != chat_template->source()) {
     EBB_ASSIGN_OR_RETURN(ChatTemplate with_tools, ChatTemplate::compile(std::move(source)));
     tool_template = std::make_unique<ChatTemplate>(std::move(with_tools));
   }
+  shows_tools = ebb::shows_tools(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }
 

@@ -43,6 +43,8 @@ struct ApiState {
   // Where there are tools; null: the same.
   std::unique_ptr<ChatTemplate> tool_template;
   TemplateTokens template_tokens;
+  // Whether the template for tools shows them to the model.
+  bool shows_tools = false;
   std::time_t started = std::time(nullptr);
   // Last: what they run uses all of the above, and `workers` posts to the other.
   Workers embedding_worker{1};
@@ -85,9 +87,14 @@ void answer_embeddings(ApiState& state, const ApiCall& call);
 // page_routes.cc
 void answer_page(ApiState& state, const ApiCall& call);
 
-// completion_routes.cc
+// chat_routes.cc
 void answer_chat(ApiState& state, const ApiCall& call);
-void answer_completion(ApiState& state, const ApiCall& call);
+void answer_responses(ApiState& state, const ApiCall& call);
+void answer_chat_input_tokens(ApiState& state, const ApiCall& call);
 void answer_apply_template(ApiState& state, const ApiCall& call);
+
+// completion_routes.cc
+void answer_completion(ApiState& state, const ApiCall& call);
+void answer_native_completion(ApiState& state, const ApiCall& call);
 
 }  // namespace ebb

@@ -7,17 +7,18 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostStopStrings = 64;
+constexpr std::int64_t kMostLogprobs = 20;
 constexpr float kMostTemperature = 100.0F;
 constexpr float kMostPenalty = 100.0F;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
 void refuse_unsupported(Fields& fields) {
-  for (const std::string_view name : {"logprobs", "top_logprobs", "n_probs", "mirostat"}) {
+  for (const std::string_view name : {"mirostat", "echo", "suffix"}) {
     const Json* value = fields.find(name);
-    if (value == nullptr || *value == false || *value == 0) continue;
+    if (value == nullptr || *value == false || *value == 0 || *value == "") continue;
     fields.refuse(fmt::format("Field '{}': not supported by this server", name));
   }
-  if (fields.integer("n", 1, 1, 1) != 1) fields.refuse("Field 'n': one choice at a time");
+  (void)fields.integer("best_of", 1, 1, 1);
 }
 
 std::int32_t max_tokens(Fields& fields) {
@@ -109,13 +110,15 @@ SamplingOptions sampling(Fields& fields, const Vocabulary& vocabulary) {
 
 }  // namespace
 
-Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary) {
+Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
+                                                   std::int32_t max_choices) {
   Fields fields(body);
   GenerationRequest request;
   refuse_unsupported(fields);
   request.options.sampling = sampling(fields, vocabulary);
   request.options.max_tokens = max_tokens(fields);
   request.options.stop_strings = stop_strings(fields);
+  request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, max_choices));
   request.stream = fields.boolean("stream", false);
   if (const Json* options = fields.find("stream_options"); options != nullptr) {
     Fields inner(*options);
@@ -125,6 +128,36 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   EBB_RETURN_IF_ERROR(fields.status());
   EBB_RETURN_IF_ERROR(request.options.sampling.validate());
   return request;
+}
+
+Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options) {
+  EBB_RETURN_IF_ERROR(Sampler::create(vocabulary, options.sampling).status());
+  EBB_RETURN_IF_ERROR(Thinking::create(vocabulary, options.thinking).status());
+  return StopStrings::create(options.stop_strings).status();
+}
+
+Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body) {
+  Fields fields(body);
+  const bool is_asked = fields.boolean("logprobs", false);
+  const auto n = static_cast<std::int32_t>(fields.integer("top_logprobs", 0, 0, kMostLogprobs));
+  if (!is_asked && fields.find("top_logprobs") != nullptr && n > 0) {
+    fields.refuse("Field 'top_logprobs': needs 'logprobs' to be true");
+  }
+  EBB_RETURN_IF_ERROR(fields.status());
+  return is_asked ? std::optional(n) : std::nullopt;
+}
+
+Result<std::optional<std::int32_t>> parse_text_logprobs(const Json& body) {
+  Fields fields(body);
+  std::optional<std::int32_t> n;
+  for (const std::string_view name : {"logprobs", "n_probs"}) {
+    const Json* value = fields.find(name);
+    if (value == nullptr || *value == false) continue;
+    n = static_cast<std::int32_t>(fields.integer(name, 0, 0, kMostLogprobs));
+    if (name == "n_probs" && *n == 0) n.reset();
+  }
+  EBB_RETURN_IF_ERROR(fields.status());
+  return n;
 }
 
 }  // namespace ebb

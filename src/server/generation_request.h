@@ -1,7 +1,10 @@
-// Generation requests: the members that chat and text completions share (docs/http_api.md), from JSON to options.
+// Generation requests: the members that all routes with answers share (docs/http_api.md), from JSON to options.
+//
+// Thread rule: functions of their arguments.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/generation.h"
@@ -11,11 +14,22 @@ namespace ebb {
 
 struct GenerationRequest {
   GenerationOptions options;
+  std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
 };
 
-// Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field.
-Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary);
+// Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without
+// what only some routes take: chances, thinking.
+Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
+                                                   std::int32_t max_choices);
+
+// Whether the engine takes the options, a grammar above all: after the first byte of a stream it is too late to say no.
+Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options);
+
+// Chat's logprobs and top_logprobs.
+Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body);
+// The count that text completions take: "logprobs", or "n_probs" of llama.cpp.
+Result<std::optional<std::int32_t>> parse_text_logprobs(const Json& body);
 
 }  // namespace ebb

@@ -2,13 +2,126 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "base/version.h"
+#include "server/sse.h"
 
 namespace ebb {
 namespace {
 
-Json shell(const ReplyHead& head, std::string_view object) {
+std::int32_t n_computed(const Choice& choice) {
+  return std::min(choice.n_prompt, choice.end->turn.n_new + choice.end->turn.n_recomputed);
+}
+
+double per_second(std::int32_t n, double ms) { return ms > 0.0 ? n * 1000.0 / ms : 0.0; }
+
+Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance) {
+  const std::string text = token_bytes(vocabulary, chance.token);
+  Json bytes = Json::array();
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", text}, {"bytes", std::move(bytes)}, {"logprob", chance.logprob}, {"id", chance.token.value()}};
+}
+
+}  // namespace
+
+std::string ReplyShape::failure(const ApiError& error) { return sse_event(error_json(error)); }
+
+std::string sse_event(const Json& json) {
+  std::string bytes;
+  append_sse(bytes, json_text(json));
+  return bytes;
+}
+
+std::string new_id(std::string_view prefix, int n) {
+  static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::string id(prefix);
+  for (int i = 0; i < n; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+std::string_view finish_name(const Choice& choice) {
+  const FinishReason reason = choice.end->reason;
+  if (reason != FinishReason::kEndOfGeneration && reason != FinishReason::kStopString) return "length";
+  return choice.reply.calls.empty() ? "stop" : "tool_calls";
+}
+
+UsageTotals usage_totals(std::span<const Choice> choices) {
+  UsageTotals totals;
+  for (const Choice& choice : choices) {
+    totals.n_generated += choice.end->stats.n_generated;
+    totals.n_thinking += choice.end->stats.n_thinking;
+    if (!choice.is_first_of_prompt) continue;
+    totals.n_prompt += choice.n_prompt;
+    totals.n_cached += choice.n_prompt - n_computed(choice);
+  }
+  return totals;
+}
+
+Json usage_json(std::span<const Choice> choices) {
+  const UsageTotals totals = usage_totals(choices);
+  return {{"prompt_tokens", totals.n_prompt},
+          {"completion_tokens", totals.n_generated},
+          {"total_tokens", totals.n_prompt + totals.n_generated},
+          {"prompt_tokens_details", {{"cached_tokens", totals.n_cached}}},
+          {"completion_tokens_details", {{"reasoning_tokens", totals.n_thinking}}}};
+}
+
+Json timings_json(std::span<const Choice> choices) {
+  const UsageTotals totals = usage_totals(choices);
+  double prompt_ms = 0.0;
+  double decode_ms = 0.0;
+  std::int32_t n_behind_first = 0;
+  for (const Choice& choice : choices) {
+    if (choice.is_first_of_prompt) prompt_ms += choice.end->stats.prefill_ms;
+    decode_ms += choice.end->stats.decode_ms;
+    n_behind_first += std::max(0, choice.end->stats.n_generated - 1);
+  }
+  const std::int32_t n_prompt_computed = totals.n_prompt - totals.n_cached;
+  return {{"cache_n", totals.n_cached},
+          {"prompt_n", n_prompt_computed},
+          {"prompt_ms", prompt_ms},
+          {"prompt_per_token_ms", n_prompt_computed > 0 ? prompt_ms / n_prompt_computed : 0.0},
+          {"prompt_per_second", per_second(n_prompt_computed, prompt_ms)},
+          {"predicted_n", totals.n_generated},
+          {"predicted_ms", decode_ms},
+          {"predicted_per_token_ms", n_behind_first > 0 ? decode_ms / n_behind_first : 0.0},
+          {"predicted_per_second", per_second(n_behind_first, decode_ms)}};
+}
+
+Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
+  const auto sum = [&](auto member) {
+    std::int64_t total = 0;
+    for (const Choice& choice : choices) total += static_cast<std::int64_t>(member(*choice.end));
+    return total;
+  };
+  double recall_ms = 0.0;
+  double queued_ms = 0.0;
+  for (const Choice& choice : choices) {
+    recall_ms += choice.end->turn.recall_ms;
+    queued_ms = std::max(queued_ms, choice.end->queued_ms);
+  }
+  Json json = {{"prompt",
+                {{"hot", sum([](const RequestEnd& end) { return end.turn.n_hot_already; })},
+                 {"shared", sum([](const RequestEnd& end) { return end.turn.n_shared; })},
+                 {"recalled_exact", sum([](const RequestEnd& end) { return end.turn.n_recalled_exact; })},
+                 {"recalled_approximate", sum([](const RequestEnd& end) { return end.turn.n_recalled_approximate; })},
+                 {"recomputed", sum([](const RequestEnd& end) { return end.turn.n_recomputed; })},
+                 {"new", sum([](const RequestEnd& end) { return end.turn.n_new; })},
+                 {"holes", sum([](const RequestEnd& end) { return end.turn.n_holes; })}}},
+               {"evicted_blocks", sum([](const RequestEnd& end) { return end.turn.evicted.size(); })},
+               {"recalled_blocks",
+                sum([](const RequestEnd& end) { return end.turn.recalled.size() + end.turn.adopted.size(); })},
+               {"recall_ms", recall_ms},
+               {"hot_tokens", sum([](const RequestEnd& end) { return end.n_hot_tokens; })},
+               {"budget_tokens", sum([](const RequestEnd& end) { return end.budget_tokens; })},
+               {"queued_ms", queued_ms}};
+  if (!head.warnings.empty()) json["warnings"] = head.warnings;
+  return json;
+}
+
+Json reply_shell(const ReplyHead& head, std::string_view object) {
   return {{"id", head.id},
           {"object", object},
           {"created", head.created},
@@ -17,121 +130,23 @@ Json shell(const ReplyHead& head, std::string_view object) {
           {"choices", Json::array()}};
 }
 
-Json chunk(const ReplyHead& head) { return shell(head, head.is_chat ? "chat.completion.chunk" : "text_completion"); }
-
-Json delta_chunk(const ReplyHead& head, const Json& delta, const Json& reason) {
-  Json json = chunk(head);
-  json["choices"].push_back({{"index", 0}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", reason}});
-  return json;
+std::string token_bytes(const Vocabulary& vocabulary, Token token) {
+  const Result<std::string> piece = vocabulary.piece(token, SpecialTokens::kShow);
+  return piece.ok() ? *piece : std::string();
 }
 
-Json part_chunk(const ReplyHead& head, std::string_view text, const Json& reason) {
-  Json json = chunk(head);
-  json["choices"].push_back({{"index", 0}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", reason}});
-  return json;
-}
-
-std::int32_t n_computed(const RequestEnd& end) { return end.turn.n_new + end.turn.n_recomputed; }
-
-double per_second(std::int32_t n, double ms) { return ms > 0.0 ? n * 1000.0 / ms : 0.0; }
-
-}  // namespace
-
-std::string new_id(std::string_view prefix) {
-  static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  std::string id(prefix);
-  for (int i = 0; i < 32; ++i) id += kLetters[random() % kLetters.size()];
-  return id;
-}
-
-std::string_view finish_name(FinishReason reason) {
-  return reason == FinishReason::kEndOfGeneration || reason == FinishReason::kStopString ? "stop" : "length";
-}
-
-Json usage_json(const RequestEnd& end, std::int32_t n_prompt) {
-  const std::int32_t n_generated = end.stats.n_generated;
-  return {{"prompt_tokens", n_prompt},
-          {"completion_tokens", n_generated},
-          {"total_tokens", n_prompt + n_generated},
-          {"prompt_tokens_details", {{"cached_tokens", std::max(0, n_prompt - n_computed(end))}}},
-          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
-}
-
-Json timings_json(const RequestEnd& end, std::int32_t n_prompt) {
-  const std::int32_t n_prompt_computed = std::min(n_prompt, n_computed(end));
-  const std::int32_t n_behind_first = std::max(0, end.stats.n_generated - 1);
-  const double prompt_ms = end.stats.prefill_ms;
-  const double decode_ms = end.stats.decode_ms;
-  return {{"cache_n", n_prompt - n_prompt_computed},
-          {"prompt_n", n_prompt_computed},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", n_prompt_computed > 0 ? prompt_ms / n_prompt_computed : 0.0},
-          {"prompt_per_second", per_second(n_prompt_computed, prompt_ms)},
-          {"predicted_n", end.stats.n_generated},
-          {"predicted_ms", decode_ms},
-          {"predicted_per_token_ms", n_behind_first > 0 ? decode_ms / n_behind_first : 0.0},
-          {"predicted_per_second", per_second(n_behind_first, decode_ms)}};
-}
-
-Json ebb_json(const RequestEnd& end) {
-  return {{"prompt",
-           {{"hot", end.turn.n_hot_already},
-            {"shared", end.turn.n_shared},
-            {"recalled_exact", end.turn.n_recalled_exact},
-            {"recalled_approximate", end.turn.n_recalled_approximate},
-            {"recomputed", end.turn.n_recomputed},
-            {"new", end.turn.n_new},
-            {"holes", end.turn.n_holes}}},
-          {"evicted_blocks", end.turn.evicted.size()},
-          {"recalled_blocks", end.turn.recalled.size() + end.turn.adopted.size()},
-          {"recall_ms", end.turn.recall_ms},
-          {"hot_tokens", end.n_hot_tokens},
-          {"budget_tokens", end.budget_tokens},
-          {"queued_ms", end.queued_ms}};
-}
-
-Json whole_reply(const ReplyHead& head, const std::string& text, const RequestEnd& end, std::int32_t n_prompt) {
-  Json json = shell(head, head.is_chat ? "chat.completion" : "text_completion");
-  Json choice = {{"index", 0}};
-  if (head.is_chat) {
-    choice["message"] = {{"role", "assistant"}, {"content", text}};
-  } else {
-    choice["text"] = text;
+Json take_logprobs(Choice& choice, const Vocabulary& vocabulary) {
+  if (choice.chances.empty()) return nullptr;
+  Json content = Json::array();
+  for (const TokenChances& chances : std::exchange(choice.chances, {})) {
+    Json token = chance_json(vocabulary, chances.kept);
+    token["top_logprobs"] = Json::array();
+    for (const TokenChance& chance : chances.likeliest) {
+      token["top_logprobs"].push_back(chance_json(vocabulary, chance));
+    }
+    content.push_back(std::move(token));
   }
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = finish_name(end.reason);
-  json["choices"].push_back(std::move(choice));
-  json["usage"] = usage_json(end, n_prompt);
-  json["timings"] = timings_json(end, n_prompt);
-  json["ebb"] = ebb_json(end);
-  return json;
-}
-
-Json role_chunk(const ReplyHead& head) {
-  return delta_chunk(head, {{"role", "assistant"}, {"content", nullptr}}, nullptr);
-}
-
-Json text_chunk(const ReplyHead& head, std::string_view text) {
-  return head.is_chat ? delta_chunk(head, {{"content", text}}, nullptr) : part_chunk(head, text, nullptr);
-}
-
-Json finish_chunk(const ReplyHead& head, const RequestEnd& end, std::optional<std::int32_t> n_prompt) {
-  const std::string_view reason = finish_name(end.reason);
-  Json json = head.is_chat ? delta_chunk(head, Json::object(), reason) : part_chunk(head, "", reason);
-  if (n_prompt) {
-    json["timings"] = timings_json(end, *n_prompt);
-    json["ebb"] = ebb_json(end);
-  }
-  return json;
-}
-
-Json usage_chunk(const ReplyHead& head, const RequestEnd& end, std::int32_t n_prompt) {
-  Json json = chunk(head);
-  json["usage"] = usage_json(end, n_prompt);
-  json["timings"] = timings_json(end, n_prompt);
-  json["ebb"] = ebb_json(end);
-  return json;
+  return {{"content", std::move(content)}};
 }
 
 }  // namespace ebb

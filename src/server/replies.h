@@ -1,45 +1,46 @@
-// Replies: the JSON of OpenAI's answers, whole and in chunks, with honest counters (law 7).
+// Replies: the parts of an answer's JSON that all routes share, with honest counters (law 7).
 //
-//   usage    prompt_tokens is the logical prompt; cached_tokens of it were not computed for this request
+//   usage    prompt_tokens is the logical prompt, once for all choices; cached_tokens of it were not computed
 //   timings  llama.cpp's names; finite for 0 and 1 tokens
-//   ebb      ours: where each token of the prompt came from, what left and came back, what is hot
+//   ebb      ours: where each token of the prompts came from, summed over all choices; what left and came back, what is hot
 //
 // They know shapes, not sockets. Thread rule: values.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "engine/scheduler.h"
-#include "server/fields.h"
+#include "server/reply_shape.h"
+#include "text/vocabulary.h"
 
 namespace ebb {
 
-// What repeats on every chunk of one answer.
-struct ReplyHead {
-  std::string id;  // "chatcmpl-..." or "cmpl-..."
-  std::int64_t created = 0;
-  std::string model;
-  bool is_chat = true;
+// `prefix` and `n` random letters and digits.
+[[nodiscard]] std::string new_id(std::string_view prefix, int n = 32);
+[[nodiscard]] std::string_view finish_name(const Choice& choice);
+
+struct UsageTotals {
+  std::int32_t n_prompt = 0;
+  std::int32_t n_cached = 0;
+  std::int32_t n_generated = 0;
+  std::int32_t n_thinking = 0;
 };
+[[nodiscard]] UsageTotals usage_totals(std::span<const Choice> choices);
 
-// `prefix` and 32 random letters and digits.
-[[nodiscard]] std::string new_id(std::string_view prefix);
-[[nodiscard]] std::string_view finish_name(FinishReason reason);
+[[nodiscard]] Json usage_json(std::span<const Choice> choices);
+[[nodiscard]] Json timings_json(std::span<const Choice> choices);
+[[nodiscard]] Json ebb_json(const ReplyHead& head, std::span<const Choice> choices);
 
-[[nodiscard]] Json usage_json(const RequestEnd& end, std::int32_t n_prompt);
-[[nodiscard]] Json timings_json(const RequestEnd& end, std::int32_t n_prompt);
-[[nodiscard]] Json ebb_json(const RequestEnd& end);
+// What every reply and every chunk begins with.
+[[nodiscard]] Json reply_shell(const ReplyHead& head, std::string_view object);
 
-[[nodiscard]] Json whole_reply(const ReplyHead& head, const std::string& text, const RequestEnd& end,
-                               std::int32_t n_prompt);
-// The first chunk of a chat says the role and nothing else.
-[[nodiscard]] Json role_chunk(const ReplyHead& head);
-[[nodiscard]] Json text_chunk(const ReplyHead& head, std::string_view text);
-// With timings and counters where no usage chunk follows.
-[[nodiscard]] Json finish_chunk(const ReplyHead& head, const RequestEnd& end, std::optional<std::int32_t> n_prompt);
-[[nodiscard]] Json usage_chunk(const ReplyHead& head, const RequestEnd& end, std::int32_t n_prompt);
+// {"content": [...]} as chat completions have it; takes the choice's chances. Null when there are none.
+[[nodiscard]] Json take_logprobs(Choice& choice, const Vocabulary& vocabulary);
+// A token as text that is always UTF-8, and its bytes.
+[[nodiscard]] std::string token_bytes(const Vocabulary& vocabulary, Token token);
+
+[[nodiscard]] std::string sse_event(const Json& json);
 
 }  // namespace ebb

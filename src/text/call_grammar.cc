@@ -1,6 +1,7 @@
 #include "text/call_grammar.h"
 
 #include "text/grammar/schema_rules.h"
+#include "text/grammar/text_rules.h"
 
 namespace ebb {
 
@@ -15,15 +16,24 @@ Result<CallGrammar> call_grammar(const CallFormat& format, const CallChoice& cho
     tools = {Tool(*tool)};
   }
   SchemaRules rules;
+  GrammarRules& grammar = rules.grammar();
   const bool parallel = choice.parallel && format.allows_parallel();
   EBB_ASSIGN_OR_RETURN(const std::string calls, format.add_call_rules(rules, tools, parallel));
-  rules.grammar().add("root", calls);
-  CallGrammar made;
-  EBB_ASSIGN_OR_RETURN(made.grammar, rules.grammar().finish());
-  for (const CallOpener& opener : format.openers()) {
-    made.triggers.push_back({.text = std::string(opener.text), .only_first = opener.only_first});
+  const std::string_view opener = format.forced_opener();
+  std::string answer = calls;
+  if (!choice.required && !choice.content.is_null()) {
+    EBB_ASSIGN_OR_RETURN(const std::string content, rules.add_schema(choice.content));
+    answer = fmt::format("({} | {})", calls, content);
+  } else if (!choice.required && opener.empty()) {
+    return CallGrammar{};
+  } else if (!choice.required) {
+    answer = fmt::format("{} ({} {})?", add_text_without(grammar, {opener}), calls, add_gap_rule(grammar));
   }
-  made.unsupported = rules.notes().unsupported;
+  const bool has_free_text = !choice.required && choice.content.is_null();
+  if (choice.thinking && !has_free_text) answer = add_thinking(grammar, *choice.thinking, opener) + " " + answer;
+  grammar.add("root", answer);
+  CallGrammar made{.unsupported = rules.notes().unsupported};
+  EBB_ASSIGN_OR_RETURN(made.grammar, grammar.finish());
   return made;
 }
 

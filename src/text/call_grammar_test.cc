@@ -93,13 +93,64 @@ TEST(CallGrammar, ForcesTheNamedFunction) {
   EXPECT_EQ(call_grammar(llama3_calls(), {}).status().code(), Code::kInvalidArgument);
 }
 
-TEST(CallGrammar, BeginsWithItsTrigger) {
+TEST(CallGrammar, BeginsWithTheMarkThatTheFormatNames) {
   for (const auto& [format, text] : good_calls()) {
-    const auto made = call_grammar(*format, choice()).value();
-    const bool found = std::any_of(made.triggers.begin(), made.triggers.end(),
-                                   [&, &t = text](const CallTrigger& trigger) { return t.starts_with(trigger.text); });
-    EXPECT_TRUE(found) << text;
+    EXPECT_TRUE(text.starts_with(format->forced_opener())) << text;
+    EXPECT_FALSE(format->marks().empty());
   }
+}
+
+TEST(CallGrammar, LeavesTextFreeUpToTheMarkWhereCallsMayCome) {
+  CallChoice may = choice();
+  may.required = false;
+  const std::string call = "<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>";
+  GrammarMatch grammar = match(hermes_calls(), may);
+  for (const std::string text :
+       {"", "Any text.", "a < b, <tool <tool_cal", "{\"name\": 5}", "<think>hm</think>\n\nYes."}) {
+    EXPECT_TRUE(grammar.matches(text)) << text;
+    EXPECT_TRUE(grammar.matches(text + call)) << text;
+    EXPECT_TRUE(grammar.matches(text + call + "\n" + call + "\n")) << text;
+    EXPECT_FALSE(grammar.matches(text + "<tool_call>")) << text;
+    EXPECT_FALSE(grammar.matches(text + "<tool_call> tags are used")) << text;
+    EXPECT_FALSE(grammar.matches(text + call + "more")) << text;
+  }
+  EXPECT_TRUE(grammar.matches("<<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>"));
+  EXPECT_EQ(call_grammar(llama3_calls(), may)->grammar, "");
+}
+
+TEST(CallGrammar, AllowsJsonInsteadOfCallsWhereBothAreAskedFor) {
+  CallChoice may = choice();
+  may.required = false;
+  may.content = Json::parse(R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]})");
+  may.thinking = AnswerThinking{};
+  GrammarMatch grammar = match(hermes_calls(), may);
+  EXPECT_TRUE(grammar.matches("{\"a\": 5}"));
+  EXPECT_TRUE(grammar.matches("<think>Hm.</think>{\"a\": 5}"));
+  EXPECT_TRUE(grammar.matches("<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>"));
+  EXPECT_FALSE(grammar.matches("{\"b\": 5}"));
+  EXPECT_FALSE(grammar.matches("a"));
+}
+
+TEST(CallGrammar, LetsThinkingComeFirstAndEndWithItsMarkOrACall) {
+  const std::string call = "<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>";
+  CallChoice must = choice();
+  must.thinking = AnswerThinking{};
+  GrammarMatch may_think = match(hermes_calls(), must);
+  EXPECT_TRUE(may_think.matches(call));
+  EXPECT_TRUE(may_think.matches("<think>\nLook < there.</thin\n</think>\n\n" + call));
+  EXPECT_TRUE(may_think.matches("<think>" + call));
+  EXPECT_FALSE(may_think.matches("Hm.</think>" + call));
+  EXPECT_FALSE(may_think.matches("<think>Hm.</think>"));
+  EXPECT_FALSE(may_think.matches("<think>Hm.</think>No." + call));
+  must.thinking->is_open = true;
+  GrammarMatch thinks = match(hermes_calls(), must);
+  EXPECT_TRUE(thinks.matches("Hm.</think>\n\n" + call));
+  EXPECT_TRUE(thinks.matches("Hm." + call));
+  EXPECT_FALSE(thinks.matches("Hm.</think>\n\nHm."));
+  // No mark of its own tells where the call begins.
+  GrammarMatch bare = match(llama3_calls(), must);
+  EXPECT_TRUE(bare.matches("{}</think>{\"name\": \"ls\", \"parameters\": {}}"));
+  EXPECT_FALSE(bare.matches("{}{\"name\": \"ls\", \"parameters\": {}}"));
 }
 
 TEST(CallGrammar, ListsWhatAToolsSchemaAsksForAndIsNotEnforced) {

@@ -13,6 +13,7 @@ ControlTokens::ControlTokens(const llama_vocab* vocabulary) {
     if ((attributes & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) == 0) continue;
     const char* text = llama_vocab_get_text(vocabulary, id);
     if (text == nullptr || *text == '\0') continue;
+    tokens_.insert(Token(id));
     const bool is_new = entries_
                             .try_emplace(text, Entry{.token = Token(id),
                                                      .strips_left = (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
@@ -25,6 +26,11 @@ ControlTokens::ControlTokens(const llama_vocab* vocabulary) {
   std::ranges::sort(sizes_, std::greater());
   const auto repeated = std::ranges::unique(sizes_);
   sizes_.erase(repeated.begin(), repeated.end());
+}
+
+std::optional<Token> ControlTokens::find_token(std::string_view text) const {
+  const auto entry = entries_.find(std::string(text));
+  return entry == entries_.end() ? std::nullopt : std::optional(entry->second.token);
 }
 
 std::optional<ControlTokens::Match> ControlTokens::find(std::string_view text, std::size_t from) const {

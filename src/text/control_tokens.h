@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/ids.h"
@@ -35,6 +36,9 @@ class ControlTokens {
 
   // The first in text at or behind `from`, and the longest of those that begin there.
   [[nodiscard]] std::optional<Match> find(std::string_view text, std::size_t from) const;
+  // The one that is written so.
+  [[nodiscard]] std::optional<Token> find_token(std::string_view text) const;
+  [[nodiscard]] bool contains(Token token) const { return tokens_.contains(token); }
 
  private:
   struct Entry {
@@ -44,6 +48,7 @@ class ControlTokens {
   };
 
   std::unordered_map<std::string, Entry> entries_;
+  std::unordered_set<Token> tokens_;
   std::vector<std::size_t> sizes_;  // that occur, largest first
   std::array<bool, 256> begins_{};  // by first byte
 };

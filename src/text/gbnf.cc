@@ -23,6 +23,7 @@ class Checker {
  public:
   Checker(const Vocabulary& vocabulary, std::string_view grammar) : vocabulary_(vocabulary), text_(grammar) {}
   Status check(std::string_view root);
+  [[nodiscard]] std::vector<Token> named_tokens() const { return named_; }
 
  private:
   // The sequence being read, in libllama's terms: a repetition writes out the elements of the last symbol again.
@@ -72,6 +73,7 @@ class Checker {
   std::vector<GbnfRule> rules_;
   std::size_t n_written_rules_ = 0;  // named, groups and those that repetitions make
   std::size_t n_written_elements_ = 0;
+  std::vector<Token> named_;
 };
 
 void Checker::skip_space(bool newlines) {
@@ -241,7 +243,8 @@ Status Checker::read_class(std::size_t& n_elements) {
 }
 
 Status Checker::read_token() {
-  if (peek() == '!') ++at_;
+  const bool is_excluded = peek() == '!';
+  if (is_excluded) ++at_;
   if (peek() != '<') return wrong("expected '<' after '!'");
   const std::size_t begin = at_;
   if (peek(1) == '[') {
@@ -251,6 +254,7 @@ Status Checker::read_token() {
     if (!text_.substr(at_).starts_with("]>")) return wrong("expected ']>' after the token's number");
     at_ += 2;
     if (id >= static_cast<std::size_t>(vocabulary_.n_tokens())) return wrong(fmt::format("there is no token {}", id));
+    if (!is_excluded) named_.emplace_back(static_cast<std::int32_t>(id));
     return {};
   }
   const std::size_t end = text_.find('>', begin);
@@ -259,6 +263,7 @@ Status Checker::read_token() {
   const std::string_view name = text_.substr(begin, at_ - begin);
   EBB_ASSIGN_OR_RETURN(const auto tokens, vocabulary_.tokenize(name, {.add_bos = false, .parse_special = true}));
   if (tokens.size() != 1) return wrong(fmt::format("'{}' is not one token of the vocabulary", name));
+  if (!is_excluded) named_.push_back(tokens.front());
   return {};
 }
 
@@ -351,8 +356,10 @@ Status Checker::check(std::string_view root) {
 
 }  // namespace
 
-Status check_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root) {
-  return Checker(vocabulary, grammar).check(root);
+Result<std::vector<Token>> check_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root) {
+  Checker checker(vocabulary, grammar);
+  EBB_RETURN_IF_ERROR(checker.check(root));
+  return checker.named_tokens();
 }
 
 }  // namespace ebb

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "text/vocabulary.h"
@@ -29,7 +30,9 @@ struct GbnfLimits {
   static constexpr std::size_t kMaxRepetitions = 2000;
 };
 
-// kInvalidArgument with line and reason. Tokens named as <text> or <[id]> must be tokens of the vocabulary.
-[[nodiscard]] Status check_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root);
+// The tokens that the grammar names as <text> or <[id]> (not those that it excludes), which must be tokens of the
+// vocabulary. kInvalidArgument with line and reason.
+[[nodiscard]] Result<std::vector<Token>> check_gbnf(const Vocabulary& vocabulary, std::string_view grammar,
+                                                    std::string_view root);
 
 }  // namespace ebb

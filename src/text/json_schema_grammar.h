@@ -34,7 +34,8 @@ struct JsonGrammar {
   std::vector<std::string> unsupported = {};
 };
 
-// kInvalidArgument, saying where, for what is no schema, nothing can match, or is too large or too deep.
+// kInvalidArgument, saying where, for what is no schema, nothing can match, or is too large or too deep; kUnsupported where
+// the grammar would be too large.
 [[nodiscard]] Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema);
 
 // response_format json_object: any object.

@@ -276,7 +276,8 @@ TEST(JsonSchemaGrammar, RefusesHostileSchemas) {
     doubling["$defs"]["d" + std::to_string(i)] = {{"allOf", Json::array({before, before})}};
   }
   EXPECT_TRUE(refused(doubling));
-  EXPECT_TRUE(refused(Json::parse(R"({"type":"string","minLength":1e18})")));
+  EXPECT_EQ(json_schema_grammar(Json::parse(R"({"type":"string","minLength":1e18})")).status().code(),
+            Code::kUnsupported);
   const Json tower = Json::parse(R"~({"pattern":"((((a{2000}){2000}){2000}){2000})"})~");
   EXPECT_EQ(GrammarMatch(json_schema_grammar(tower).value().grammar).error(), "");  // large to match, small to write
 }

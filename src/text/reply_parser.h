@@ -95,6 +95,9 @@ struct ParsedReply {
 class ReplyParser {
  public:
   explicit ReplyParser(ReplyRules rules);
+  // Its markers look into its rules.
+  ReplyParser(const ReplyParser&) = delete;
+  ReplyParser& operator=(const ReplyParser&) = delete;
 
   // Deltas of one kind that follow each other are one.
   [[nodiscard]] std::vector<ReplyDelta> push(std::string_view text);

@@ -39,6 +39,10 @@ class CallFormat {
   // May one reply hold several calls?
   [[nodiscard]] virtual bool allows_parallel() const { return true; }
   [[nodiscard]] virtual const std::vector<CallOpener>& openers() const = 0;
+  // The mark with which the calls of add_call_rules begin; empty: they begin with none of their own.
+  [[nodiscard]] virtual std::string_view forced_opener() const { return openers().front().text; }
+  // All marks in and around calls: where a vocabulary has them as control tokens, their text is part of the answer.
+  [[nodiscard]] virtual std::vector<std::string_view> marks() const = 0;
   // For the text behind openers()[opener]. The tools must outlive the reader.
   [[nodiscard]] virtual std::unique_ptr<CallReader> make_reader(std::size_t opener,
                                                                 const std::vector<Tool>& tools) const = 0;

@@ -6,7 +6,7 @@
 #include "text/calls/json_string.h"
 #include "text/calls/xml_value.h"
 #include "text/grammar/json_rules.h"
-#include "text/grammar/pattern_rules.h"
+#include "text/grammar/text_rules.h"
 
 namespace ebb {
 namespace {
@@ -55,36 +55,9 @@ Result<std::string> add_named_calls(SchemaRules& rules, const std::vector<Tool>&
   });
 }
 
-// State i: the text ends with the first i characters of the mark, and with no more of it. The rest of the text begins
-// in any state and never reaches the last.
-std::string add_text_without(GrammarRules& rules, std::string_view mark) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < mark.size(); ++i) names.push_back(rules.fresh_name());
-  const auto next_state = [&](std::size_t state, char c) {
-    const std::string text = std::string(mark.substr(0, state)) + c;
-    std::size_t n = text.size();
-    while (!std::string_view(text).ends_with(mark.substr(0, n))) --n;
-    return n;
-  };
-  for (std::size_t state = 0; state < mark.size(); ++state) {
-    CharSet others;
-    std::vector<std::string> ways = {"\"\""};
-    for (std::size_t i = 0; i < mark.size(); ++i) {
-      const char c = mark[i];
-      if (mark.find(c) != i) continue;
-      others.add(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
-      const std::size_t next = next_state(state, c);
-      if (next < mark.size()) ways.push_back(grammar_literal({&c, 1}) + " " + names[next]);
-    }
-    ways.push_back(others.inverse().class_expression() + " " + names[0]);
-    rules.add(names[state], fmt::format("{}", fmt::join(ways, " | ")));
-  }
-  return names[0];
-}
-
 Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools, const TaggedCallForm& form) {
   GrammarRules& grammar = rules.grammar();
-  const std::string text = add_text_without(grammar, form.value_end);
+  const std::string text = add_text_without(grammar, {form.value_end});
   const std::string end = grammar_literal(form.value_end);
   const auto write_call = [&](const Tool& tool) -> Result<std::string> {
     const Json parameters = parameters_of(tool);

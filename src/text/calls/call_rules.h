@@ -54,7 +54,4 @@ struct TaggedCallForm {
 [[nodiscard]] Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools,
                                                    const TaggedCallForm& form);
 
-// Text in which `mark` does not occur.
-[[nodiscard]] std::string add_text_without(GrammarRules& rules, std::string_view mark);
-
 }  // namespace ebb

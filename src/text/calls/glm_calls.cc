@@ -131,6 +131,9 @@ class GlmCalls : public CallFormat {
     static const std::vector<CallOpener> kOpeners = {{.text = kOpen}};
     return kOpeners;
   }
+  std::vector<std::string_view> marks() const override {
+    return {kOpen, kClose, kKeyBegin, kKeyEnd, kValueBegin, kValueEnd};
+  }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& tools) const override {
     return std::make_unique<GlmReader>(tools);
   }

@@ -81,6 +81,7 @@ class HermesCalls : public CallFormat {
     static const std::vector<CallOpener> kOpeners = {{.text = kOpen}};
     return kOpeners;
   }
+  std::vector<std::string_view> marks() const override { return {kOpen, kClose}; }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<HermesReader>();
   }

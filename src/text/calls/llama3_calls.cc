@@ -77,6 +77,8 @@ class Llama3Calls : public CallFormat {
     static const std::vector<CallOpener> kOpeners = {{.text = "<|python_tag|>"}, {.text = "{", .only_first = true}};
     return kOpeners;
   }
+  std::vector<std::string_view> marks() const override { return {openers().front().text}; }
+  std::string_view forced_opener() const override { return {}; }
   std::unique_ptr<CallReader> make_reader(std::size_t opener, const std::vector<Tool>& tools) const override {
     const bool bare = opener == 1;
     auto reader = std::make_unique<Llama3Reader>(bare ? &tools : nullptr);

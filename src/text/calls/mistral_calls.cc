@@ -139,6 +139,7 @@ class MistralCalls : public CallFormat {
     static const std::vector<CallOpener> kOpeners = {{.text = kOpen}};
     return kOpeners;
   }
+  std::vector<std::string_view> marks() const override { return {kOpen, kArguments, kCallId}; }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<MistralReader>();
   }

@@ -24,6 +24,7 @@ class XmlCalls : public CallFormat {
            source.find("<parameter=") != source.npos;
   }
   const std::vector<CallOpener>& openers() const override { return openers_; }
+  std::vector<std::string_view> marks() const override { return {dialect_.tags.open, dialect_.tags.close}; }
   std::unique_ptr<CallReader> make_reader(std::size_t opener, const std::vector<Tool>& tools) const override {
     return std::make_unique<XmlReader>(dialect_.tags, tools, opener == 1);
   }

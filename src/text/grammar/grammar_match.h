@@ -16,15 +16,15 @@ namespace ebb {
 class GrammarMatch {
  public:
   // An empty error: the grammar was compiled.
-  explicit GrammarMatch(const std::string& grammar) {
+  explicit GrammarMatch(const std::string& grammar, const std::string& root = "root") {
     static const ToyFile file{toy_bpe().bytes()};
     static const std::unique_ptr<Vocabulary> vocabulary = Vocabulary::load(file.path()).value();
-    const Status status = check_gbnf(*vocabulary, grammar, "root");
+    const Status status = check_gbnf(*vocabulary, grammar, root).status();
     if (!status.ok()) {
       error_ = status.message() + "\n" + grammar;
       return;
     }
-    sampler_.reset(llama_sampler_init_grammar(vocabulary->llama(), grammar.c_str(), "root"));
+    sampler_.reset(llama_sampler_init_grammar(vocabulary->llama(), grammar.c_str(), root.c_str()));
     if (sampler_ == nullptr) error_ = "libllama does not compile\n" + grammar;
   }
   [[nodiscard]] const std::string& error() const { return error_; }

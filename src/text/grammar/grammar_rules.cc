@@ -20,7 +20,7 @@ std::string GrammarRules::add(std::string_view name, std::string_view body) {
   return std::string(name);
 }
 
-std::string GrammarRules::fresh_name() { return fmt::format("r{}", ++n_fresh_); }
+std::string GrammarRules::fresh_name() { return fmt::format("{}{}", prefix_, ++n_fresh_); }
 
 std::string GrammarRules::add_up_to(const std::string& rule, std::size_t most) {
   if (most <= kRun) return fmt::format("{}{{0,{}}}", rule, most);
@@ -54,7 +54,7 @@ std::string GrammarRules::repeat(const std::string& rule, std::size_t least, std
 
 Result<std::string> GrammarRules::finish() const {
   if (too_large()) {
-    return error(Code::kInvalidArgument,
+    return error(Code::kUnsupported,
                  "the schema makes a grammar of more than {} bytes, {} rules or repetitions of {}; make it smaller",
                  kMaxBytes, kMaxRules, kRun * kMostRuns);
   }

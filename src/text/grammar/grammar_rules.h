@@ -23,6 +23,9 @@ class GrammarRules {
   static constexpr std::size_t kMaxRules = 8000;
   static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
+  // Fresh names begin with `prefix`: rules that join a grammar written elsewhere need one that it does not use.
+  explicit GrammarRules(std::string prefix = "r") : prefix_(std::move(prefix)) {}
+
   // Adds `name ::= body` unless the name is defined. Returns the name.
   std::string add(std::string_view name, std::string_view body);
   [[nodiscard]] bool has(std::string_view name) const { return names_.contains(name); }
@@ -36,12 +39,13 @@ class GrammarRules {
   [[nodiscard]] std::string repeat(const std::string& rule, std::size_t least, std::size_t most);
 
   [[nodiscard]] bool too_large() const { return n_dropped_ > 0; }
-  // The text; kInvalidArgument if the grammar is too large.
+  // The text; kUnsupported if the grammar is too large.
   [[nodiscard]] Result<std::string> finish() const;
 
  private:
   std::string add_up_to(const std::string& rule, std::size_t most);
 
+  std::string prefix_;
   std::string text_;
   std::set<std::string, std::less<>> names_;
   std::size_t n_fresh_ = 0;

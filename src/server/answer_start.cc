@@ -1,0 +1,68 @@
+#include "server/answer_start.h"
+
+#include <ctime>
+#include <utility>
+
+#include "server/replies.h"
+
+namespace ebb {
+namespace {
+
+// Clients compact when they read "exceeds the available context size".
+std::optional<ApiError> context_error(const ApiState& state, std::size_t n_tokens) {
+  const auto n_ctx = static_cast<std::size_t>(state.engine.model().hparams().n_ctx_train);
+  if (state.engine.session_options().rebases || n_tokens < n_ctx) return std::nullopt;
+  return ApiError{.type = "exceed_context_size_error",
+                  .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try "
+                                         "increasing it",
+                                         n_tokens, n_ctx),
+                  .more = {{"n_prompt_tokens", n_tokens}, {"n_ctx", n_ctx}}};
+}
+
+// A lane of its own for each choice: they go on from the same history.
+std::string choice_lane(const std::string& lane_id, std::size_t choice) {
+  return lane_id.empty() || choice == 0 ? lane_id : fmt::format("{}~choice-{}", lane_id, choice);
+}
+
+}  // namespace
+
+void refuse(const ApiCall& call, const Status& status) { call.send(to_answer(to_api_error(status))); }
+
+Result<Json> object_of(const ApiCall& call) {
+  EBB_ASSIGN_OR_RETURN(Json body, parse_json(call.request.body));
+  EBB_RETURN_IF_ERROR(Fields(body).status());
+  return body;
+}
+
+ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings) {
+  return {.id = new_id(prefix),
+          .created = std::time(nullptr),
+          .model = state.options.model_name,
+          .warnings = std::move(warnings)};
+}
+
+void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
+                  std::unique_ptr<ReplyShape> shape) {
+  std::vector<AnswerPart> parts;
+  for (const AskedChoices& choices : asked) {
+    if (const auto too_long = context_error(state, choices.tokens.size())) return call.send(to_answer(*too_long));
+    for (std::int32_t i = 0; i < choices.n; ++i) {
+      AnswerPart part{.request = {.owner = call.owner,
+                                  .lane_id = choice_lane(choices.lane_id, parts.size()),
+                                  .options = choices.options},
+                      .rules = choices.rules,
+                      .n_prompt = static_cast<std::int32_t>(choices.tokens.size()),
+                      .is_first_of_prompt = i == 0};
+      part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;
+      // The same seed would make the same choice again.
+      std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
+      if (seed) *seed += static_cast<std::uint32_t>(i);
+      part.request.history.push_back({.tokens = choices.tokens});
+      parts.push_back(std::move(part));
+    }
+  }
+  const AnswerOptions options{.stream = stream, .ping_after = state.options.ping_after, .headers = call.headers};
+  std::make_shared<Answer>(options, std::move(shape), call.responder)->send(state.scheduler, std::move(parts));
+}
+
+}  // namespace ebb

@@ -1,0 +1,35 @@
+// What routes with answers share: reading the body, refusing, and starting the generations.
+//
+// Thread rule: functions of their arguments.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/answer.h"
+#include "server/api_state.h"
+
+namespace ebb {
+
+// The body, which must be an object.
+Result<Json> object_of(const ApiCall& call);
+void refuse(const ApiCall& call, const Status& status);
+
+// A head with a new id.
+[[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings);
+
+// The same prompt for each of n choices.
+struct AskedChoices {
+  std::string lane_id;
+  std::vector<Token> tokens;
+  GenerationOptions options;
+  ReplyRules rules;
+  std::int32_t n = 1;
+};
+// Refuses a prompt that is too long for the context; else starts all of them, which are the answer's choices in this order.
+void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
+                  std::unique_ptr<ReplyShape> shape);
+
+}  // namespace ebb

@@ -1,0 +1,160 @@
+#include "server/chat_plan.h"
+
+#include "server/format_fields.h"
+#include "server/tool_fields.h"
+#include "text/answer_grammar.h"
+#include "text/call_grammar.h"
+#include "text/json_schema_grammar.h"
+#include "text/prompt_thinking.h"
+#include "text/prompt_tokens.h"
+#include "text/tool_text.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::int64_t kMostThinkingTokens = std::int64_t{1} << 30;
+
+// What is known of the answer before it begins.
+struct AnswerFacts {
+  ToolFields tools;
+  FormatFields format;
+  std::optional<ThinkTags> think;
+  PromptThinking prompt_thinking = PromptThinking::kNotBegun;
+  const CallFormat* calls = nullptr;
+
+  [[nodiscard]] std::optional<AnswerThinking> thinking() const {
+    if (!think || prompt_thinking == PromptThinking::kOver) return std::nullopt;
+    return AnswerThinking{.tags = *think, .is_open = prompt_thinking == PromptThinking::kOpen};
+  }
+};
+
+Status set_call_grammar(const AnswerFacts& facts, ChatPlan& plan) {
+  const bool is_required = facts.tools.use == ToolUse::kRequired;
+  if (!facts.format.grammar.empty()) {
+    return error(Code::kInvalidArgument, "Field 'grammar': cannot be given together with tools");
+  }
+  const Result<CallGrammar> grammar = call_grammar(*facts.calls, {.tools = facts.tools.tools,
+                                                                  .only = facts.tools.only,
+                                                                  .parallel = facts.tools.parallel,
+                                                                  .required = is_required,
+                                                                  .content = facts.format.schema,
+                                                                  .thinking = facts.thinking()});
+  if (!grammar.ok() && grammar.status().code() == Code::kUnsupported && !is_required && facts.format.schema.is_null()) {
+    plan.warnings.push_back("arguments of calls not enforced: " + grammar.status().message());
+    return {};
+  }
+  EBB_RETURN_IF_ERROR(grammar.status());
+  plan.generation.options.sampling.grammar = grammar->grammar;
+  add_warnings(grammar->unsupported, plan.warnings);
+  return {};
+}
+
+Status set_grammar(const AnswerFacts& facts, ChatPlan& plan) {
+  if (facts.calls != nullptr) return set_call_grammar(facts, plan);
+  std::string grammar = facts.format.grammar;
+  if (!facts.format.schema.is_null()) {
+    EBB_ASSIGN_OR_RETURN(JsonGrammar made, json_schema_grammar(facts.format.schema));
+    add_warnings(made.unsupported, plan.warnings);
+    grammar = std::move(made.grammar);
+  }
+  if (grammar.empty()) return {};
+  AnswerGrammar answer = behind_thinking(std::move(grammar), facts.thinking());
+  plan.generation.options.sampling.grammar = std::move(answer.grammar);
+  plan.generation.options.sampling.grammar_root = std::move(answer.root);
+  return {};
+}
+
+// Where the vocabulary has a mark as one control token, its text would be hidden.
+std::vector<Token> mark_tokens(const Vocabulary& vocabulary, const AnswerFacts& facts) {
+  std::vector<std::string_view> marks;
+  if (facts.calls != nullptr) marks = facts.calls->marks();
+  if (facts.think) marks.insert(marks.end(), {facts.think->open, facts.think->close});
+  std::vector<Token> tokens;
+  for (const std::string_view mark : marks) {
+    if (const auto token = vocabulary.control_tokens().find_token(mark)) tokens.push_back(*token);
+  }
+  return tokens;
+}
+
+ThinkingOptions thinking_options(const AnswerFacts& facts, std::int32_t max_tokens) {
+  if (!facts.think) return {};
+  ThinkingOptions options{.open_mark = facts.think->open,
+                          .close_mark = facts.think->close,
+                          .is_open = facts.prompt_thinking == PromptThinking::kOpen,
+                          .max_tokens = max_tokens};
+  if (facts.calls == nullptr) return options;
+  for (const CallOpener& opener : facts.calls->openers()) {
+    if (!opener.only_first) options.other_ends.emplace_back(opener.text);
+  }
+  return options;
+}
+
+std::vector<std::string> call_ids(const ChatRequest& request) {
+  std::vector<std::string> ids;
+  for (const Json& message : request.messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (const Json& call : message["tool_calls"]) {
+      if (call.contains("id") && call["id"].is_string()) ids.push_back(call["id"].get<std::string>());
+    }
+  }
+  return ids;
+}
+
+Status set_reading(const Json& body, const AnswerFacts& facts, ChatPlan& plan) {
+  Fields fields(body);
+  const std::string format = fields.text("reasoning_format", "auto");
+  const auto max_thinking =
+      static_cast<std::int32_t>(fields.integer("reasoning_budget_tokens", -1, -1, kMostThinkingTokens));
+  EBB_RETURN_IF_ERROR(fields.status());
+  EBB_ASSIGN_OR_RETURN(plan.rules.reasoning, reasoning_format_named(format));
+  plan.rules.think = facts.think;
+  plan.rules.thinking_open = facts.prompt_thinking == PromptThinking::kOpen;
+  plan.rules.calls = facts.calls;
+  plan.rules.tools = facts.tools.tools;
+  plan.rules.used_ids = call_ids(plan.request);
+  plan.generation.options.thinking = thinking_options(facts, max_thinking);
+  return {};
+}
+
+}  // namespace
+
+Result<ChatRendering> render_chat(const ApiState& state, const Json& body) {
+  ChatRendering rendering;
+  EBB_ASSIGN_OR_RETURN(rendering.request, read_chat_request(body));
+  EBB_ASSIGN_OR_RETURN(const ToolFields tools, read_tool_fields(body));
+  if (tools.use == ToolUse::kNone) rendering.request.tools = nullptr;
+  const bool has_tools = tools.use != ToolUse::kNone;
+  const ChatTemplate& chat_template =
+      has_tools && state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
+  rendering.template_source = &chat_template.source();
+  if (has_tools) {
+    rendering.calls = find_call_format(*rendering.template_source);
+    if (!state.shows_tools) describe_tools(rendering.request);
+    if (!state.shows_tools || rendering.calls == nullptr) rendering.calls = &hermes_calls();
+  }
+  EBB_ASSIGN_OR_RETURN(rendering.prompt, render_chat_request(chat_template, rendering.request, state.template_tokens));
+  return rendering;
+}
+
+Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
+  const Vocabulary& vocabulary = state.engine.vocabulary();
+  EBB_ASSIGN_OR_RETURN(ChatRendering rendering, render_chat(state, body));
+  ChatPlan plan{.request = std::move(rendering.request), .prompt = std::move(rendering.prompt)};
+  EBB_ASSIGN_OR_RETURN(plan.generation,
+                       parse_generation_request(body, vocabulary, state.scheduler.options().n_parallel));
+  EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_chat_logprobs(body));
+  AnswerFacts facts{.think = find_think_tags(*rendering.template_source), .calls = rendering.calls};
+  EBB_ASSIGN_OR_RETURN(facts.tools, read_tool_fields(body));
+  EBB_ASSIGN_OR_RETURN(facts.format, read_format_fields(body));
+  if (facts.think) {
+    facts.prompt_thinking = find_prompt_thinking(plan.prompt, *facts.think, plan.request.continues_last_message);
+  }
+  EBB_RETURN_IF_ERROR(set_reading(body, facts, plan));
+  EBB_RETURN_IF_ERROR(set_grammar(facts, plan));
+  plan.generation.options.sampling.marks = mark_tokens(vocabulary, facts);
+  EBB_RETURN_IF_ERROR(check_generation(vocabulary, plan.generation.options));
+  EBB_ASSIGN_OR_RETURN(plan.tokens, tokenize_prompt(vocabulary, plan.prompt, true));
+  return plan;
+}
+
+}  // namespace ebb

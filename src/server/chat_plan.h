@@ -1,0 +1,40 @@
+// ChatPlan: what a chat request asks for, ready to run: its prompt, how the answer is generated, and how it is read.
+//
+// Everything that can be refused is refused here. It does not know how answers are written. Thread rule: values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/api_state.h"
+#include "server/generation_request.h"
+#include "text/chat_prompt.h"
+#include "text/reply_parser.h"
+
+namespace ebb {
+
+struct ChatPlan {
+  ChatRequest request;
+  ChatPrompt prompt;
+  std::vector<Token> tokens;
+  // How each choice is made; without what cold blocks are recalled for.
+  GenerationRequest generation;
+  ReplyRules rules;
+  std::vector<std::string> warnings;
+};
+
+// kInvalidArgument and kUnsupported name the field.
+Result<ChatPlan> plan_chat(const ApiState& state, const Json& body);
+
+// The prompt alone, and the request as the template saw it.
+struct ChatRendering {
+  ChatRequest request;
+  ChatPrompt prompt;
+  // The source text of the template that was used.
+  const std::string* template_source = nullptr;
+  // How calls are written in this prompt.
+  const CallFormat* calls = nullptr;
+};
+Result<ChatRendering> render_chat(const ApiState& state, const Json& body);
+
+}  // namespace ebb

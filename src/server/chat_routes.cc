@@ -1,0 +1,80 @@
+// Chats: OpenAI's chat completions and Responses, the prompt that a chat would be, and its size.
+#include <algorithm>
+
+#include "server/answer_start.h"
+#include "server/chat_plan.h"
+#include "server/chat_shape.h"
+#include "server/lane_id.h"
+#include "server/replies.h"
+#include "server/responses_request.h"
+#include "server/responses_shape.h"
+
+namespace ebb {
+namespace {
+
+// Of a message, its end says what it is about.
+constexpr std::size_t kQuestionBytes = 2048;
+
+std::string last_user_text(const ChatRequest& request) {
+  for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
+    if ((*message)["role"] != "user" || !(*message)["content"].is_string()) continue;
+    const auto& text = (*message)["content"].get_ref<const std::string&>();
+    return text.substr(text.size() - std::min(text.size(), kQuestionBytes));
+  }
+  return {};
+}
+
+AskedChoices asked_choices(ChatPlan& plan, std::string lane_id) {
+  plan.generation.options.recall_question = last_user_text(plan.request);
+  return {.lane_id = std::move(lane_id),
+          .tokens = std::move(plan.tokens),
+          .options = plan.generation.options,
+          .rules = std::move(plan.rules),
+          .n = plan.generation.n_choices};
+}
+
+}  // namespace
+
+void answer_chat(ApiState& state, const ApiCall& call) {
+  const Result<Json> body = object_of(call);
+  if (!body.ok()) return refuse(call, body.status());
+  Result<ChatPlan> plan = plan_chat(state, *body);
+  if (!plan.ok()) return refuse(call, plan.status());
+  auto shape = make_chat_shape(state.engine.vocabulary(), {.head = reply_head(state, "chatcmpl-", plan->warnings),
+                                                           .n_choices = plan->generation.n_choices,
+                                                           .include_usage = plan->generation.include_usage});
+  start_answer(state, call, plan->generation.stream, {asked_choices(*plan, chat_lane_id(call.request, *body))},
+               std::move(shape));
+}
+
+void answer_responses(ApiState& state, const ApiCall& call) {
+  const Result<Json> body = object_of(call);
+  if (!body.ok()) return refuse(call, body.status());
+  const Result<ResponsesRequest> request = read_responses_request(*body);
+  if (!request.ok()) return refuse(call, request.status());
+  Result<ChatPlan> plan = plan_chat(state, request->chat);
+  if (!plan.ok()) return refuse(call, plan.status());
+  std::vector<std::string> warnings = request->warnings;
+  warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
+  auto shape = make_responses_shape(reply_head(state, "resp_", std::move(warnings)), *body);
+  start_answer(state, call, plan->generation.stream, {asked_choices(*plan, chat_lane_id(call.request, request->chat))},
+               std::move(shape));
+}
+
+void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
+  const Result<Json> body = object_of(call);
+  if (!body.ok()) return refuse(call, body.status());
+  const Result<ChatPlan> plan = plan_chat(state, *body);
+  if (!plan.ok()) return refuse(call, plan.status());
+  call.send(json_answer({{"object", "response.input_tokens"}, {"input_tokens", plan->tokens.size()}}));
+}
+
+void answer_apply_template(ApiState& state, const ApiCall& call) {
+  const Result<Json> body = object_of(call);
+  if (!body.ok()) return refuse(call, body.status());
+  const Result<ChatRendering> rendering = render_chat(state, *body);
+  if (!rendering.ok()) return refuse(call, rendering.status());
+  call.send(json_answer({{"prompt", rendering->prompt.text()}}));
+}
+
+}  // namespace ebb

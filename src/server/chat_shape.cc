@@ -1,0 +1,122 @@
+#include "server/chat_shape.h"
+
+#include <utility>
+
+#include "server/replies.h"
+#include "server/sse.h"
+
+namespace ebb {
+namespace {
+
+class ChatShape final : public ReplyShape {
+ public:
+  ChatShape(const Vocabulary& vocabulary, ChatShapeOptions options)
+      : vocabulary_(vocabulary), options_(std::move(options)) {}
+
+  // The first chunk says the role and nothing else.
+  std::string begin() override {
+    std::string bytes;
+    for (std::int32_t i = 0; i < options_.n_choices; ++i) {
+      bytes += sse_event(chunk(i, {{"role", "assistant"}, {"content", nullptr}}));
+    }
+    return bytes;
+  }
+
+  std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
+    std::string bytes;
+    for (const ReplyDelta& delta : deltas) {
+      if (delta.kind == ReplyDelta::Kind::kCallEnd) continue;
+      Json json = chunk(choice.index, delta_json(delta));
+      json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
+      bytes += sse_event(json);
+    }
+    return bytes;
+  }
+
+  std::string end(Choice& choice) override {
+    Json json = chunk(choice.index, Json::object());
+    json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
+    json["choices"][0]["finish_reason"] = finish_name(choice);
+    // Where no usage chunk follows, this is the last.
+    if (!options_.include_usage && options_.n_choices == 1) {
+      json["timings"] = timings_json({&choice, 1});
+      json["ebb"] = ebb_json(options_.head, {&choice, 1});
+    }
+    return sse_event(json);
+  }
+
+  std::string end_all(std::span<const Choice> choices) override {
+    std::string bytes;
+    if (options_.include_usage) {
+      Json json = shell();
+      add_counters(json, choices);
+      bytes = sse_event(json);
+    }
+    return bytes += kSseDone;
+  }
+
+  Json whole(std::span<Choice> choices) override {
+    Json json = reply_shell(options_.head, "chat.completion");
+    for (Choice& choice : choices) {
+      json["choices"].push_back({{"index", choice.index},
+                                 {"message", message(choice.reply)},
+                                 {"logprobs", take_logprobs(choice, vocabulary_)},
+                                 {"finish_reason", finish_name(choice)}});
+    }
+    add_counters(json, choices);
+    return json;
+  }
+
+ private:
+  [[nodiscard]] Json shell() const { return reply_shell(options_.head, "chat.completion.chunk"); }
+
+  [[nodiscard]] Json chunk(std::int32_t index, const Json& delta) const {
+    Json json = shell();
+    json["choices"].push_back({{"index", index}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
+    return json;
+  }
+
+  void add_counters(Json& json, std::span<const Choice> choices) const {
+    json["usage"] = usage_json(choices);
+    json["timings"] = timings_json(choices);
+    json["ebb"] = ebb_json(options_.head, choices);
+  }
+
+  static Json delta_json(const ReplyDelta& delta) {
+    switch (delta.kind) {
+      case ReplyDelta::Kind::kReasoning: return {{"reasoning_content", delta.text}};
+      case ReplyDelta::Kind::kContent: return {{"content", delta.text}};
+      case ReplyDelta::Kind::kCallBegin: {
+        const Json function = {{"name", delta.text}, {"arguments", ""}};
+        const Json call = {{"index", delta.call}, {"id", delta.id}, {"type", "function"}, {"function", function}};
+        return {{"tool_calls", Json::array({call})}};
+      }
+      default: break;
+    }
+    const Json call = {{"index", delta.call}, {"function", {{"arguments", delta.text}}}};
+    return {{"tool_calls", Json::array({call})}};
+  }
+
+  static Json message(const ParsedReply& reply) {
+    Json json = {{"role", "assistant"}, {"content", reply.content}};
+    if (!reply.reasoning.empty()) json["reasoning_content"] = reply.reasoning;
+    if (reply.calls.empty()) return json;
+    if (reply.content.empty()) json["content"] = nullptr;
+    for (const ReplyCall& call : reply.calls) {
+      json["tool_calls"].push_back(
+          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    }
+    return json;
+  }
+
+  const Vocabulary& vocabulary_;
+  ChatShapeOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReplyShape> make_chat_shape(const Vocabulary& vocabulary, ChatShapeOptions options) {
+  return std::make_unique<ChatShape>(vocabulary, std::move(options));
+}
+
+}  // namespace ebb

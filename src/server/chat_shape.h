@@ -1,0 +1,20 @@
+// The shape of OpenAI's chat completions. See server/reply_shape.h.
+#pragma once
+
+#include <memory>
+
+#include "server/reply_shape.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+
+struct ChatShapeOptions {
+  ReplyHead head;
+  std::int32_t n_choices = 1;
+  // A chunk with the usage comes last.
+  bool include_usage = false;
+};
+// The vocabulary must outlive it.
+std::unique_ptr<ReplyShape> make_chat_shape(const Vocabulary& vocabulary, ChatShapeOptions options);
+
+}  // namespace ebb

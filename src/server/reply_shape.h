@@ -1,0 +1,64 @@
+// ReplyShape: how one family of routes writes an answer: OpenAI's chat and text completions, llama.cpp's, Responses.
+//
+// It makes JSON and events of what came out so far (Choice); when, and to whom, is the Answer's affair. Thread rule: one
+// thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "server/api_error.h"
+#include "server/fields.h"
+#include "text/reply_parser.h"
+
+namespace ebb {
+
+// One generation of an answer: of n for each prompt, prompt by prompt.
+struct Choice {
+  std::int32_t index = 0;
+  std::int32_t n_prompt = 0;
+  // Of the choices for its prompt; what the prompt cost counts once.
+  bool is_first_of_prompt = true;
+  // All that came so far.
+  ParsedReply reply = {};
+  // Of the tokens that are not written yet.
+  std::vector<TokenChances> chances = {};
+  // How it ended; ok.
+  std::optional<RequestEnd> end = std::nullopt;
+};
+
+// What repeats in every part of one answer.
+struct ReplyHead {
+  std::string id;
+  std::int64_t created = 0;
+  std::string model;
+  // What was asked for and could not be done as asked, in words.
+  std::vector<std::string> warnings = {};
+};
+
+class ReplyShape {
+ public:
+  ReplyShape() = default;
+  ReplyShape(const ReplyShape&) = delete;
+  ReplyShape& operator=(const ReplyShape&) = delete;
+  virtual ~ReplyShape() = default;
+
+  // The parts of a stream, as bytes of an event stream, in this order.
+  [[nodiscard]] virtual std::string begin() = 0;
+  // What came, which choice.reply holds already. Takes the chances of its tokens.
+  [[nodiscard]] virtual std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) = 0;
+  [[nodiscard]] virtual std::string end(Choice& choice) = 0;
+  [[nodiscard]] virtual std::string end_all(std::span<const Choice> choices) = 0;
+  // Instead of what is missing.
+  [[nodiscard]] virtual std::string failure(const ApiError& error);
+
+  // The answer that is no stream.
+  [[nodiscard]] virtual Json whole(std::span<Choice> choices) = 0;
+};
+
+}  // namespace ebb

@@ -1,0 +1,73 @@
+#include "server/text_plan.h"
+
+#include "server/format_fields.h"
+#include "text/json_schema_grammar.h"
+
+namespace ebb {
+namespace {
+
+// A long prompt is its own question; its end says what it is about.
+constexpr std::size_t kQuestionBytes = 2048;
+
+// A string, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
+Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
+  const Json list = given.is_string() ? Json::array({given}) : given;
+  TextPrompt prompt;
+  if (!list.is_array() || list.empty()) {
+    return error(Code::kInvalidArgument, "Field 'prompt': must be a string or an array of token ids and strings");
+  }
+  for (const Json& part : list) {
+    if (part.is_string()) {
+      const auto& text = part.get_ref<const std::string&>();
+      EBB_ASSIGN_OR_RETURN(const std::vector<Token> more,
+                           vocabulary.tokenize(text, {.add_bos = prompt.tokens.empty(), .parse_special = true}));
+      prompt.tokens.insert(prompt.tokens.end(), more.begin(), more.end());
+      prompt.question = text.substr(text.size() - std::min(text.size(), kQuestionBytes));
+    } else if (part.is_number_integer() && part.get<std::int64_t>() >= 0 &&
+               part.get<std::int64_t>() < vocabulary.n_tokens()) {
+      prompt.tokens.emplace_back(part.get<std::int32_t>());
+    } else {
+      return error(Code::kInvalidArgument, "Field 'prompt': holds neither a string nor a token id of this model");
+    }
+  }
+  if (prompt.tokens.empty()) return error(Code::kInvalidArgument, "Field 'prompt': is empty");
+  return prompt;
+}
+
+// One prompt, or several: an array of strings, or one that holds arrays.
+bool holds_prompts(const Json& given) {
+  if (!given.is_array() || given.empty()) return false;
+  const auto is_string = [](const Json& part) { return part.is_string(); };
+  const auto is_array = [](const Json& part) { return part.is_array(); };
+  return std::ranges::all_of(given, is_string) || std::ranges::any_of(given, is_array);
+}
+
+}  // namespace
+
+Result<TextPlan> plan_text(const ApiState& state, const Json& body) {
+  const Vocabulary& vocabulary = state.engine.vocabulary();
+  const SchedulerOptions& limits = state.scheduler.options();
+  TextPlan plan;
+  EBB_ASSIGN_OR_RETURN(plan.generation, parse_generation_request(body, vocabulary, limits.n_parallel));
+  EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_text_logprobs(body));
+  EBB_ASSIGN_OR_RETURN(const FormatFields format, read_format_fields(body));
+  if (!format.schema.is_null()) {
+    EBB_ASSIGN_OR_RETURN(const JsonGrammar grammar, json_schema_grammar(format.schema));
+    plan.generation.options.sampling.grammar = grammar.grammar;
+    add_warnings(grammar.unsupported, plan.warnings);
+  }
+  EBB_RETURN_IF_ERROR(check_generation(vocabulary, plan.generation.options));
+  const Json given = body.contains("prompt") ? body["prompt"] : Json();
+  const Json prompts = holds_prompts(given) ? given : Json::array({given});
+  const std::size_t most = limits.max_queued / static_cast<std::size_t>(plan.generation.n_choices);
+  if (prompts.size() > most) {
+    return error(Code::kInvalidArgument, "Field 'prompt': {} prompts at once; at most {} are taken", prompts.size(),
+                 most);
+  }
+  for (const Json& prompt : prompts) {
+    EBB_ASSIGN_OR_RETURN(plan.prompts.emplace_back(), read_prompt(prompt, vocabulary));
+  }
+  return plan;
+}
+
+}  // namespace ebb

@@ -1,0 +1,43 @@
+#include "text/tool_text.h"
+
+#include "gtest/gtest.h"
+#include "text/calls/call_format.h"
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ChatRequest request_with(std::initializer_list<Json> messages) {
+  ChatRequest request;
+  request.messages = messages;
+  request.tools = Json::parse(R"([{"type":"function","function":{"name":"read","parameters":{}}}])");
+  return request;
+}
+
+TEST(ToolText, KnowsWhichTemplatesShowTools) {
+  const auto shows = [](std::string source) {
+    return shows_tools(ChatTemplate::compile(std::move(source)).value(), {});
+  };
+  EXPECT_TRUE(shows("{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{{ messages[0].content }}"));
+  EXPECT_FALSE(shows("{{ messages[0].content }}{% if tools %}tools{% endif %}"));
+  EXPECT_FALSE(shows("{{ raise_exception('no') }}"));
+}
+
+TEST(ToolText, PutsToolsIntoTheSystemMessageWithAFormThatIsRead) {
+  ChatRequest with_system = request_with({{{"role", "system"}, {"content", "Be kind."}}});
+  describe_tools(with_system);
+  ASSERT_EQ(with_system.messages.size(), 1U);
+  const auto text = with_system.messages[0]["content"].get<std::string>();
+  EXPECT_TRUE(text.starts_with("Be kind.\n\n"));
+  EXPECT_NE(text.find("\"name\":\"read\""), std::string::npos);
+  EXPECT_EQ(find_call_format(text), &hermes_calls());
+  EXPECT_TRUE(with_system.tools.is_null());
+  ChatRequest without = request_with({{{"role", "user"}, {"content", "Hello"}}});
+  describe_tools(without);
+  ASSERT_EQ(without.messages.size(), 2U);
+  EXPECT_EQ(without.messages[0]["role"], "system");
+}
+
+}  // namespace
+}  // namespace ebb
