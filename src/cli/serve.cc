@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <map>
 
 #include <CLI/CLI.hpp>
 
@@ -46,6 +47,7 @@ struct ServeFlags {
   std::size_t max_queued = 64;
   int ping_s = 30;
   bool no_slots = false;
+  ResumeOptions resuming;
 };
 
 Result<ApiKeys> all_keys(const ServeFlags& flags) {
@@ -100,7 +102,8 @@ Status serve(ServeFlags flags) {
                                     .keys = keys,
                                     .cors_origins = flags.cors_origins,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
-                                    .slots = !flags.no_slots}));
+                                    .slots = !flags.no_slots,
+                                    .resuming = flags.resuming}));
   flags.http.error_answer = http_error_answer;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
@@ -162,6 +165,22 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--sse-ping-interval", flags->ping_s, "Seconds of silence after which a stream gets a comment")
       ->check(CLI::Range(1, 3600))
       ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--kv-reuse", flags->resuming.reuse,
+                   "What follows an edit of the history (a cleared tool result, dropped thinking): exact computes it "
+                   "again; approximate takes K and V that were computed behind the old text, and counts them apart")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Reuse>{{"exact", Reuse::kExact}, {"approximate", Reuse::kApproximate}}))
+      ->type_name("exact|approximate")
+      ->default_str("exact")
+      ->group(group);
+  command
+      ->add_option("--kv-reuse-recompute", flags->resuming.n_recomputed,
+                   "Of each block that is reused so, the first tokens that are computed all the same")
+      ->check(CLI::Range(0, 128))
+      ->type_name("N")
       ->capture_default_str()
       ->group(group);
   command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);

@@ -17,6 +17,26 @@ constexpr double kSameConversation = 0.5;
 // first reply was cut into other tokens finds no lane. Less: work for each lane that has nothing in common.
 constexpr std::int32_t kLeastEvidence = 4;
 
+// Tokens of a run that two histories must share to count as the same text. Fewer: phrases that everyone uses count.
+constexpr std::int32_t kLeastRun = 32;
+
+struct Held {
+  std::span<const Token> computed;
+  std::span<const Token> waiting;
+};
+
+Held held_by(const Lane& lane) {
+  if (lane.session != nullptr) return {.computed = lane.session->tokens(), .waiting = lane.session->unfinished()};
+  if (lane.image) return {.computed = lane.image->tokens, .waiting = lane.image->unfinished};
+  return {};
+}
+
+// Of "client~root" the client.
+std::string_view client_of(std::string_view id) {
+  const std::size_t mark = id.rfind('~');
+  return mark == std::string_view::npos ? std::string_view() : id.substr(0, mark);
+}
+
 // At random, so that one that a later process makes up is another.
 std::string new_public_id() {
   std::random_device device;
@@ -30,25 +50,27 @@ Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most, La
 
 // What a model wrote comes back in other tokens; conversations that part at once are not looked at any further.
 std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
-  std::span<const Token> computed;
-  std::span<const Token> waiting;
-  if (lane.session != nullptr) {
-    computed = lane.session->tokens();
-    waiting = lane.session->unfinished();
-  } else if (lane.image) {
-    computed = lane.image->tokens;
-    waiting = lane.image->unfinished;
-  }
-  const std::int32_t n_same = count_common(computed, waiting, history);
+  const Held held = held_by(lane);
+  const std::int32_t n_same = count_common(held.computed, held.waiting, history);
   if (n_same < kLeastEvidence) return n_same;
-  std::vector<Token> held(computed.begin(), computed.end());
-  held.insert(held.end(), waiting.begin(), waiting.end());
-  return match_history(engine_.vocabulary(), held, {}, history).n_held;
+  std::vector<Token> all(held.computed.begin(), held.computed.end());
+  all.insert(all.end(), held.waiting.begin(), held.waiting.end());
+  return match_history(engine_.vocabulary(), all, {}, history).n_held;
 }
 
-std::int32_t Lanes::n_held(const Lane& lane) {
-  if (lane.session != nullptr) return lane.session->end().value() + lane.session->n_unfinished();
-  return lane.image ? static_cast<std::int32_t>(lane.image->tokens.size() + lane.image->unfinished.size()) : 0;
+// A clock or a stamp in its instructions changes the root of a client's id; the conversation is the same where most of it
+// is, wherever that went.
+Lane* Lanes::find_changed(std::string_view owner, std::string_view id, std::span<const Token> history) {
+  const std::string_view client = client_of(id);
+  if (client.empty()) return nullptr;
+  for (Lane& lane : lanes_) {
+    if (lane.busy || lane.owner != owner || lane.id.empty() || client_of(lane.id) != client) continue;
+    const std::span<const Token> computed = held_by(lane).computed;
+    std::int32_t n_same = 0;
+    for (const TokenRun& run : find_runs(computed, history, kLeastRun)) n_same += run.n_tokens;
+    if (n_same >= kSameConversation * static_cast<double>(std::max(computed.size(), history.size()))) return &lane;
+  }
+  return nullptr;
 }
 
 Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history) {
@@ -61,13 +83,25 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
       break;
     }
     const std::int32_t common = n_common(lane, history);
-    if (lane.busy || common <= best_common || common < kSameConversation * n_held(lane)) continue;
+    const Held held = held_by(lane);
+    const auto n_held = static_cast<double>(held.computed.size() + held.waiting.size());
+    if (lane.busy || common <= best_common || common < kSameConversation * n_held) continue;
     best = &lane;
     best_common = common;
   }
-  if (best == nullptr) return open(owner, id);
+  if (best == nullptr) {
+    best = find_changed(owner, id, history);
+    if (best == nullptr) return open(owner, id);
+    rename(*best, id);
+  }
   best->last_use = ++n_uses_;
   return best;
+}
+
+void Lanes::rename(Lane& lane, std::string_view id) {
+  if (folder_ != nullptr) folder_->forget(lane.owner, lane.public_id);
+  lane.id = id;
+  lane.public_id = id;
 }
 
 Lane* Lanes::open(std::string_view owner, std::string_view id) {

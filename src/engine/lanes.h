@@ -1,7 +1,8 @@
 // Lanes: the sessions of clients that say their whole history with each request.
 //
-// A lane is found by the id its client gives, or else by what it holds: the lane of the same owner that has most of the
-// history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session lives, with what
+// A lane is found by the id its client gives ("client~root", the root being its instructions), or by the same client's id
+// where most of lane and history are the same; without an id by what it holds: the lane of the same owner that has most of
+// the history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session lives, with what
 // is hot) or parked (an image; its blocks are in the cold store and give their frames to others). It does not compute.
 // Thread rule: one thread at a time (the scheduler's).
 #pragma once
@@ -74,7 +75,8 @@ class Lanes {
 
  private:
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
-  static std::int32_t n_held(const Lane& lane);
+  [[nodiscard]] Lane* find_changed(std::string_view owner, std::string_view id, std::span<const Token> history);
+  void rename(Lane& lane, std::string_view id);
   void erase(Lane& lane);
   // Null when it has no room: as many lanes as may be, all busy.
   Lane* open(std::string_view owner, std::string_view id);

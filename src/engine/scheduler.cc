@@ -342,7 +342,11 @@ void Scheduler::State::start(Waiting next, Lane& lane) {
   if (status.ok()) {
     std::vector<PromptPart> parts;
     for (const HistoryPart& part : request.request.history) {
-      parts.push_back({.tokens = part.tokens, .source = part.source, .name = part.name, .pinned = part.pinned});
+      parts.push_back({.tokens = part.tokens,
+                       .source = part.source,
+                       .name = part.name,
+                       .priority = part.priority,
+                       .pinned = part.pinned});
     }
     Result<std::unique_ptr<Generation>> generation = Generation::resume(
         *lane.session, engine.vocabulary(), parts, request.request.options, request.request.resuming);

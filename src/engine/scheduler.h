@@ -41,6 +41,7 @@ struct HistoryPart {
   std::vector<Token> tokens;
   Source source = Source::kUser;
   std::string name;
+  double priority = 1.0;
   bool pinned = false;
 };
 

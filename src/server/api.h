@@ -38,6 +38,8 @@ struct ApiOptions {
   std::size_t max_waiting = 256;
   // Whether GET /slots answers.
   bool slots = true;
+  // Of requests that do not say; same_reply is not looked at.
+  ResumeOptions resuming;
   // Blocks that a turn recalls for what its last message asks.
   std::int32_t n_recalled_blocks = 8;
 };

@@ -4,10 +4,12 @@
 #include "server/answer_start.h"
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
+#include "server/history_parts.h"
 #include "server/lane_id.h"
 #include "server/replies.h"
 #include "server/responses_request.h"
 #include "server/responses_shape.h"
+#include "text/same_reply.h"
 
 namespace ebb {
 namespace {
@@ -24,13 +26,19 @@ std::string last_user_text(const ChatRequest& request) {
   return {};
 }
 
-AskedChoices asked_choices(ChatPlan& plan, std::string lane_id) {
-  plan.generation.options.recall_question = last_user_text(plan.request);
-  return {.lane_id = std::move(lane_id),
-          .tokens = std::move(plan.tokens),
-          .options = plan.generation.options,
-          .rules = std::move(plan.rules),
-          .n = plan.generation.n_choices};
+// `body` as chat completions have it.
+Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, const ChatPlan& plan, const Json& body) {
+  AskedChoices asked{.lane_id = chat_lane_id(call.request, body),
+                     .options = plan.generation.options,
+                     .resuming = plan.generation.resuming,
+                     .rules = plan.rules,
+                     .n = plan.generation.n_choices};
+  EBB_ASSIGN_OR_RETURN(asked.history, history_parts(state, plan, body["messages"]));
+  asked.options.recall_question = last_user_text(plan.request);
+  asked.resuming.same_reply = [rules = plan.rules](std::string_view written, std::string_view said) {
+    return is_same_reply(rules, written, said);
+  };
+  return asked;
 }
 
 }  // namespace
@@ -38,13 +46,14 @@ AskedChoices asked_choices(ChatPlan& plan, std::string lane_id) {
 void answer_chat(ApiState& state, const ApiCall& call) {
   const Result<Json> body = object_of(call);
   if (!body.ok()) return refuse(call, body.status());
-  Result<ChatPlan> plan = plan_chat(state, *body);
+  const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
+  const Result<AskedChoices> asked = asked_choices(state, call, *plan, *body);
+  if (!asked.ok()) return refuse(call, asked.status());
   auto shape = make_chat_shape(state.engine.vocabulary(), {.head = reply_head(state, "chatcmpl-", plan->warnings),
                                                            .n_choices = plan->generation.n_choices,
                                                            .include_usage = plan->generation.include_usage});
-  start_answer(state, call, plan->generation.stream, {asked_choices(*plan, chat_lane_id(call.request, *body))},
-               std::move(shape));
+  start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
 }
 
 void answer_responses(ApiState& state, const ApiCall& call) {
@@ -52,13 +61,14 @@ void answer_responses(ApiState& state, const ApiCall& call) {
   if (!body.ok()) return refuse(call, body.status());
   const Result<ResponsesRequest> request = read_responses_request(*body);
   if (!request.ok()) return refuse(call, request.status());
-  Result<ChatPlan> plan = plan_chat(state, request->chat);
+  const Result<ChatPlan> plan = plan_chat(state, request->chat);
   if (!plan.ok()) return refuse(call, plan.status());
+  const Result<AskedChoices> asked = asked_choices(state, call, *plan, request->chat);
+  if (!asked.ok()) return refuse(call, asked.status());
   std::vector<std::string> warnings = request->warnings;
   warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
   auto shape = make_responses_shape(reply_head(state, "resp_", std::move(warnings)), *body);
-  start_answer(state, call, plan->generation.stream, {asked_choices(*plan, chat_lane_id(call.request, request->chat))},
-               std::move(shape));
+  start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {

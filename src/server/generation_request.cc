@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t kMostStopStrings = 64;
+// As many as the largest blocks hold.
+constexpr std::int64_t kMostRecomputed = 128;
 constexpr std::int64_t kMostLogprobs = 20;
 constexpr float kMostTemperature = 100.0F;
 constexpr float kMostPenalty = 100.0F;
@@ -108,16 +110,31 @@ SamplingOptions sampling(Fields& fields, const Vocabulary& vocabulary) {
   return options;
 }
 
+ResumeOptions resume_options(Fields& fields, ResumeOptions options) {
+  const std::string reuse = fields.text("kv_reuse");
+  if (reuse == "exact") {
+    options.reuse = Reuse::kExact;
+  } else if (reuse == "approximate") {
+    options.reuse = Reuse::kApproximate;
+  } else if (!reuse.empty()) {
+    fields.refuse("Field 'kv_reuse': must be \"exact\" or \"approximate\"");
+  }
+  options.n_recomputed =
+      static_cast<std::int32_t>(fields.integer("kv_reuse_recompute", options.n_recomputed, 0, kMostRecomputed));
+  return options;
+}
+
 }  // namespace
 
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
-                                                   std::int32_t max_choices) {
+                                                   std::int32_t max_choices, const ResumeOptions& resuming) {
   Fields fields(body);
   GenerationRequest request;
   refuse_unsupported(fields);
   request.options.sampling = sampling(fields, vocabulary);
   request.options.max_tokens = max_tokens(fields);
   request.options.stop_strings = stop_strings(fields);
+  request.resuming = resume_options(fields, resuming);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, max_choices));
   request.stream = fields.boolean("stream", false);
   if (const Json* options = fields.find("stream_options"); options != nullptr) {

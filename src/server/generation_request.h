@@ -14,15 +14,16 @@ namespace ebb {
 
 struct GenerationRequest {
   GenerationOptions options;
+  ResumeOptions resuming;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
 };
 
 // Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without
-// what only some routes take: chances, thinking.
+// what only some routes take: chances, thinking. `resuming`: what holds where the body does not say.
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
-                                                   std::int32_t max_choices);
+                                                   std::int32_t max_choices, const ResumeOptions& resuming);
 
 // Whether the engine takes the options, a grammar above all: after the first byte of a stream it is too late to say no.
 Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options);

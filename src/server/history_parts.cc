@@ -1,0 +1,85 @@
+#include "server/history_parts.h"
+
+#include "text/message_runs.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::size_t kMostNameBytes = 256;
+constexpr float kMostPriority = 1000.0F;
+
+std::string text_member(const Json& object, const char* name) {
+  const auto member = object.find(name);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
+}
+
+Source source_of(std::string_view role) {
+  if (role == "system" || role == "developer") return Source::kSystem;
+  if (role == "assistant") return Source::kAssistant;
+  return role == "tool" ? Source::kTool : Source::kUser;
+}
+
+// The name of the function whose call a tool's message answers; "" where no call has its id.
+std::string called_function(const ChatRequest& request, const Json& message) {
+  const std::string id = text_member(message, "tool_call_id");
+  if (id.empty()) return text_member(message, "name");
+  for (const Json& other : request.messages) {
+    if (!other.contains("tool_calls")) continue;
+    for (const Json& call : other["tool_calls"]) {
+      if (text_member(call, "id") == id && call.contains("function")) return text_member(call["function"], "name");
+    }
+  }
+  return {};
+}
+
+std::string name_of(const ChatRequest& request, std::size_t index) {
+  const Json& message = request.messages[index];
+  const std::string role = text_member(message, "role");
+  if (index == 0 && source_of(role) == Source::kSystem) return "system";
+  const std::string function = role == "tool" ? called_function(request, message) : std::string();
+  return fmt::format("{}{}{}{:.100}", role, index, function.empty() ? "" : ":", function);
+}
+
+Status take_hints(const Json& messages, std::size_t index, HistoryPart& part) {
+  if (!messages.is_array() || index >= messages.size() || !messages[index].is_object()) return {};
+  const auto hints = messages[index].find("ebb");
+  if (hints == messages[index].end() || hints->is_null()) return {};
+  Fields fields(*hints);
+  std::string name = fields.text("name");
+  if (name.size() > kMostNameBytes) {
+    fields.refuse(fmt::format("Field 'name': {} bytes, of at most {}", name.size(), kMostNameBytes));
+  }
+  if (!name.empty()) part.name = std::move(name);
+  part.pinned = fields.boolean("pin", false);
+  part.priority = static_cast<double>(fields.number("priority", 1.0F, 0.0F, kMostPriority));
+  if (fields.status().ok()) return {};
+  return error(Code::kInvalidArgument, "messages[{}].ebb: {}", index, fields.status().message());
+}
+
+}  // namespace
+
+Result<std::vector<HistoryPart>> history_parts(const ApiState& state, const ChatPlan& plan, const Json& messages) {
+  std::vector<HistoryPart> parts;
+  std::span<const Token> rest = plan.tokens;
+  std::int32_t n_pinned = 0;
+  for (const MessageRun& run : find_message_runs(state.engine.vocabulary(), plan.prompt, plan.tokens)) {
+    const auto tokens = rest.first(static_cast<std::size_t>(run.n_tokens));
+    rest = rest.subspan(tokens.size());
+    HistoryPart part{.tokens = {tokens.begin(), tokens.end()}, .source = Source::kSystem, .name = "system"};
+    if (run.message) {
+      part.source = source_of(text_member(plan.request.messages[*run.message], "role"));
+      part.name = name_of(plan.request, *run.message);
+      EBB_RETURN_IF_ERROR(take_hints(messages, *run.message, part));
+    }
+    if (part.pinned) n_pinned += run.n_tokens;
+    parts.push_back(std::move(part));
+  }
+  if (const std::int32_t most = state.scheduler.least_share() / 2; n_pinned > most) {
+    return error(Code::kInvalidArgument,
+                 "messages with ebb.pin have {} tokens, and at most {} may be pinned; pin fewer, or raise the KV budget",
+                 n_pinned, most);
+  }
+  return parts;
+}
+
+}  // namespace ebb

@@ -1,0 +1,29 @@
+#include "text/same_reply.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace ebb {
+namespace {
+
+bool are_same_arguments(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto parse = [](const std::string& text) { return nlohmann::json::parse(text, nullptr, false); };
+  const nlohmann::json value = parse(a);
+  return !value.is_discarded() && value == parse(b);
+}
+
+bool are_same_calls(const ReplyCall& a, const ReplyCall& b) {
+  return a.name == b.name && are_same_arguments(a.arguments, b.arguments);
+}
+
+}  // namespace
+
+bool is_same_reply(const ReplyRules& rules, std::string_view written, std::string_view said) {
+  const ParsedReply a = parse_reply(rules, written);
+  const ParsedReply b = parse_reply(rules, said);
+  return a.reasoning == b.reasoning && a.content == b.content && std::ranges::equal(a.calls, b.calls, are_same_calls);
+}
+
+}  // namespace ebb
