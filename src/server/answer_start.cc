@@ -45,19 +45,21 @@ void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::
                   std::unique_ptr<ReplyShape> shape) {
   std::vector<AnswerPart> parts;
   for (const AskedChoices& choices : asked) {
-    if (const auto too_long = context_error(state, choices.tokens.size())) return call.send(to_answer(*too_long));
+    std::size_t n_prompt = 0;
+    for (const HistoryPart& part : choices.history) n_prompt += part.tokens.size();
+    if (const auto too_long = context_error(state, n_prompt)) return call.send(to_answer(*too_long));
     for (std::int32_t i = 0; i < choices.n; ++i) {
       AnswerPart part{.request = {.owner = call.owner,
                                   .lane_id = choice_lane(choices.lane_id, parts.size()),
+                                  .history = choices.history,
                                   .options = choices.options},
                       .rules = choices.rules,
-                      .n_prompt = static_cast<std::int32_t>(choices.tokens.size()),
+                      .n_prompt = static_cast<std::int32_t>(n_prompt),
                       .is_first_of_prompt = i == 0};
       part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;
       // The same seed would make the same choice again.
       std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
       if (seed) *seed += static_cast<std::uint32_t>(i);
-      part.request.history.push_back({.tokens = choices.tokens});
       parts.push_back(std::move(part));
     }
   }

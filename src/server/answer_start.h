@@ -23,7 +23,7 @@ void refuse(const ApiCall& call, const Status& status);
 // The same prompt for each of n choices.
 struct AskedChoices {
   std::string lane_id;
-  std::vector<Token> tokens;
+  std::vector<HistoryPart> history;
   GenerationOptions options;
   ReplyRules rules;
   std::int32_t n = 1;

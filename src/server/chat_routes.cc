@@ -27,7 +27,7 @@ std::string last_user_text(const ChatRequest& request) {
 AskedChoices asked_choices(ChatPlan& plan, std::string lane_id) {
   plan.generation.options.recall_question = last_user_text(plan.request);
   return {.lane_id = std::move(lane_id),
-          .tokens = std::move(plan.tokens),
+          .history = {{.tokens = std::move(plan.tokens)}},
           .options = plan.generation.options,
           .rules = std::move(plan.rules),
           .n = plan.generation.n_choices};

@@ -15,7 +15,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
   std::vector<AskedChoices> asked;
   for (const TextPrompt& prompt : plan.prompts) {
     AskedChoices choices{.lane_id = lane_id,
-                         .tokens = prompt.tokens,
+                         .history = {{.tokens = prompt.tokens}},
                          .options = plan.generation.options,
                          .rules = {.reasoning = ReasoningFormat::kNone, .think = std::nullopt},
                          .n = plan.generation.n_choices};
