@@ -39,6 +39,7 @@ struct ServeFlags {
   EngineFlags engine;
   HttpOptions http;
   std::string alias;
+  std::string chat_template_file;
   std::string embedding_model;
   std::vector<std::string> api_keys;
   std::string api_key_file;
@@ -79,6 +80,10 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
 
 Status serve(ServeFlags flags) {
   EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
+  std::string chat_template;
+  if (!flags.chat_template_file.empty()) {
+    EBB_ASSIGN_OR_RETURN(chat_template, read_text(flags.chat_template_file));
+  }
   std::unique_ptr<Engine> engine;
   {
     InterruptListener interrupt;
@@ -97,6 +102,7 @@ Status serve(ServeFlags flags) {
                        Api::create(*engine, *scheduler,
                                    {.model_name = flags.alias.empty() ? model.stem().string() : flags.alias,
                                     .model_path = model.string(),
+                                    .chat_template = chat_template,
                                     .embedder = embedder.get(),
                                     .embedding_model_name = embedding_model.stem().string(),
                                     .keys = keys,
@@ -136,6 +142,9 @@ void add_serve(CLI::App& app, Action& action) {
       ->group(group);
   command->add_option("-a,--alias", flags->alias, "What clients call the model; default: the file's name")
       ->type_name("NAME")
+      ->group(group);
+  command->add_option("--chat-template-file", flags->chat_template_file, "Jinja, instead of the model's own templates")
+      ->type_name("FILE")
       ->group(group);
   command
       ->add_option("--embedding-model", flags->embedding_model,
