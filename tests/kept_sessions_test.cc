@@ -90,7 +90,10 @@ std::string history(char letter) { return "a long story of " + std::string(300, 
 TEST_F(KeptSessions, the_next_process_goes_on_with_every_session_and_computes_nothing_again) {
   std::map<std::string, Said> before;
   for (const std::string lane : {"one", "two", ""}) before[lane] = say(history(lane.empty() ? 'x' : lane[0]), lane);
-  const Said twin = say(history('o') + before["one"].text + " and then", "twin");
+  const std::string more = history('o') + before["one"].text + " and then";
+  // The same two requests in one process.
+  say(history('o'), "one", "somebody else");
+  const Said twin = say(more, "one", "somebody else");
   open();
   EXPECT_EQ(kept().n_resumed, 4);
   EXPECT_EQ(scheduler_->stats().n_lanes, 4U);
@@ -100,7 +103,6 @@ TEST_F(KeptSessions, the_next_process_goes_on_with_every_session_and_computes_no
       EXPECT_EQ(lane.public_id.empty(), false);
     }
   });
-  const std::string more = history('o') + before["one"].text + " and then";
   const Said after = say(more, "one");
   ASSERT_TRUE(after.end.status.ok()) << after.end.status.message();
   EXPECT_EQ(after.text, twin.text);
@@ -139,7 +141,7 @@ TEST_F(KeptSessions, a_forgotten_session_is_forgotten_on_disk_too) {
 }
 
 TEST_F(KeptSessions, more_sessions_than_may_be_are_forgotten_the_longest_unused_first) {
-  open(RowType::kF16, {.max_lanes = 2});
+  open(RowType::kF16, {.lanes = {.most = 2}});
   for (const std::string lane : {"a", "b", "c"}) say(history(lane[0]), lane);
   open();
   EXPECT_EQ(kept().n_resumed, 2);

@@ -1,6 +1,7 @@
 // The scheduler on an engine: requests together, lanes, the queue, and how all of it ends.
 #include "engine/scheduler.h"
 
+#include <atomic>
 #include <future>
 #include <latch>
 
@@ -147,6 +148,60 @@ TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
   go.set_value();
   EXPECT_EQ(waiting.get().end.status.code(), Code::kCancelled);
   EXPECT_TRUE(say(request("hello")).end.status.ok());
+}
+
+TEST_F(Schedulers, one_owner_may_not_fill_the_queue) {
+  start({.n_parallel = 1, .max_queued = 3, .max_queued_of_owner = 1});
+  std::latch looked{1};
+  std::promise<void> go;
+  std::jthread holder([&] {
+    scheduler_->inspect([&](const Lanes&) {
+      looked.count_down();
+      go.get_future().wait();
+    });
+  });
+  looked.wait();
+  std::future<Said> first = submit(request("hello", "alpha"));
+  EXPECT_THAT(scheduler_->submit(request("one more", "alpha")).status().message(), HasSubstr("of this key"));
+  std::future<Said> other = submit(request("hello", "beta"));
+  go.set_value();
+  EXPECT_TRUE(first.get().end.status.ok());
+  EXPECT_TRUE(other.get().end.status.ok());
+}
+
+TEST_F(Schedulers, an_owner_with_one_request_at_a_time_waits_for_its_own_and_not_for_others) {
+  start({.n_parallel = 2, .n_parallel_of_owner = 1});
+  std::atomic<int> n_alpha{0};
+  std::atomic<bool> together{false};
+  std::vector<std::future<Said>> all;
+  for (int i = 0; i < 3; ++i) {
+    Request one = request(letters(40, static_cast<char>('a' + i)), "alpha");
+    const auto begun = std::make_shared<bool>(false);
+    auto promise = std::make_shared<std::promise<Said>>();
+    all.push_back(promise->get_future());
+    one.on_text = [&, begun](std::string_view) {
+      if (!std::exchange(*begun, true) && ++n_alpha > 1) together = true;
+    };
+    one.on_end = [&, begun, promise](const RequestEnd& end) {
+      if (*begun) --n_alpha;
+      promise->set_value({"", end});
+    };
+    ASSERT_TRUE(scheduler_->submit(std::move(one)).ok());
+  }
+  for (auto& one : all) EXPECT_TRUE(one.get().end.status.ok());
+  EXPECT_FALSE(together);
+}
+
+TEST_F(Schedulers, an_owner_with_as_many_sessions_as_it_may_have_loses_its_own_and_nobody_elses) {
+  start({.lanes = {.most = 3, .most_of_owner = 1}});
+  say(request("hello", "beta", "b"));
+  say(request("hello", "alpha", "a1"));
+  say(request("hello", "alpha", "a2"));
+  scheduler_->inspect([](const Lanes& lanes) {
+    std::vector<std::string> ids;
+    for (const Lane& lane : lanes.all()) ids.push_back(lane.public_id);
+    EXPECT_THAT(ids, ::testing::ElementsAre("b", "a2"));
+  });
 }
 
 TEST_F(Schedulers, a_request_that_is_cancelled_while_it_runs_leaves_its_lane_usable) {

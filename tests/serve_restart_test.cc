@@ -1,4 +1,6 @@
 // A server that goes down, in peace or by kill -9 in the middle of a stream, and the next one on the same disk.
+#include <cstdlib>
+
 #include <gmock/gmock.h>
 
 #include "tests/files.h"
@@ -100,6 +102,21 @@ TEST_F(ServeRestart, after_kill_9_in_the_middle_of_a_stream_sessions_go_on_from_
   EXPECT_EQ(server_->metric("ebb:kept_sessions_refused"), 0);
   check_goes_on(one, "one", 4711);
   check_goes_on(two, "two", 1848);
+}
+
+TEST(ServeFlags, a_variable_gives_what_the_command_line_leaves_out_and_a_prefix_stands_before_every_route) {
+  ASSERT_EQ(::setenv("EBB_API_PREFIX", "/llm", 1), 0);
+  ASSERT_EQ(::setenv("EBB_KV_BUDGET", "512", 1), 0);
+  ASSERT_EQ(::setenv("EBB_PARALLEL", "7", 1), 0);
+  {
+    const ServeProcess server({"-np", "1"});
+    ASSERT_NE(server.port(), 0);
+    EXPECT_EQ(server.ask("GET", "/health").status, 404);
+    EXPECT_EQ(server.ask("GET", "/llm/health").status, 200);
+    EXPECT_EQ(server.ask("GET", "/llm/v1/budget").json()["tokens"], 512);
+    EXPECT_EQ(server.ask("GET", "/llm/slots").json().size(), 1U);
+  }
+  for (const char* name : {"EBB_API_PREFIX", "EBB_KV_BUDGET", "EBB_PARALLEL"}) ASSERT_EQ(::unsetenv(name), 0);
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/version.h"
 #include "bench/llama_peer.h"
@@ -57,6 +60,15 @@ ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
   return ExitCode::kBadUsage;
 }
 
+// CLI11's short flags have one letter; llama.cpp's "-np" has two.
+std::vector<const char*> with_long_names(std::span<const char* const> arguments) {
+  std::vector<const char*> all(arguments.begin(), arguments.end());
+  for (const char*& argument : all) {
+    if (std::string_view(argument) == "-np") argument = "--parallel";
+  }
+  return all;
+}
+
 ExitCode parse_and_run(int argc, const char* const* argv) {
   CLI::App app("ebb runs language models whose KV cache forgets reversibly.", "ebb");
   set_up(app);
@@ -64,7 +76,8 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   for (const auto& add : kCommands) add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
   try {
-    app.parse(argc, argv);
+    const std::vector<const char*> arguments = with_long_names(std::span(argv, static_cast<std::size_t>(argc)));
+    app.parse(argc, arguments.data());
   } catch (const CLI::ParseError& error) {
     return end_of_parsing(app, error);
   }

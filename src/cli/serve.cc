@@ -1,10 +1,12 @@
 // `ebb serve`: an OpenAI-compatible server whose sessions outgrow the cache.
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <iterator>
 #include <map>
 
 #include <CLI/CLI.hpp>
+#include <sys/resource.h>
 
 #include "cli/bundled_model.h"
 #include "cli/command.h"
@@ -26,6 +28,8 @@ constexpr const char* kFooter = R"(Examples:
   ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
   ebb serve --host /run/ebb.sock --api-key-file keys.txt
 
+  EBB_KV_BUDGET=8192 EBB_API_KEY=secret ebb serve        every flag is a variable too; the command line wins
+
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hello"}]}'
 
 Clients of OpenAI's API work unchanged: give them http://127.0.0.1:8080/v1 as the base URL. They may send their whole
@@ -46,6 +50,11 @@ struct ServeFlags {
   std::vector<std::string> cors_origins;
   std::int32_t n_parallel = 4;
   std::size_t max_queued = 64;
+  std::size_t max_sessions = 256;
+  std::int32_t key_parallel = 256;
+  std::size_t key_queued = 64;
+  std::size_t key_sessions = 256;
+  std::string prefix;
   int ping_s = 30;
   bool no_slots = false;
   ResumeOptions resuming;
@@ -68,8 +77,12 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
 // Sessions are kept beside the blocks that they need, in room of their own.
 Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
   constexpr std::uint64_t kShareOfDisk = 16;
-  SchedulerOptions options{
-      .n_parallel = flags.n_parallel, .max_queued = flags.max_queued, .session = engine.session_options()};
+  SchedulerOptions options{.n_parallel = flags.n_parallel,
+                           .n_parallel_of_owner = flags.key_parallel,
+                           .max_queued = flags.max_queued,
+                           .max_queued_of_owner = flags.key_queued,
+                           .lanes = {.most = flags.max_sessions, .most_of_owner = flags.key_sessions},
+                           .session = engine.session_options()};
   EBB_ASSIGN_OR_RETURN(const ColdStoreOptions store, parse_store_flag(flags.engine.store));
   if (store.disk) {
     options.folder = {.folder = store.disk->folder / "sessions", .max_bytes = store.disk->max_bytes / kShareOfDisk};
@@ -78,7 +91,35 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
   return options;
 }
 
+// Descriptors beside connections: the model, the store's files, logs, listening sockets.
+constexpr std::size_t kOtherFiles = 64;
+
+// Lets the process have a descriptor for each connection; where the system does not, fewer connections are taken.
+void fit_file_limit(std::size_t& max_connections) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = max_connections + kOtherFiles;
+  if (limit.rlim_cur < wanted) {
+    limit.rlim_cur = std::min(wanted, limit.rlim_max);
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur >= wanted) return;
+  const std::size_t n_fit = std::max<std::size_t>(limit.rlim_cur, kOtherFiles + 1) - kOtherFiles;
+  fmt::print(stderr, "ebb: {} connections at most instead of {}: the system allows {} open files (ulimit -n)\n", n_fit,
+             max_connections, limit.rlim_cur);
+  max_connections = n_fit;
+}
+
+Status check_prefix(const std::string& prefix) {
+  if (prefix.empty() || (prefix.size() > 1 && prefix.front() == '/' && prefix.back() != '/')) return {};
+  return error(Code::kInvalidArgument, "--api-prefix '{}'; give one that begins with '/' and does not end with it",
+               prefix);
+}
+
 Status serve(ServeFlags flags) {
+  EBB_RETURN_IF_ERROR(check_prefix(flags.prefix));
+  fit_file_limit(flags.http.max_connections);
   EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
   std::string chat_template;
   if (!flags.chat_template_file.empty()) {
@@ -106,6 +147,7 @@ Status serve(ServeFlags flags) {
                                     .embedder = embedder.get(),
                                     .embedding_model_name = embedding_model.stem().string(),
                                     .keys = keys,
+                                    .prefix = flags.prefix,
                                     .cors_origins = flags.cors_origins,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
                                     .slots = !flags.no_slots,
@@ -122,6 +164,19 @@ Status serve(ServeFlags flags) {
   fmt::print(stderr, "ebb: going down; answers under way have {} seconds\n", kGrace.count() / 1000);
   http->stop(kGrace);
   return {};
+}
+
+// --kv-budget is EBB_KV_BUDGET where the command line does not have it.
+void add_environment(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_lnames().empty() ? "" : option->get_lnames().front();
+    if (name.empty() || name == "help") continue;
+    std::string variable = "EBB_" + name;
+    std::ranges::transform(variable, variable.begin(), [](char letter) {
+      return letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    });
+    option->envname(variable);
+  }
 }
 
 }  // namespace
@@ -156,10 +211,19 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  command->add_option("--max-queued", flags->max_queued, "Requests that may wait; more are told to try again")
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(group);
+  const auto add_count = [&](const char* name, auto& value, const char* help) {
+    command->add_option(name, value, help)
+        ->check(CLI::Range(1, 1'000'000))
+        ->type_name("N")
+        ->capture_default_str()
+        ->group(group);
+  };
+  add_count("--max-queued", flags->max_queued, "Requests that may wait; more are told to try again (429)");
+  add_count("--max-sessions", flags->max_sessions, "Sessions there may be; then the longest unused is forgotten");
+  add_count("--max-connections", flags->http.max_connections, "Connections there may be; more are turned away (503)");
+  add_count("--key-parallel", flags->key_parallel, "Requests of one key computed at once; its others wait");
+  add_count("--key-queued", flags->key_queued, "Requests of one key that may wait; more are told to try again (429)");
+  add_count("--key-sessions", flags->key_sessions, "Sessions of one key; then its longest unused is forgotten");
   command->add_option("--api-key", flags->api_keys, "A key that clients must send; may be given several times")
       ->type_name("KEY")
       ->group(group);
@@ -192,8 +256,12 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
+  command->add_option("--api-prefix", flags->prefix, "What stands in front of every route, such as /llm")
+      ->type_name("PATH")
+      ->group(group);
   command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
   add_engine_flags(*command, flags->engine);
+  add_environment(*command);
   command->callback([flags, &action] {
     action = [flags] {
       const Status status = serve(*flags);

@@ -45,8 +45,8 @@ std::string new_public_id() {
 
 }  // namespace
 
-Lanes::Lanes(Engine& engine, const SessionOptions& options, std::size_t most, LaneFolder* folder)
-    : engine_(engine), options_(options), most_(std::max<std::size_t>(1, most)), folder_(folder) {}
+Lanes::Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& limits, LaneFolder* folder)
+    : engine_(engine), options_(options), limits_(limits), folder_(folder) {}
 
 // What a model wrote comes back in other tokens; conversations that part at once are not looked at any further.
 std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
@@ -105,18 +105,23 @@ void Lanes::rename(Lane& lane, std::string_view id) {
 }
 
 Lane* Lanes::open(std::string_view owner, std::string_view id) {
-  if (lanes_.size() >= most_) {
-    Lane* oldest = nullptr;
-    for (Lane& lane : lanes_) {
-      if (!lane.busy && (oldest == nullptr || lane.last_use < oldest->last_use)) oldest = &lane;
-    }
-    if (oldest == nullptr) return nullptr;
-    erase(*oldest);
-  }
+  const auto n_own = static_cast<std::size_t>(std::ranges::count(lanes_, owner, &Lane::owner));
+  if (n_own >= limits_.most_of_owner && !erase_oldest(&owner)) return nullptr;
+  if (lanes_.size() >= limits_.most && !erase_oldest(nullptr)) return nullptr;
   return &lanes_.emplace_back(Lane{.owner = std::string(owner),
                                    .id = std::string(id),
                                    .public_id = id.empty() ? new_public_id() : std::string(id),
                                    .last_use = ++n_uses_});
+}
+
+bool Lanes::erase_oldest(const std::string_view* owner) {
+  Lane* oldest = nullptr;
+  for (Lane& lane : lanes_) {
+    if (lane.busy || (owner != nullptr && lane.owner != *owner)) continue;
+    if (oldest == nullptr || lane.last_use < oldest->last_use) oldest = &lane;
+  }
+  if (oldest != nullptr) erase(*oldest);
+  return oldest != nullptr;
 }
 
 Lane* Lanes::find(std::string_view owner, std::string_view public_id) {
@@ -133,7 +138,7 @@ Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const 
   options.tenant = owner;
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine_.restore_session(options, image));
   Lane* const lane = open(owner, id);
-  if (lane == nullptr) return error(Code::kOutOfBudget, "{} sessions are all at work; try again later", most_);
+  if (lane == nullptr) return error(Code::kOutOfBudget, "all sessions that may be are at work; try again later");
   lane->session = std::move(session);
   keep(*lane);
   return lane;
@@ -219,9 +224,11 @@ void Lanes::forget(Lane& lane) {
   if (ColdStore* const store = engine_.store(); store != nullptr && wake(lane).ok()) {
     std::int32_t n_shared = 0;
     for (const Lane& other : lanes_) {
-      if (&other != &lane && other.owner == lane.owner) {
-        n_shared = std::max(n_shared, n_common(other, lane.session->tokens()));
-      }
+      if (&other == &lane || other.owner != lane.owner) continue;
+      std::span<const Token> tokens;
+      if (other.session != nullptr) tokens = other.session->tokens();
+      if (other.session == nullptr && other.image) tokens = other.image->tokens;
+      n_shared = std::max(n_shared, count_common(tokens, {}, lane.session->tokens()));
     }
     std::vector<Hash128> names;
     for (std::int32_t b = n_shared / lane.session->block_size(); b < lane.session->n_blocks(); ++b) {

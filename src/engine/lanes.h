@@ -22,6 +22,14 @@
 
 namespace ebb {
 
+// Lanes there may be at most: of idle ones the longest unused goes, whose blocks stay in the cold store for what adopts
+// them.
+struct LaneLimits {
+  std::size_t most = 256;
+  // Of one owner, at whose own cost it then has a new one.
+  std::size_t most_of_owner = 256;
+};
+
 struct Lane {
   std::string owner;
   // As the client gave it; empty: found by what it holds.
@@ -42,9 +50,8 @@ struct Lane {
 
 class Lanes {
  public:
-  // At most `most` lanes; of idle ones the longest unused goes, whose blocks stay in the cold store for what adopts them.
-  // With a folder, which must outlive it, they are kept there from request to request, and go on where it says.
-  Lanes(Engine& engine, const SessionOptions& options, std::size_t most, LaneFolder* folder = nullptr);
+  // With a folder, which must outlive it, they are kept there from request to request.
+  Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& limits, LaneFolder* folder = nullptr);
 
   // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
   Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
@@ -80,10 +87,12 @@ class Lanes {
   void erase(Lane& lane);
   // Null when it has no room: as many lanes as may be, all busy.
   Lane* open(std::string_view owner, std::string_view id);
+  // Forgets the longest unused idle lane, of one owner or of all; false when all are busy.
+  bool erase_oldest(const std::string_view* owner);
 
   Engine& engine_;
   SessionOptions options_;
-  std::size_t most_;
+  LaneLimits limits_;
   LaneFolder* folder_;
   std::list<Lane> lanes_;
   std::int64_t n_uses_ = 0;

@@ -62,7 +62,7 @@ struct Scheduler::State {
       : engine(e),
         options(o),
         folder(std::move(f)),
-        lanes(e, o.session, o.max_lanes, folder.get()),
+        lanes(e, o.session, o.lanes, folder.get()),
         budget_tokens(e.budget_tokens()) {}
 
   Engine& engine;
@@ -144,6 +144,11 @@ Result<RequestId> Scheduler::submit(Request request) {
   if (state_->waiting.size() >= state_->options.max_queued) {
     return error(Code::kOutOfBudget, "{} requests are waiting, as many as may; try again later",
                  state_->waiting.size());
+  }
+  const auto n_own = static_cast<std::size_t>(
+      std::ranges::count(state_->waiting, request.owner, [](const Waiting& w) { return w.request.owner; }));
+  if (n_own >= state_->options.max_queued_of_owner) {
+    return error(Code::kOutOfBudget, "{} requests of this key are waiting, as many as may; try again later", n_own);
   }
   const RequestId id = ++state_->n_ids;
   state_->waiting.push_back({.id = id, .request = std::move(request), .since = Stopwatch()});
@@ -303,14 +308,14 @@ void Scheduler::State::start_waiting() {
     if (!next) return;
     Lane* const lane = lanes.find_or_open(next->request.owner, next->request.lane_id, all_tokens(next->request));
     if (lane == nullptr) {
-      end_waiting(*next, error(Code::kOutOfBudget, "{} sessions are all at work; try again later", options.max_lanes));
+      end_waiting(*next, error(Code::kOutOfBudget, "all sessions that may be are at work; try again later"));
       continue;
     }
     start(*std::move(next), *lane);
   }
 }
 
-// The next request whose lane is free: of the owner with the fewest at work, the one that waits longest.
+// The next request whose lane is free, and whose owner may have one more at work: of the owner with the fewest at work, the one that waits longest.
 std::optional<Waiting> Scheduler::State::take_next() {
   std::map<std::string_view, std::size_t> n_at_work;
   for (const Running& request : running) ++n_at_work[request.request.owner];
@@ -324,6 +329,7 @@ std::optional<Waiting> Scheduler::State::take_next() {
   auto best = waiting.end();
   for (auto candidate = waiting.begin(); candidate != waiting.end(); ++candidate) {
     if (!is_free(*candidate)) continue;
+    if (std::cmp_greater_equal(n_at_work[candidate->request.owner], options.n_parallel_of_owner)) continue;
     if (best == waiting.end() || n_at_work[candidate->request.owner] < n_at_work[best->request.owner]) best = candidate;
   }
   if (best == waiting.end()) return std::nullopt;

@@ -25,9 +25,12 @@ namespace ebb {
 struct SchedulerOptions {
   // Requests computed together. More: each has a smaller share of the budget.
   std::int32_t n_parallel = 4;
-  // Requests that may wait. More: they wait longer than their clients do.
+  // Of one owner's; its others wait while this many are at work.
+  std::int32_t n_parallel_of_owner = 256;
+  // Requests that may wait, of all and of one owner. More: they wait longer than their clients do.
   std::size_t max_queued = 64;
-  std::size_t max_lanes = 256;
+  std::size_t max_queued_of_owner = 64;
+  LaneLimits lanes;
   // Of the sessions it makes; budget_tokens is not looked at.
   SessionOptions session;
   // Where sessions are kept from process to process; none: they end with this one.

@@ -100,7 +100,10 @@ bool matches(std::string_view shape, std::string_view path, ApiCall& call) {
   return true;
 }
 
-std::string_view without_version(std::string_view path) {
+// What is left of a path behind the prefix and the optional version; "" where it does not begin with the prefix.
+std::string_view route_path(std::string_view path, std::string_view prefix) {
+  if (!path.starts_with(prefix)) return {};
+  path.remove_prefix(prefix.size());
   if (path.starts_with("/v1/")) path.remove_prefix(3);
   return path;
 }
@@ -128,7 +131,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
     return call.send({});
   }
-  const std::string_view path = without_version(call.request.path);
+  const std::string_view path = route_path(call.request.path, state_->options.prefix);
   const bool is_head = call.request.method == "HEAD";
   const Entry* found = nullptr;
   std::string methods;

@@ -29,6 +29,8 @@ struct ApiOptions {
   std::string embedding_model_name;
   // Empty: everyone may ask.
   ApiKeys keys;
+  // In front of every route, such as "/llm".
+  std::string prefix;
   // Web pages of other origins that may ask; pages of this machine always may.
   std::vector<std::string> cors_origins;
   // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.
