@@ -98,8 +98,9 @@ Status EbbSubject::truncate(std::int32_t n_tokens) {
   return {};
 }
 
-ModelTraffic EbbSubject::traffic() const {
-  const Model& model = *state_->model;
+ModelTraffic EbbSubject::traffic() const { return traffic_of(*state_->model, state_->memory->layout()); }
+
+ModelTraffic traffic_of(const Model& model, const FrameLayout& layout) {
   const Hparams& hparams = model.hparams();
   const bool tied = model.file().find_tensor("output.weight") == nullptr;
   ModelTraffic traffic;
@@ -110,7 +111,7 @@ ModelTraffic EbbSubject::traffic() const {
     traffic.weight_bytes += tensor.n_bytes;
     (is_output ? traffic.n_output_weights : traffic.n_layer_weights) += tensor.n_elements();
   }
-  traffic.kv_bytes_per_token = state_->memory->layout().token_bytes() * hparams.n_layers * hparams.n_kv_heads;
+  traffic.kv_bytes_per_token = layout.token_bytes() * hparams.n_layers * hparams.n_kv_heads;
   traffic.attention_flop = 2.0 * hparams.n_layers * hparams.n_heads * (hparams.head_dim_k + hparams.head_dim_v);
   return traffic;
 }

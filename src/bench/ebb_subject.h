@@ -11,6 +11,7 @@
 
 #include "bench/subject.h"
 #include "cache/frame_layout.h"
+#include "model/model.h"
 
 namespace ebb {
 
@@ -37,6 +38,8 @@ struct ModelTraffic {
   // Floating-point operations of attention for one query and one key, all layers and heads.
   double attention_flop = 0.0;
 };
+
+[[nodiscard]] ModelTraffic traffic_of(const Model& model, const FrameLayout& layout);
 
 class EbbSubject final : public Subject {
  public:

@@ -83,6 +83,8 @@ struct LlamaPeer::State {
   std::unique_ptr<llama_context, FreeContext> context;  // dies before its model
   bool flash_attention_is_on = false;
   std::int32_t n_resident = 0;
+  // Of the sequences beside the first, by index; [0] is not used.
+  std::vector<std::int32_t> n_others;
 
   // The batch under way.
   std::vector<llama_token> tokens;
@@ -93,9 +95,10 @@ LlamaPeer::LlamaPeer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 LlamaPeer::~LlamaPeer() = default;
 
 Result<std::unique_ptr<LlamaPeer>> LlamaPeer::load(const std::filesystem::path& gguf, const LlamaPeerOptions& options) {
-  if (options.n_threads < 1 || options.n_ctx < 1 || options.n_ubatch < 1) {
-    return error(Code::kInvalidArgument, "a peer of {} threads, {} tokens, {} rows a pass: each must be at least 1",
-                 options.n_threads, options.n_ctx, options.n_ubatch);
+  if (options.n_threads < 1 || options.n_ctx < 1 || options.n_ubatch < 1 || options.n_sequences < 1) {
+    return error(Code::kInvalidArgument,
+                 "a peer of {} threads, {} tokens, {} rows a pass, {} sequences: each must be at least 1",
+                 options.n_threads, options.n_ctx, options.n_ubatch, options.n_sequences);
   }
   if (options.kv_type == RowType::kKivi4) {
     return error(Code::kUnsupported, "libllama has no kivi4 K and V to compare with; choose f16, bf16, f32 or q8_0");
@@ -110,7 +113,9 @@ Result<std::unique_ptr<LlamaPeer>> LlamaPeer::load(const std::filesystem::path& 
   if (state->model == nullptr) return llama_error(Code::kUnsupported, "cannot load " + gguf.string());
 
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>(options.n_ctx);
+  params.n_ctx = static_cast<std::uint32_t>(options.n_ctx) * static_cast<std::uint32_t>(options.n_sequences);
+  params.n_seq_max = static_cast<std::uint32_t>(options.n_sequences);
+  params.kv_unified = options.unified_kv;
   params.n_batch = static_cast<std::uint32_t>(options.n_ubatch);
   params.n_ubatch = static_cast<std::uint32_t>(options.n_ubatch);
   params.n_threads = options.n_threads;
@@ -130,6 +135,7 @@ Result<std::unique_ptr<LlamaPeer>> LlamaPeer::load(const std::filesystem::path& 
   if (state->context == nullptr) {
     return llama_error(Code::kOutOfBudget, fmt::format("no context of {} tokens for {}", options.n_ctx, gguf.string()));
   }
+  state->n_others.assign(static_cast<std::size_t>(options.n_sequences), 0);
   (void)take_libllama_errors();  // what it could do without is not for the next failure's message
   return std::unique_ptr<LlamaPeer>(new LlamaPeer(std::move(state)));
 }
@@ -195,6 +201,91 @@ Status LlamaPeer::truncate(std::int32_t n_tokens) {
   }
   state_->n_resident = n_tokens;
   return {};
+}
+
+// --- several sequences ---
+
+Status LlamaPeer::append_to(std::int32_t index, std::span<const Token> tokens) {
+  EBB_CHECK(index >= 0 && index < state_->options.n_sequences, "sequence {} of {}", index, state_->options.n_sequences);
+  if (index == 0) return append(tokens);
+  std::int32_t& n_resident = state_->n_others[static_cast<std::size_t>(index)];
+  const std::size_t most = llama_n_batch(state_->context.get());
+  while (!tokens.empty()) {
+    const std::size_t n = std::min(tokens.size(), most);
+    const std::vector<std::int32_t> sequences(n, index);
+    std::vector<std::int32_t> positions;
+    for (std::size_t i = 0; i < n; ++i) positions.push_back(n_resident + static_cast<std::int32_t>(i));
+    EBB_RETURN_IF_ERROR(decode_at(tokens.first(n), sequences, positions));
+    n_resident += static_cast<std::int32_t>(n);
+    tokens = tokens.subspan(n);
+  }
+  return {};
+}
+
+Status LlamaPeer::copy_to_all(std::int32_t n_tokens) {
+  EBB_CHECK(n_tokens == n_resident(), "{} of {} tokens: only a whole sequence is copied between buffers", n_tokens,
+            n_resident());
+  for (std::int32_t i = 1; i < state_->options.n_sequences; ++i) {
+    EBB_CHECK(state_->n_others[static_cast<std::size_t>(i)] == 0, "sequence {} is not empty", i);
+    llama_memory_seq_cp(llama_get_memory(state_->context.get()), 0, i, -1, -1);
+    state_->n_others[static_cast<std::size_t>(i)] = n_tokens;
+  }
+  return {};
+}
+
+Status LlamaPeer::decode_together(std::span<const Token> tokens) {
+  EBB_CHECK(std::cmp_less_equal(tokens.size(), state_->options.n_sequences), "{} tokens for {} sequences",
+            tokens.size(), state_->options.n_sequences);
+  std::vector<std::int32_t> sequences;
+  std::vector<std::int32_t> positions;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    sequences.push_back(static_cast<std::int32_t>(i));
+    positions.push_back(i == 0 ? state_->n_resident++ : state_->n_others[i]++);
+  }
+  return decode_at(tokens, sequences, positions);
+}
+
+// One row for each token, each with logits.
+Status LlamaPeer::decode_at(std::span<const Token> tokens, std::span<const std::int32_t> sequences,
+                            std::span<const std::int32_t> positions) {
+  State& s = *state_;
+  s.tokens.clear();
+  for (const Token token : tokens) s.tokens.push_back(token.value());
+  s.wants_logits.assign(tokens.size(), std::int8_t{1});
+  std::vector<llama_pos> at(positions.begin(), positions.end());
+  std::vector<llama_seq_id> ids(sequences.begin(), sequences.end());
+  std::vector<std::int32_t> n_ids(tokens.size(), 1);
+  std::vector<llama_seq_id*> id_lists;
+  for (llama_seq_id& id : ids) id_lists.push_back(&id);
+  llama_batch batch{};
+  batch.n_tokens = static_cast<std::int32_t>(tokens.size());
+  batch.token = s.tokens.data();
+  batch.pos = at.data();
+  batch.n_seq_id = n_ids.data();
+  batch.seq_id = id_lists.data();
+  batch.logits = s.wants_logits.data();
+  const std::int32_t code = llama_decode(s.context.get(), batch);
+  if (code == 0) return {};
+  return llama_error(Code::kInvalidArgument,
+                     fmt::format("a batch of {} tokens was refused (llama_decode: {})", tokens.size(), code));
+}
+
+Status LlamaPeer::truncate_all(std::int32_t n_tokens) {
+  EBB_RETURN_IF_ERROR(truncate(std::min(n_tokens, n_resident())));
+  for (std::int32_t i = 1; i < state_->options.n_sequences; ++i) {
+    std::int32_t& n_resident = state_->n_others[static_cast<std::size_t>(i)];
+    n_resident = std::min(n_resident, n_tokens);
+    if (!llama_memory_seq_rm(llama_get_memory(state_->context.get()), i, n_resident, -1)) {
+      return llama_error(Code::kUnsupported, "this model's memory cannot forget its last tokens");
+    }
+  }
+  return {};
+}
+
+std::span<const float> LlamaPeer::logits_of(std::int32_t index) const {
+  const float* logits = llama_get_logits_ith(state_->context.get(), index);
+  EBB_CHECK(logits != nullptr, "no logits of sequence {}", index);
+  return {logits, static_cast<std::size_t>(n_vocab())};
 }
 
 Result<LogitMatrix> LlamaPeer::logits(std::span<const Token> tokens) {

@@ -29,8 +29,12 @@ enum class FlashAttention : std::uint8_t {
 
 struct LlamaPeerOptions {
   std::int32_t n_threads = 1;
-  // Tokens that fit; libllama rounds up to 256.
+  // Tokens of one sequence that fit; libllama rounds up to 256.
   std::int32_t n_ctx = 2048;
+  // Those beside the first are reached by append_to() and decode_together() only.
+  std::int32_t n_sequences = 1;
+  // libllama's choice for several sequences: one buffer that all of them look through, or one for each.
+  bool unified_kv = false;
   RowType kv_type = RowType::kF16;
   FlashAttention flash_attention = FlashAttention::kAuto;
   // Rows of one pass through the model.
@@ -66,6 +70,15 @@ class LlamaPeer final : public Subject {
   [[nodiscard]] std::int32_t n_vocab() const;
   [[nodiscard]] std::int32_t n_ctx() const;
 
+  // Several sequences: the tokens behind what sequence `index` holds; K and V of the first n_tokens of sequence 0 for all
+  // others, which must be empty; one token each for the first sequences, in one batch; all back to n_tokens.
+  Status append_to(std::int32_t index, std::span<const Token> tokens);
+  Status copy_to_all(std::int32_t n_tokens);
+  Status decode_together(std::span<const Token> tokens);
+  Status truncate_all(std::int32_t n_tokens);
+  // Of the index-th sequence of the last decode_together().
+  [[nodiscard]] std::span<const float> logits_of(std::int32_t index) const;
+
   // Forgets everything, then computes the tokens from position 0 on: row i holds what follows tokens[0..i].
   Result<LogitMatrix> logits(std::span<const Token> tokens);
   // The same for tokens behind the resident ones; nothing is forgotten.
@@ -78,6 +91,8 @@ class LlamaPeer final : public Subject {
   explicit LlamaPeer(std::unique_ptr<State> state);
   // Logits of all tokens, or of the last one only.
   Status decode(std::span<const Token> tokens, bool all_logits);
+  Status decode_at(std::span<const Token> tokens, std::span<const std::int32_t> sequences,
+                   std::span<const std::int32_t> positions);
 
   std::unique_ptr<State> state_;
 };

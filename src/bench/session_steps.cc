@@ -55,6 +55,40 @@ Result<double> decode_tokens(Engine& engine, Session& session, std::span<const T
   return ms;
 }
 
+Result<double> decode_together(Engine& engine, std::span<Session* const> sessions,
+                               std::span<const std::vector<Token>> tokens) {
+  EBB_CHECK(!sessions.empty() && sessions.size() == tokens.size(), "{} sessions, tokens of {}", sessions.size(),
+            tokens.size());
+  std::vector<Turn> turns;
+  for (Session* session : sessions) turns.emplace_back(*session, std::span<const Token>());
+  std::vector<SequenceInput> inputs(turns.size());
+  Status status;
+  const Stopwatch watch;
+  for (std::size_t i = 0; i < tokens[0].size() && status.ok(); ++i) {
+    std::size_t n_begun = 0;
+    while (n_begun < turns.size() && status.ok()) {
+      turns[n_begun].push(tokens[n_begun][i]);
+      Result<SequenceInput> input = turns[n_begun].begin_step(1);
+      status = input.status();
+      if (status.ok()) inputs[n_begun++] = *input;
+    }
+    if (status.ok()) status = engine.runner().run(inputs);
+    for (std::size_t t = 0; t < n_begun; ++t) {
+      if (!status.ok()) {
+        turns[t].abandon_step();
+        continue;
+      }
+      const bool has_mass = inputs[t].n_mass_rows > 0;
+      turns[t].end_step(has_mass ? engine.runner().block_mass(static_cast<std::int32_t>(t))
+                                 : std::span<const BlockMass>());
+    }
+  }
+  const double ms = watch.elapsed_ms();
+  for (Turn& turn : turns) turn.settle();
+  EBB_RETURN_IF_ERROR(status);
+  return ms;
+}
+
 Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n,
                                            const LogitsLook& look) {
   const auto n_vocab = static_cast<std::size_t>(engine.vocabulary().n_tokens());

@@ -25,6 +25,10 @@ Status compute_tokens(Engine& engine, Session& session, std::span<const Token> t
 using LogitsLook = std::function<void(std::size_t i, std::span<const float> logits)>;
 Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens,
                              const LogitsLook& look = nullptr);
+// The same of several sessions in one step for each: the i-th token of all, tokens[session][i]. The logits of a step are
+// in the order of the sessions. Milliseconds.
+Result<double> decode_together(Engine& engine, std::span<Session* const> sessions,
+                               std::span<const std::vector<Token>> tokens);
 // Decodes `first` and then always the likeliest token; gives the n tokens that come behind `first`. What ends a reply
 // ends nothing here. `look`: as above, the i-th token generated being the likeliest of the i-th logits.
 Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Token first, std::int32_t n,
