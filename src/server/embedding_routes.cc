@@ -1,7 +1,10 @@
 // Embeddings: texts to vectors. They are computed on a thread of their own, beside the scheduler's, in the order in which
 // they came; those of clients that left are not computed to the end.
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "engine/embedder.h"
 #include "server/api_state.h"

@@ -1,5 +1,8 @@
 // The cold store: what its tiers hold, of how much, and what became of what was asked of them.
+#include <array>
+
 #include "server/api_state.h"
+#include "store/cold_store.h"
 
 namespace ebb {
 namespace {

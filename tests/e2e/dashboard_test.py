@@ -98,6 +98,13 @@ class Dashboard(unittest.TestCase):
         self.browser.press("ArrowRight")
         self.assertIn("positions 32–64", self.browser.ask(detail))
 
+        # What is pinned by hand stays pinned, and is shown so.
+        self.browser.press("Home")
+        self.browser.press("Enter")
+        self.browser.ask("document.querySelector('#block-acts [value=pin]').click()")
+        self.browser.wait_for("document.querySelector('#map .block').classList.contains('pinned')")
+        self.assertTrue(self.browser.ask("document.querySelector('#block-acts [value=evict]').hidden"))
+
         # A reload goes on with the same session.
         self.browser.open(server.url)
         self.browser.wait_for(f"document.querySelectorAll('#turns tr').length === {n_turns + 1}")
@@ -109,6 +116,31 @@ class Dashboard(unittest.TestCase):
         self.say(said)
         self.assertEqual(self.browser.ask("document.querySelector('.message.user .text').textContent"), said)
         self.assertEqual(self.browser.ask("document.querySelectorAll('main img, main .text *').length"), 0)
+
+    def test_a_reply_that_is_stopped_keeps_what_came_and_shows_thinking_apart(self):
+        self.open(self.enterContext(Server(ebb, *BUDGET)))
+        # A reply that thinks, says something and never ends.
+        self.browser.ask(
+            """(() => { const ask = window.fetch; window.fetch = (path, how) => {
+              if (!path.includes("chat")) return ask(path, how);
+              const said = (delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`;
+              const body = new ReadableStream({ start(to) {
+                how.signal.addEventListener("abort", () => to.error(new DOMException("", "AbortError")));
+                const text = said({ reasoning_content: "Let me see." }) + said({ content: "It is" });
+                to.enqueue(new TextEncoder().encode(text));
+              } });
+              return Promise.resolve(new Response(body));
+            }; })()"""
+        )
+        self.browser.type("#input", "What is the code of the north gate?")
+        self.browser.press("Enter")
+        self.browser.wait_for("document.querySelector('.assistant.busy > .text')?.textContent === 'It is'")
+        self.assertEqual(self.browser.ask("document.querySelector('.assistant details .text').textContent"), "Let me see.")
+        self.assertTrue(self.browser.ask("document.querySelector('#send').hidden"))
+        self.browser.ask("document.querySelector('#stop').click()")
+        self.browser.wait_for("document.querySelector('.assistant:not(.busy) .note')?.textContent === 'stopped'")
+        self.assertEqual(self.browser.ask("document.querySelector('.assistant > .text').textContent"), "It is")
+        self.assertTrue(self.browser.ask("document.querySelector('#stop').hidden"))
 
     def test_a_key_is_asked_for_and_stays_in_the_tab(self):
         server = self.enterContext(Server(ebb, *BUDGET, "--api-key", "alpha"))

@@ -29,6 +29,7 @@ async function request(path, { headers = {}, ...options } = {}) {
 }
 
 export const getJson = async (path) => (await request(path)).json();
+export const postJson = async (path, body) => (await request(path, { method: "POST", body: JSON.stringify(body) })).json();
 export const getText = async (path) => (await request(path)).text();
 
 // Each event of a stream, parsed; ends at [DONE]. A stream that breaks off throws.

@@ -1,5 +1,5 @@
 // The page: asks the server once a second how things stand, while somebody looks, and shows it.
-import { ApiError, getJson, getText, hasKey, setKey } from "./api.js";
+import { ApiError, getJson, getText, hasKey, postJson, setKey } from "./api.js";
 import * as chat from "./chat.js";
 import { count, element, find, setText } from "./dom.js";
 import { beginMap, showMap } from "./map.js";
@@ -12,6 +12,7 @@ let isAsking = false;
 let askedAt = -kPauseMs;
 let wasKeyAsked = false;
 let chosen = "";  // a session's id; "": this page's own
+let shown = null;  // the session whose blocks are on the map
 
 // --- sessions ---
 
@@ -57,6 +58,7 @@ async function refresh() {
   const [sessions, store, metrics] = await Promise.all([getJson("v1/sessions"), getJson("v1/store"), getText("metrics")]);
   const session = pickSession(sessions.data);
   const blocks = await blocksOf(session);
+  shown = session ?? null;
   const isOwn = session !== undefined && chat.isOwn(session.id);
   if (isOwn && !session.busy) chat.closeTurn(session.tokens);
   showSessions(sessions.data);
@@ -65,6 +67,18 @@ async function refresh() {
   showMeters(metrics, store);
   showRate(metrics, performance.now());
   showTurns(chat.turns());
+}
+
+// Pins, evicts or recalls; the map shows what came of it with its next look.
+async function actOnBlock(name, act) {
+  try {
+    await postJson(`v1/sessions/${encodeURIComponent(shown.id)}/blocks/${act}`, { names: [name] });
+  } catch (error) {
+    setText(find("map-note"), error.message);
+    return;
+  }
+  setText(find("map-note"), "");
+  tick();
 }
 
 function showLink(look, text) {
@@ -112,7 +126,7 @@ async function showModel() {
   }
 }
 
-beginMap();
+beginMap(actOnBlock);
 chat.begin({
   changed: (error) => {
     showTurns(chat.turns());

@@ -7,7 +7,8 @@ const kMany = 600;
 const kWeakest = 0.36;  // of 1: how strong the cell that leaves first is drawn
 
 let cells = [];  // { shown, block, turn }
-let marked = -1;
+let marked = -1;     // the cell that is pointed at
+let isHeld = false;  // it stays marked, and may be acted on, wherever the pointer goes
 
 // Where a block stands among the hot ones by the policy's score: 0 leaves first, 1 stays longest. Scores of different
 // policies have different scales, so that only their order is shown.
@@ -32,11 +33,22 @@ function describe(block) {
   return `${block.name}, positions ${count(block.begin)} to ${count(block.end)}, ${state}${block.pinned ? ", pinned" : ""}`;
 }
 
+// What makes sense for the block that is held.
+function showActs() {
+  const block = isHeld ? cells[marked]?.block : undefined;
+  find("block-acts").hidden = !block;
+  if (!block) return;
+  const isHot = block.state === "hot" || block.state === "clean";
+  const fits = { pin: !block.pinned, unpin: block.pinned, evict: isHot && !block.pinned, recall: !isHot };
+  for (const button of find("block-acts").children) button.hidden = !fits[button.value];
+}
+
 function showDetail() {
+  showActs();
   const detail = find("block-detail");
   const block = cells[marked]?.block;
   detail.classList.toggle("quiet", !block);
-  if (!block) return setText(detail, cells.length > 0 ? "Point at a block, or walk with the arrow keys." : "Nothing computed yet.");
+  if (!block) return setText(detail, cells.length > 0 ? "Point at a block, or walk with the arrow keys; a click or Enter holds it." : "Nothing computed yet.");
   const score = Number.isFinite(block.score) ? ` · score ${Number(block.score.toPrecision(4))}` : "";
   detail.replaceChildren(
     element("b", { text: block.name }),
@@ -45,12 +57,14 @@ function showDetail() {
   );
 }
 
-function mark(index) {
-  cells[marked]?.shown.classList.remove("marked");
+function mark(index, hold = false) {
+  cells[marked]?.shown.classList.remove("marked", "held");
   marked = index;
+  isHeld = hold;
   const map = find("map");
   const cell = cells[index];
   cell?.shown.classList.add("marked");
+  cell?.shown.classList.toggle("held", isHeld);
   if (cell) map.setAttribute("aria-activedescendant", cell.shown.id);
   else map.removeAttribute("aria-activedescendant");
   showDetail();
@@ -85,7 +99,8 @@ export function showMap(blocks, turns) {
     if (turn !== cell.turn) isLaidOut = false;
     cell.turn = turn;
     cell.block = block;
-    const look = `block ${block.state}${block.pinned ? " pinned" : ""}${i === marked ? " marked" : ""}`;
+    const mine = i !== marked ? "" : isHeld ? " marked held" : " marked";
+    const look = `block ${block.state}${block.pinned ? " pinned" : ""}${mine}`;
     if (cell.shown.className !== look) cell.shown.className = look;
     cell.shown.style.setProperty("--strength", (kWeakest + (1 - kWeakest) * strength[i]).toFixed(2));
     cell.shown.setAttribute("aria-label", describe(block));
@@ -117,14 +132,20 @@ function neighbour(index, direction) {
   return best;
 }
 
-export function beginMap() {
+// `act` is called with the name of the block that is held and what to do with it.
+export function beginMap(act) {
   const map = find("map");
-  const over = (event) => {
-    const cell = event.target.closest(".block");
-    if (cell) mark(Number(cell.dataset.index));
-  };
-  map.addEventListener("pointerover", over);
-  map.addEventListener("click", over);
+  const cellAt = (event) => Number(event.target.closest(".block")?.dataset.index ?? -1);
+  map.addEventListener("pointerover", (event) => {
+    if (!isHeld && cellAt(event) >= 0) mark(cellAt(event));
+  });
+  map.addEventListener("click", (event) => {
+    const index = cellAt(event);
+    if (index >= 0) mark(index, !(isHeld && index === marked));
+  });
+  find("block-acts").addEventListener("click", (event) => {
+    if (event.target.value) act(cells[marked].block.name, event.target.value);
+  });
   map.addEventListener("keydown", (event) => {
     const last = cells.length - 1;
     const at = Math.max(0, marked);
@@ -136,6 +157,7 @@ export function beginMap() {
       Home: () => 0,
       End: () => last,
     };
+    if (event.key === "Escape" || (event.key === "Enter" && marked >= 0)) return mark(marked, event.key === "Enter");
     if (last < 0 || !moves[event.key]) return;
     event.preventDefault();
     mark(moves[event.key]());
