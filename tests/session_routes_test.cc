@@ -1,8 +1,14 @@
 // Sessions over HTTP: seen by their owner alone, and pinned, evicted, recalled, exported, taken in and deleted between two
 // requests; and the budget at run time.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/lane_image.h"
 #include "tests/api_fixture.h"
 
 namespace ebb {
@@ -185,6 +191,52 @@ TEST_F(SessionRoutes, a_damaged_or_foreign_export_is_refused) {
   EXPECT_EQ(ask("POST", "/v1/sessions/import", "")->status(), 400);
   EXPECT_EQ(ask("POST", "/v1/sessions/import?id=a%2Fb", image)->status(), 400);
   EXPECT_EQ(ask("GET", "/v1/sessions")->json()["data"].size(), 1U);
+}
+
+// One field of an image changed to what no session has, or might have.
+void spoil(SessionImage& image, std::mt19937_64& random) {
+  constexpr std::array<std::int32_t, 8> kOdd = {-1, 0, 1, 63, 64, 100'000, 1 << 30, std::numeric_limits<int>::max()};
+  const std::int32_t odd = kOdd[random() % kOdd.size()];
+  SessionImage::Block& block = image.blocks[random() % image.blocks.size()];
+  Part& part = image.parts[random() % image.parts.size()];
+  switch (random() % 12) {
+    case 0: image.next_anchor = Position(odd); break;
+    case 1: image.n_turns = odd; break;
+    case 2: image.epoch = odd; break;
+    case 3: block.anchor = Position(odd); break;
+    case 4: block.epoch = odd; break;
+    case 5: block.moves = {.low = random(), .high = random()}; break;
+    case 6: block.lineage.add({.low = random()}, odd); break;
+    case 7: part.span.begin = Position(odd); break;
+    case 8: part.span.end = Position(odd); break;
+    case 9: part.priority = odd % 2 == 0 ? std::numeric_limits<double>::infinity() : std::nan(""); break;
+    case 10: image.tokens[random() % image.tokens.size()] = Token(odd); break;
+    default: image.unfinished.assign(random() % 5, Token(odd % 100)); break;
+  }
+}
+
+TEST_F(SessionRoutes, whatever_stands_in_an_image_is_refused_or_goes_on) {
+  const std::string id = talk("ses");
+  const std::string image = ask("POST", "/v1/sessions/" + id + "/export")->body();
+  const Result<LaneImage> sound = decode_lane_image(std::as_bytes(std::span(image)));
+  ASSERT_TRUE(sound.ok());
+  const std::string twin = "twin" + id.substr(id.find('~'));
+  int n_refused = 0;
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 60; ++i) {
+    LaneImage spoilt = *sound;
+    for (std::uint64_t n = 1 + random() % 3; n > 0; --n) spoil(spoilt.image, random);
+    const std::vector<std::byte> bytes = encode_lane_image(spoilt);
+    const auto taken =
+        ask("POST", "/v1/sessions/import?id=" + twin, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    ASSERT_THAT(taken->status(), ::testing::AnyOf(200, 400)) << taken->body();
+    if (taken->status() == 400) ++n_refused;
+    if (taken->status() != 200) continue;
+    EXPECT_EQ(chat(messages_, {{"max_tokens", 2}}, {{"x-session-id", "twin"}})->status(), 200);
+    EXPECT_EQ(ask("DELETE", "/v1/sessions/" + twin)->status(), 200);
+  }
+  EXPECT_GT(n_refused, 10);
+  EXPECT_LT(n_refused, 60);
 }
 
 TEST_F(SessionRoutes, a_busy_session_is_looked_at_and_pinned_but_not_moved) {

@@ -445,10 +445,12 @@ void Scheduler::State::end(Running& request, const Status& status) {
   request.lane->busy = false;
   const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
   note_end(end, n_computed, std::max(0, n_history - n_computed));
+  // Before the answer: who has it finds its session on its way to the disk.
+  if (folder != nullptr && request.generation != nullptr) {
+    request.generation->save_for_image();
+    lanes.keep(*request.lane);
+  }
   request.request.on_end(end);
-  if (folder == nullptr || request.generation == nullptr) return;
-  request.generation->save_for_image();
-  lanes.keep(*request.lane);
 }
 
 void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached) {

@@ -1,5 +1,6 @@
 #include "session/image.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/byte_io.h"
@@ -15,6 +16,9 @@ constexpr std::size_t kTokenBytes = 4;
 constexpr std::size_t kPartBytes = 28;
 constexpr std::size_t kBlockBytes = 36;
 constexpr std::size_t kRunBytes = 20;
+
+// More than any block has.
+constexpr std::int32_t kMostRunTokens = 512;
 
 void put_part(ByteWriter& out, const Part& part) {
   out.put(part.span.begin.value());
@@ -58,7 +62,8 @@ SessionImage::Block get_block(ByteReader& in) {
   const std::size_t n_runs = in.get_count(kRunBytes);
   for (std::size_t i = 0; i < n_runs; ++i) {
     const auto visible = in.get<Hash128>();
-    block.lineage.add(visible, in.get<std::int32_t>());
+    // What does not fit its block is found out when a session is made of it; here it must only not overflow.
+    block.lineage.add(visible, std::clamp(in.get<std::int32_t>(), 0, kMostRunTokens));
   }
   return block;
 }

@@ -8,6 +8,7 @@ namespace ebb {
 namespace {
 
 constexpr std::int32_t kMostAnchor = 1 << 30;
+constexpr std::int32_t kMostTurns = 1 << 30;
 
 }  // namespace
 
@@ -317,8 +318,10 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     }
     said_end = part.span.end;
   }
-  if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor)) {
-    return error(Code::kDamaged, "a session that goes on at anchor {}", image.next_anchor.value());
+  if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor) || image.n_turns < 0 ||
+      image.n_turns > kMostTurns) {
+    return error(Code::kDamaged, "a session that goes on at anchor {} after {} turns", image.next_anchor.value(),
+                 image.n_turns);
   }
   auto session = std::make_unique<Session>(parts, options);
   session->tokens_ = image.tokens;
@@ -337,7 +340,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
       return error(Code::kDamaged, "block {} of a session has {} tokens and a lineage of {}", b,
                    session->residency_.span(block).n_tokens(), n_in_runs);
     }
-    if (saved.anchor < Position(0) || saved.anchor + size > Position(kMostAnchor)) {
+    if (saved.anchor < Position(0) || saved.anchor > Position(kMostAnchor - size)) {
       return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.anchor.value());
     }
     session->blocks_.push_back({.lineage = saved.lineage,

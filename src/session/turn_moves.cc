@@ -121,9 +121,8 @@ std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const
     const BlockIndex block(b);
     if (session_.residency_.is_hot(block) || !session_.is_saved(block)) continue;
     const auto score = scores.find(block);
-    candidates.push_back({.is_pinned = session_.is_pinned(block),
-                          .score = score != scores.end() ? score->second : 0.0,
-                          .block = block});
+    candidates.push_back(
+        {.is_pinned = session_.is_pinned(block), .score = score != scores.end() ? score->second : 0.0, .block = block});
   }
   std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
     return std::tuple(a.is_pinned, a.score, a.block.value()) > std::tuple(b.is_pinned, b.score, b.block.value());
