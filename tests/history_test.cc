@@ -1,0 +1,110 @@
+// Histories as clients send them: parts of a chat, hints for them, and what is found again though it changed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/api_fixture.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+const HttpHeaders kSession = {{"x-session-id", "ses_1"}};
+
+Json message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
+
+std::string sentences(int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += fmt::format("In room {} stands a box with {} things. ", i, 7 * i % 23);
+  return text;
+}
+
+class Histories : public Server {
+ protected:
+  Json sessions() { return ask("GET", "/v1/sessions")->json()["data"]; }
+  Json blocks() {
+    return ask("GET", "/v1/sessions/" + sessions()[0]["id"].get<std::string>() + "/blocks")->json()["data"];
+  }
+  static std::vector<std::string> names_of(const Json& blocks) {
+    std::vector<std::string> names;
+    for (const Json& block : blocks) names.push_back(block["name"].get<std::string>());
+    return names;
+  }
+};
+
+TEST_F(Histories, messages_are_parts_called_by_role_and_place_or_as_they_say) {
+  Json facts = message("user", "The code of the gate is 4711. " + sentences(8));
+  facts["ebb"] = {{"name", "facts"}, {"pin", true}};
+  const auto answer = chat(Json::array({message("system", "Be brief. " + sentences(8)), message("user", sentences(8)),
+                                        message("assistant", "Yes."), facts}),
+                           Json::object(), kSession);
+  ASSERT_EQ(answer->status(), 200) << answer->body();
+  const Json found = blocks();
+  EXPECT_THAT(names_of(found), Contains("system#0"));
+  EXPECT_THAT(names_of(found), Contains(HasSubstr("user1#")));
+  int n_pinned = 0;
+  for (const Json& block : found) {
+    if (!block["name"].get<std::string>().starts_with("facts#")) continue;
+    EXPECT_TRUE(block["pinned"].get<bool>()) << block;
+    ++n_pinned;
+  }
+  EXPECT_GE(n_pinned, 2);
+}
+
+TEST_F(Histories, hints_that_make_no_sense_or_pin_too_much_are_refused_by_name) {
+  Json wrong = message("user", "Hello");
+  wrong["ebb"] = {{"pin", "yes"}};
+  const auto refused = chat(Json::array({wrong}));
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr("messages[0].ebb"));
+  Json much = message("user", sentences(40));
+  much["ebb"] = {{"pin", true}};
+  const auto too_much = chat(Json::array({much}));
+  EXPECT_EQ(too_much->status(), 400);
+  EXPECT_THAT(too_much->body(), HasSubstr("at most 256 may be pinned"));
+  EXPECT_EQ(chat(Json::array({message("user", "Hello")}), {{"kv_reuse", "some"}})->status(), 400);
+}
+
+TEST_F(Histories, a_call_that_comes_back_with_other_white_space_is_held_as_it_was_written) {
+  const Json tools = Json::parse(R"([{"type":"function","function":{"name":"read","parameters":{"type":"object",
+      "properties":{"path":{"type":"string","maxLength":4},"n":{"type":"integer","minimum":0,"maximum":9}},
+      "required":["path","n"]}}}])");
+  Json more = {{"tools", tools}, {"tool_choice", "required"}, {"max_tokens", 200}};
+  Json messages = Json::array({message("user", "Read it.")});
+  const Json first = chat(messages, more, kSession)->json();
+  ASSERT_EQ(first["choices"][0]["finish_reason"], "tool_calls") << first;
+  Json reply = first["choices"][0]["message"];
+  Json& function = reply["tool_calls"][0]["function"];
+  function["arguments"] = Json::parse(function["arguments"].get<std::string>()).dump(3);
+  messages.push_back(reply);
+  messages.push_back({{"role", "tool"}, {"tool_call_id", reply["tool_calls"][0]["id"]}, {"content", "Nothing."}});
+  const Json second = chat(messages, more, kSession)->json();
+  const int n_held = first["usage"]["prompt_tokens"].get<int>() + first["usage"]["completion_tokens"].get<int>();
+  EXPECT_EQ(second["ebb"]["prompt"]["hot"], n_held - 1) << second["ebb"];  // the last is computed with what follows
+}
+
+TEST_F(Histories, a_clock_in_the_instructions_is_an_edit_and_no_other_session) {
+  const std::string rules = "Answer in one word. " + sentences(10);
+  const auto ask_at = [&](std::string_view time) {
+    return chat(Json::array({message("system", fmt::format("It is {}. {}", time, rules)),
+                             message("user", "What is in room 3?")}),
+                {{"kv_reuse", "approximate"}}, kSession)
+        ->json();
+  };
+  const Json first = ask_at("10:00");
+  const Json second = ask_at("10:01");
+  EXPECT_EQ(sessions().size(), 1U);
+  EXPECT_GT(second["ebb"]["prompt"]["recalled_approximate"], 100);
+  EXPECT_LT(second["ebb"]["prompt"]["new"], 32);
+  // A request for a title shares the id and nothing else.
+  const Json title =
+      chat(Json::array({message("system", "Name this conversation."), message("user", "What is in room 3?")}),
+           Json::object(), kSession)
+          ->json();
+  EXPECT_EQ(sessions().size(), 2U);
+  EXPECT_EQ(ask_at("10:01")["ebb"]["prompt"]["new"], 1);
+}
+
+}  // namespace
+}  // namespace ebb
