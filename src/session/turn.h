@@ -230,7 +230,7 @@ class Turn {
   [[nodiscard]] std::deque<Graft> plan_grafts(Position edit, std::span<const Token> rest, std::int32_t n_recomputed);
   Status take_grafts();
   Status take_graft(Graft& graft);
-  Status load_donor(const Donor& donor, std::int32_t slot, Position anchor);
+  Status load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
   void copy_from_donor(std::int32_t from, Position to, std::int32_t n_tokens);
 
   // turn_share.cc: frames that serve several sessions

@@ -75,7 +75,8 @@ Status Turn::take_graft(Graft& graft) {
   const std::int32_t from = graft.from - donor.begin;
   const std::int32_t room = room_in_last_block() > 0 ? room_in_last_block() : block_size;
   const std::int32_t n_tokens = std::min({graft.to.n_tokens(), block_size - from, room});
-  if (!load_donor(donor, from, session_.next_anchor_).ok()) {
+  const std::span<const Token> wanted = std::span(pending_).first(static_cast<std::size_t>(n_tokens));
+  if (!load_donor(donor, from, wanted).ok()) {
     ++session_.stats_.n_missed_recalls;
     graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
     return {};
@@ -99,13 +100,20 @@ Status Turn::take_graft(Graft& graft) {
   return {};
 }
 
-// The donor's frames, turned so that its token in `slot` has `anchor`.
-Status Turn::load_donor(const Donor& donor, std::int32_t slot, Position anchor) {
+// The donor's frames, turned so that its tokens from `slot` on, which are `wanted`, have the next anchors.
+Status Turn::load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted) {
   ColdStore& store = *session_.parts_.store;
   const RecordKey key = {
       .model = session_.parts_.model, .layout = session_.parts_.memory.layout().fingerprint(), .name = donor.name};
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store.get(key));
-  const std::int32_t n_anchors = anchor - (record->header().anchor + slot);
+  const auto n_before = static_cast<std::size_t>(slot);
+  const std::span<const Token> tokens = record->tokens();
+  if (tokens.size() < n_before + wanted.size() ||
+      !std::ranges::equal(tokens.subspan(n_before, wanted.size()), wanted)) {
+    store.refuse(record);
+    return error(Code::kDamaged, "the record of a donor holds other tokens");
+  }
+  const std::int32_t n_anchors = session_.next_anchor_ - (record->header().anchor + slot);
   if (donor_.name == donor.name && donor_.n_anchors == n_anchors) return {};
   donor_ = {.name = donor.name, .n_anchors = n_anchors, .bytes = {}};
   donor_.bytes.reserve(record->header().frame_bytes);
