@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/generation.h"
 #include "engine/lanes.h"
+#include "engine/request.h"
 
 namespace ebb {
 
@@ -38,46 +38,6 @@ struct SchedulerOptions {
   // Whose sessions go on, of those that an earlier process kept.
   std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
 };
-
-// A run of the history's tokens from one source.
-struct HistoryPart {
-  std::vector<Token> tokens;
-  Source source = Source::kUser;
-  std::string name;
-  double priority = 1.0;
-  bool pinned = false;
-};
-
-struct RequestEnd {
-  // Not ok: nothing came of it, or it broke off.
-  Status status;
-  FinishReason reason = FinishReason::kLength;
-  GenerationStats stats;
-  TurnStats turn;
-  SessionStats session;
-  std::int32_t n_hot_tokens = 0;
-  std::int32_t budget_tokens = 0;
-  double queued_ms = 0.0;
-};
-
-struct Request {
-  // Lanes and saved blocks of different owners never meet.
-  std::string owner;
-  // Of the client's session; empty: found by its history.
-  std::string lane_id;
-  // All of it, from the first token on.
-  std::vector<HistoryPart> history;
-  GenerationOptions options;
-  ResumeOptions resuming;
-  // Of each token, where options.n_chances asks for them; before its text.
-  std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
-  // Text as it comes.
-  std::function<void(std::string_view)> on_text = [](std::string_view) {};
-  // Exactly once.
-  std::function<void(const RequestEnd&)> on_end = [](const RequestEnd&) {};
-};
-
-using RequestId = std::uint64_t;
 
 // One of the n_parallel places where requests are computed.
 struct Slot {

@@ -1,0 +1,62 @@
+// Request: what a client asks of the scheduler, and what it is told at the end.
+//
+// It does not know how long it waits or which lane it gets. Thread rule: a value; its callbacks come from the scheduler's
+// thread, one at a time, and must neither block nor call back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/generation.h"
+
+namespace ebb {
+
+using RequestId = std::uint64_t;
+
+// A run of the history's tokens from one source.
+struct HistoryPart {
+  std::vector<Token> tokens;
+  Source source = Source::kUser;
+  std::string name;
+  double priority = 1.0;
+  bool pinned = false;
+};
+
+struct RequestEnd {
+  // Not ok: nothing came of it, or it broke off.
+  Status status;
+  FinishReason reason = FinishReason::kLength;
+  GenerationStats stats;
+  TurnStats turn;
+  SessionStats session;
+  std::int32_t n_hot_tokens = 0;
+  std::int32_t budget_tokens = 0;
+  double queued_ms = 0.0;
+};
+
+struct Request {
+  // Lanes and saved blocks of different owners never meet.
+  std::string owner;
+  // Of the client's session; empty: found by its history.
+  std::string lane_id;
+  // All of it, from the first token on.
+  std::vector<HistoryPart> history;
+  [[nodiscard]] std::vector<Token> all_tokens() const {
+    std::vector<Token> tokens;
+    for (const HistoryPart& part : history) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
+    return tokens;
+  }
+  GenerationOptions options;
+  ResumeOptions resuming;
+  // Of each token, where options.n_chances asks for them; before its text.
+  std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
+  // Text as it comes.
+  std::function<void(std::string_view)> on_text = [](std::string_view) {};
+  // Exactly once.
+  std::function<void(const RequestEnd&)> on_end = [](const RequestEnd&) {};
+};
+
+}  // namespace ebb

@@ -1,0 +1,82 @@
+// The scheduler's inside: what its thread works on, and what it shares with those who ask (scheduler.cc).
+//
+// Thread rule: what stands above `mutex` is the scheduler's thread's alone, once that runs; what stands below is whoever's
+// has locked it. `engine` and `options` change no more.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine/request_queue.h"
+#include "engine/scheduler.h"
+
+namespace ebb {
+
+// A request at work needs room for a chunk, for what it should see, and for what is recalled.
+inline constexpr std::int32_t kMinShareBlocks = 4;
+
+struct Running {
+  RequestId id = 0;
+  Request request;
+  Lane* lane = nullptr;
+  std::unique_ptr<Generation> generation;
+  double queued_ms = 0.0;
+};
+
+struct Scheduler::State {
+  State(Engine& e, const SchedulerOptions& o, std::unique_ptr<LaneFolder> f)
+      : engine(e),
+        options(o),
+        folder(std::move(f)),
+        lanes(e, o.session, o.lanes, folder.get()),
+        budget_tokens(e.budget_tokens()),
+        waiting({.most = o.max_queued,
+                 .most_of_owner = o.max_queued_of_owner,
+                 .n_parallel_of_owner = o.n_parallel_of_owner}) {}
+
+  Engine& engine;
+  SchedulerOptions options;
+  // Null: sessions end with this process.
+  std::unique_ptr<LaneFolder> folder;
+
+  // Of the scheduler's thread alone.
+  Lanes lanes;
+  std::vector<Running> running;
+  std::int32_t budget_tokens;
+
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  RequestQueue waiting;
+  std::set<RequestId> cancelled;
+  std::vector<std::function<void()>> acts;
+  SchedulerStats stats;
+  RequestId n_ids = 0;
+  bool stopping = false;
+  // Last, so that it is joined before anything above goes.
+  std::jthread thread;
+
+  // scheduler_thread.cc
+  void work();
+  void take_cancelled();
+  void start_waiting();
+  void start(WaitingRequest next, Lane& lane);
+  [[nodiscard]] std::int32_t n_frames_per_block() const;
+  [[nodiscard]] std::int32_t least_budget() const;
+  [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
+  void share_budget();
+  void set_budget(std::int32_t n_tokens);
+  void free_frames(std::int32_t n_tokens, const Lane* for_lane);
+  void step();
+  void note_lanes();
+  void end(Running& request, const Status& status);
+  void note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached);
+  void end_waiting(WaitingRequest& request, const Status& status);
+  void end_all();
+};
+
+}  // namespace ebb
