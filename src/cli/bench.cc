@@ -48,6 +48,8 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_fidelity(*command, action);
   add_bench_wall(*command, action);
   add_bench_concurrency(*command, action);
+  add_bench_gapfill(*command, action);
+  add_bench_baseline(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 
