@@ -50,6 +50,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_concurrency(*command, action);
   add_bench_gapfill(*command, action);
   add_bench_baseline(*command, action);
+  add_bench_agent(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 

@@ -1,0 +1,109 @@
+// The agent bench: what it replays, and that a session which fits its budget computes hardly more than a prefix cache
+// without limits would.
+#include "bench/agent.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "server/fields.h"
+#include "tests/files.h"
+
+namespace ebb {
+namespace {
+
+class AgentBench : public testing::Test {
+ protected:
+  AgentBench() {
+    std::filesystem::create_directory(folder_);
+    Json body = {{"tools",
+                  {{{"type", "function"},
+                    {"function",
+                     {{"name", "stop"},
+                      {"parameters",
+                       {{"type", "object"},
+                        {"properties", {{"now", {{"type", "boolean"}}}, {"n", {{"type", "boolean"}}}}},
+                        {"required", {"now", "n"}}}}}}}}}};
+    body["messages"] = {{{"role", "system"}, {"content", "You work on files."}},
+                        {{"role", "user"}, {"content", "What does the file say?"}}};
+    write("1.json", body.dump());
+    body["messages"].push_back({{"role", "assistant"}, {"content", "It says five."}});
+    body["messages"].push_back({{"role", "user"}, {"content", "Look again, and at the other file too."}});
+    write("2.json", body.dump());
+  }
+  ~AgentBench() override { std::filesystem::remove_all(folder_); }
+
+  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+
+  [[nodiscard]] AgentOptions options() const {
+    return {.model = *find_test_file("models/ebb-recall.gguf"),
+            .workload = folder_,
+            .n_threads = 1,
+            .block_size = 16,
+            .n_questions = 2,
+            .n_section = 60};
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("ebb_agent_test_{}", getpid());
+};
+
+TEST_F(AgentBench, what_fits_is_computed_at_most_a_twentieth_more_than_by_a_prefix_cache_without_limits) {
+  const auto run = replay_agent(options(), 8192, Reuse::kExact);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  ASSERT_EQ(run->steps.size(), 12U);
+  EXPECT_EQ(run->steps.front().n_computed, run->steps.front().n_prompt);
+  EXPECT_EQ(run->steps.front().n_prefix_cache, run->steps.front().n_prompt);
+  EXPECT_GT(run->n_prefix_cache(), run->steps.front().n_prompt);
+  EXPECT_LE(run->ratio(), 1.05);
+  EXPECT_LE(run->later_ratio(), 1.05);
+  for (const AgentStep& step : run->steps) {
+    EXPECT_EQ(step.n_approximate, 0) << step.name;
+    EXPECT_EQ(step.n_holes, 0) << step.name;
+  }
+}
+
+TEST_F(AgentBench, approximate_reuse_computes_less_than_the_prefix_cache) {
+  const auto run = replay_agent(options(), 8192, Reuse::kApproximate);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_LT(run->n_computed(), run->n_prefix_cache());
+}
+
+TEST_F(AgentBench, a_session_that_does_not_fit_stays_within_its_budget_and_shows_its_holes) {
+  const auto run = replay_agent(options(), 512, Reuse::kExact);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_TRUE(std::ranges::any_of(run->steps, [](const AgentStep& step) { return step.n_holes > 0; }));
+  for (const AgentStep& step : run->steps) EXPECT_LE(step.peak_hot_tokens, 512) << step.name;
+  EXPECT_LE(run->ratio(), 1.05);
+}
+
+TEST_F(AgentBench, all_arms_are_asked_the_same_behind_the_edit) {
+  AgentOptions blocks_of_32 = options();
+  blocks_of_32.block_size = 32;
+  const auto arms = ask_behind_edits(blocks_of_32);
+  ASSERT_TRUE(arms.ok()) << arms.status().message();
+  ASSERT_EQ(arms->size(), 4U);
+  const EditArm& exact = arms->front();
+  for (const EditArm& arm : *arms) {
+    EXPECT_EQ(arm.n_asked, 2) << arm.name;
+    EXPECT_EQ(arm.n_prompt, exact.n_prompt) << arm.name;
+    EXPECT_EQ(arm.n_approximate > 0, arm.reuse == Reuse::kApproximate) << arm.name;
+    EXPECT_LE(arm.n_computed, exact.n_computed) << arm.name;
+  }
+  EXPECT_LT((*arms)[1].n_computed, (*arms)[2].n_computed);
+  EXPECT_LT((*arms)[2].n_computed, (*arms)[3].n_computed);
+  EXPECT_LT((*arms)[3].n_computed, exact.n_computed);
+}
+
+TEST_F(AgentBench, refuses_a_folder_without_bodies) {
+  AgentOptions other = options();
+  other.workload = folder_ / "nothing";
+  EXPECT_EQ(replay_agent(other, 8192, Reuse::kExact).status().code(), Code::kNotFound);
+  write("3.json", "{}");
+  EXPECT_EQ(replay_agent(options(), 8192, Reuse::kExact).status().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ebb
