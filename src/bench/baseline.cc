@@ -43,7 +43,7 @@ Result<ResendReport> run_baseline(const BaselineOptions& options) {
     ResendCase played{.name = fmt::format("{} turns, budget {}", n_turns, options.budget_tokens),
                       .budget_tokens = options.budget_tokens};
     options.setup.progress(played.name,
-                     static_cast<double>(report.cases.size()) / static_cast<double>(options.turns.size()));
+                           static_cast<double>(report.cases.size()) / static_cast<double>(options.turns.size()));
     EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kArms, {.budget_tokens = options.budget_tokens}, played));
     report.cases.push_back(std::move(played));
   }

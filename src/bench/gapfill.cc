@@ -52,10 +52,11 @@ Result<std::vector<ResendMessage>> make_script(const Vocabulary& vocabulary, std
 
 Result<ResendReport> run_gapfill(const GapfillOptions& options) {
   EBB_RETURN_IF_ERROR(check(options));
-  ResendReport report{.bench = "gapfill",
-                      .protocol = fmt::format("chunks of {} characters, each with a fact; from chunk {} on, after every "
-                                              "{} one early fact is asked for",
-                                              options.chunk_characters, options.n_before, options.n_between)};
+  ResendReport report{
+      .bench = "gapfill",
+      .protocol = fmt::format("chunks of {} characters, each with a fact; from chunk {} on, after every "
+                              "{} one early fact is asked for",
+                              options.chunk_characters, options.n_before, options.n_between)};
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, open_resend_engine(options.setup, report));
   std::uint64_t seed = options.setup.seed;
   const auto n_cases = static_cast<double>(options.chunks.size() * options.budgets.size());

@@ -11,10 +11,14 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kHowToRead =
-    "right: of all questions, those that the session did not live to hear too. cold: questions whose fact was in no hot\n"
-    "block when they came, and how many of those were right. peak hot: tokens, at any moment of any session; over: above\n"
-    "the budget. computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling and\n"
-    "filling, median of the turns in each session's last quarter, and their share of the turn. x none: a session's time\n"
+    "right: of all questions, those that the session did not live to hear too. cold: questions whose fact was in no "
+    "hot\n"
+    "block when they came, and how many of those were right. peak hot: tokens, at any moment of any session; over: "
+    "above\n"
+    "the budget. computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling "
+    "and\n"
+    "filling, median of the turns in each session's last quarter, and their share of the turn. x none: a session's "
+    "time\n"
     "over that of none, median of pairs. evicted, recalled: blocks of all sessions.\n";
 
 struct Sums {
