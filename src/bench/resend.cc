@@ -10,8 +10,6 @@
 namespace ebb {
 namespace {
 
-constexpr std::int32_t kBandwidthRounds = 9;
-
 // One message and the reply to it, as the client says them again.
 struct Exchange {
   std::string message;
@@ -174,8 +172,7 @@ Result<std::unique_ptr<Engine>> open_resend_engine(const ResendSetup& setup, Res
   report.setup = setup;
   if (setup.n_threads == 0) report.setup.n_threads = default_threads();
   report.machine = read_machine();
-  setup.progress("measuring memory bandwidth", 0.0);
-  EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(report.setup.n_threads, kBandwidthRounds));
+  setup.progress("loading", 0.0);
   EngineOptions options{.model = setup.model,
                         .n_threads = report.setup.n_threads,
                         .kv_type = setup.kv_type,

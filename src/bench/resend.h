@@ -108,13 +108,13 @@ struct ResendReport {
   std::string bench;
   std::string protocol;  // a line for people
   Machine machine;
-  Bandwidth bandwidth;
+  Bandwidth bandwidth;  // the caller's to measure: no figure here is held against it
   ResendSetup setup;
   std::int32_t n_ctx_train = 0;
   std::vector<ResendCase> cases;
 };
 
-// Measures the machine, opens the engine, and says both in the report.
+// Opens the engine, and says in the report what it runs on.
 Result<std::unique_ptr<Engine>> open_resend_engine(const ResendSetup& setup, ResendReport& report);
 
 // Of the turns that read, or that ask, among the last quarter of each session's: where the history is longest.

@@ -9,6 +9,7 @@
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
 #include "cli/terminal.h"
+#include "device/backend.h"
 
 namespace ebb {
 namespace {
@@ -29,6 +30,8 @@ constexpr const char* kBaselineFooter = R"(Examples:
 A fact is planted in the first message and asked for in the last. Arms: none evicts nothing; truncate leaves out the oldest
 messages that do not fit the budget; ours evicts and recalls under it.)";
 
+constexpr std::int32_t kBandwidthRounds = 9;
+
 template <class Options>
 struct ResendFlags {
   Options options;
@@ -46,9 +49,14 @@ ExitCode bench_resend(const ResendFlags<Options>& flags, Result<ResendReport> (*
   options.setup.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
   ProgressBar bar(0.0);
   options.setup.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<ResendReport> report = run(options);
+  bar.update("measuring memory bandwidth", 0.0);
+  const Result<Bandwidth> bandwidth =
+      measure_bandwidth(options.setup.n_threads > 0 ? options.setup.n_threads : default_threads(), kBandwidthRounds);
+  if (!bandwidth.ok()) return fail(bandwidth.status());
+  Result<ResendReport> report = run(options);
   bar.clear();
   if (!report.ok()) return fail(report.status());
+  report->bandwidth = *bandwidth;
   std::cout << resend_text(*report) << std::flush;
   return write_reports(
       flags.reports, [&](const auto& path) { return write_resend_json(path, *report); },
