@@ -20,7 +20,7 @@ namespace ebb {
 
 inline std::filesystem::path bundled_model() { return find_test_file("models/ebb-recall.gguf").value(); }
 
-class Kept final : public Responder {
+class Kept : public Responder {
  public:
   void send(HttpAnswer answer) override {
     const std::scoped_lock lock(mutex_);

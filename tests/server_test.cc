@@ -191,5 +191,26 @@ TEST_F(Server, a_client_that_leaves_stops_its_request) {
   EXPECT_EQ(scheduler_->stats().n_requests, 1);
 }
 
+class ThrowsOnce final : public Kept {
+ public:
+  void send(HttpAnswer answer) override {
+    if (std::exchange(throws_, false)) throw std::runtime_error("secret");
+    Kept::send(std::move(answer));
+  }
+
+ private:
+  bool throws_ = true;
+};
+
+TEST_F(Server, what_a_library_throws_is_answered_and_ends_nothing) {
+  const auto kept = std::make_shared<ThrowsOnce>();
+  api_->handle({.method = "GET", .path = "/v1/models"}, kept);
+  kept->wait();
+  EXPECT_EQ(kept->status(), 500);
+  EXPECT_EQ(kept->json()["error"]["type"], "server_error");
+  EXPECT_EQ(kept->body().find("secret"), std::string::npos);
+  EXPECT_EQ(ask("GET", "/v1/models")->status(), 200);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -5,10 +5,20 @@
 #include "base/clock.h"
 #include "device/backend.h"
 #include "engine/generation.h"
+#include "policy/rare_words.h"
 #include "text/turn_text.h"
 
 namespace ebb {
 namespace {
+
+// As a word of its own: "9448717" does not say "944871".
+bool says(std::string_view text, std::string_view word) {
+  const auto is_of_word = [&](std::size_t at) { return at < text.size() && is_word_byte(text[at]); };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if (!is_of_word(at + word.size()) && (at == 0 || !is_of_word(at - 1))) return true;
+  }
+  return false;
+}
 
 // One message and the reply to it, as the client says them again.
 struct Exchange {
@@ -49,10 +59,8 @@ class Client {
       EBB_RETURN_IF_ERROR(say(message));
       if (!played_.ended_by.empty()) break;
       if (message.wanted.empty()) continue;
-      played_.answers.push_back({.wanted = message.wanted,
-                                 .said = reply_,
-                                 .is_right = reply_.find(message.wanted) != std::string::npos,
-                                 .was_cold = was_cold});
+      played_.answers.push_back(
+          {.wanted = message.wanted, .said = reply_, .is_right = says(reply_, message.wanted), .was_cold = was_cold});
     }
     played_.peak_hot_tokens = session_->stats().peak_hot_blocks * session_->block_size();
     played_.seconds = (watch.elapsed_ms() - ms_beside) / 1000.0;
