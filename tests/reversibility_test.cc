@@ -240,17 +240,13 @@ class Reversibility : public ::testing::TestWithParam<World> {
   }
 
   void copy_disk() {
-    old_copy_.clear();
-    for (const std::string& path : disk_.paths()) old_copy_.emplace(path, disk_.bytes(path));
+    old_copy_ = disk_.copy();
     ++n_operations_;
   }
 
   // As it was when it was last copied: a backup that somebody put back.
   void put_old_copy() {
-    for (const std::string& path : disk_.paths()) {
-      if (!old_copy_.contains(path)) disk_.erase(path);
-    }
-    for (const auto& [path, bytes] : old_copy_) disk_.set_bytes(path, bytes);
+    disk_.put_back(old_copy_);
     ++n_operations_;
   }
 
@@ -289,7 +285,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
   std::mt19937_64 random_{23};
   FaultFileSystem disk_{7};
   Gate disk_gate_;
-  std::map<std::string, std::vector<std::byte>> old_copy_;
+  FaultFileSystem::Copy old_copy_;
   std::unique_ptr<SoloSessions> sessions_;
   std::unique_ptr<ColdStore> store_;
   std::unique_ptr<Session> session_;

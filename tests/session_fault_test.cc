@@ -99,19 +99,6 @@ class SessionFaults : public ::testing::Test {
     EXPECT_EQ(say(*session_, 1), say(*twin_, 1));
   }
 
-  std::map<std::string, std::vector<std::byte>> copy_disk() {
-    std::map<std::string, std::vector<std::byte>> copy;
-    for (const std::string& path : disk_.paths()) copy.emplace(path, disk_.bytes(path));
-    return copy;
-  }
-
-  void put_copy(const std::map<std::string, std::vector<std::byte>>& copy) {
-    for (const std::string& path : disk_.paths()) {
-      if (!copy.contains(path)) disk_.erase(path);
-    }
-    for (const auto& [path, bytes] : copy) disk_.set_bytes(path, bytes);
-  }
-
   TemporaryFile file_{".gguf"};
   FaultFileSystem disk_;
   Gate gate_;
@@ -190,11 +177,11 @@ TEST_F(SessionFaults, what_is_read_ahead_slowly_is_what_was_saved) {
 TEST_F(SessionFaults, an_older_copy_of_the_folder_costs_what_it_lacks) {
   say_blocks(kBlocks / 2);
   ASSERT_TRUE(store_->flush().ok());
-  const auto old_copy = copy_disk();
+  const auto old_copy = disk_.copy();
   say_blocks(kBlocks / 2);
   evict_all();
   ASSERT_TRUE(store_->flush().ok());
-  restart(0, [&] { put_copy(old_copy); });
+  restart(0, [&] { disk_.put_back(old_copy); });
   const TurnStats stats = recall_all();
   EXPECT_EQ(std::ssize(stats.recalled), kBlocks / 2);
   EXPECT_EQ(std::ssize(stats.recomputed), kBlocks / 2);
@@ -205,7 +192,7 @@ TEST_F(SessionFaults, a_lost_open_block_is_computed_again_once_and_before_other_
   say_blocks(kBlocks);
   for (std::int32_t i = 0; i < 3; ++i) (void)say(*session_, session_->end().value());
   evict_all();
-  restart(0, [&] { put_copy({}); });
+  restart(0, [&] { disk_.put_back({}); });
   const std::vector<BlockIndex> blocks = {BlockIndex(2), BlockIndex(5), BlockIndex(kBlocks)};
   Turn turn(*session_, std::span<const Token>());
   turn.recall(blocks);
@@ -219,16 +206,16 @@ TEST_F(SessionFaults, files_of_another_run_under_a_running_store_are_refused) {
   ASSERT_TRUE(store_->flush().ok());
   session_.reset();
   store_.reset();
-  const auto other_run = copy_disk();
-  put_copy({});
+  const auto other_run = disk_.copy();
+  disk_.put_back({});
 
   open_store();
   session_ = std::make_unique<Session>(sessions_->parts(store_.get()), kOptions);
   say_blocks(kBlocks);
   evict_all();
   ASSERT_TRUE(store_->flush().ok());
-  ASSERT_EQ(copy_disk().size(), other_run.size());
-  put_copy(other_run);
+  ASSERT_EQ(disk_.copy().size(), other_run.size());
+  disk_.put_back(other_run);
   const TurnStats stats = recall_all();
   EXPECT_TRUE(stats.recalled.empty());
   EXPECT_EQ(std::ssize(stats.recomputed), kBlocks);

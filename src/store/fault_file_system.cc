@@ -85,7 +85,24 @@ void FaultFileSystem::power_on() {
 
 void FaultFileSystem::set_bytes(const std::filesystem::path& path, std::vector<std::byte> bytes) {
   const std::lock_guard lock(mutex_);
-  auto& content = files_[path.string()];
+  set_content(path.string(), std::move(bytes));
+}
+
+FaultFileSystem::Copy FaultFileSystem::copy() {
+  const std::lock_guard lock(mutex_);
+  Copy copy;
+  for (const auto& [path, content] : files_) copy.emplace(path, content->data);
+  return copy;
+}
+
+void FaultFileSystem::put_back(const Copy& copy) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(files_, [&](const auto& file) { return !copy.contains(file.first); });
+  for (const auto& [path, bytes] : copy) set_content(path, bytes);
+}
+
+void FaultFileSystem::set_content(const std::string& path, std::vector<std::byte> bytes) {
+  auto& content = files_[path];
   if (!content) content = std::make_shared<Content>();
   content->n_synced = bytes.size();
   content->data = std::move(bytes);

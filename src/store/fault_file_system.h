@@ -56,6 +56,10 @@ class FaultFileSystem : public FileSystem {
     locked([&] { files_.erase(path.string()); });
   }
   [[nodiscard]] std::vector<std::string> paths();
+  // Every file as it is at one instant, and back to it, whoever writes meanwhile: a backup that somebody puts back.
+  using Copy = std::map<std::string, std::vector<std::byte>>;
+  [[nodiscard]] Copy copy();
+  void put_back(const Copy& copy);
   [[nodiscard]] std::int64_t n_reads() {
     return locked([&] { return n_reads_; });
   }
@@ -87,6 +91,7 @@ class FaultFileSystem : public FileSystem {
     const std::lock_guard lock(mutex_);
     return f();
   }
+  void set_content(const std::string& path, std::vector<std::byte> bytes);
   [[nodiscard]] std::uint64_t draw(std::uint64_t n) { return random_() % n; }
   [[nodiscard]] bool fails() { return one_in_ > 0 && draw(one_in_) == 0; }
   [[nodiscard]] Status refuse(const std::string& path) const {
