@@ -127,6 +127,42 @@ TEST_F(Schedulers, lanes_that_do_not_fit_together_are_parked_and_come_back_whole
   }
 }
 
+TEST_F(Schedulers, lanes_that_fit_together_stay_hot_and_only_as_many_are_parked_as_a_new_one_needs) {
+  start({.n_parallel = 1});
+  const std::string a = letters(250, 'a');
+  const std::string b = letters(250, 'b');
+  const auto is_awake = [&](const std::string& id) {
+    bool awake = false;
+    scheduler_->inspect([&](const Lanes& lanes) {
+      for (const Lane& lane : lanes.all()) awake = awake || (lane.id == id && lane.session != nullptr);
+    });
+    return awake;
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string& history : {a, b}) {
+      const Said said = say(request(history, "", history.substr(0, 1)));
+      EXPECT_TRUE(said.end.turn.recalled.empty());
+      EXPECT_EQ(said.end.session.n_evicted_blocks, 0);
+      if (round == 0) continue;
+      EXPECT_LE(said.end.turn.n_new + said.end.turn.n_recomputed, 16);
+    }
+  }
+  EXPECT_TRUE(is_awake("a") && is_awake("b"));
+  say(request(letters(150, 'c'), "", "c"));
+  EXPECT_FALSE(is_awake("a")) << "the longest unused";
+  EXPECT_TRUE(is_awake("b") && is_awake("c"));
+}
+
+TEST_F(Schedulers, a_system_prompt_that_an_idle_lane_has_hot_is_shared_with_a_new_one) {
+  start({.n_parallel = 1});
+  const std::string system = letters(160, 's');
+  say(request(system + letters(30, 'a'), "", "one"));
+  const Said other = say(request(system + letters(30, 'b'), "", "two"));
+  EXPECT_GE(other.end.turn.n_shared, 144);
+  const auto n_blocks = scheduler_->stats().n_hot_tokens / 16;
+  EXPECT_LE(n_blocks, 10 + 2 * 4) << "what both have is counted once";
+}
+
 TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
   start({.n_parallel = 1, .max_queued = 1});
   std::latch looked{1};

@@ -78,7 +78,7 @@ struct ReplyOptions {
   // GBNF; empty: none.
   std::string grammar;
   // Evicted blocks to recall before the prompt is computed: those that share its rarest words.
-  std::int32_t max_recalled_blocks = 4;
+  std::int32_t max_recalled_blocks = 8;
 };
 
 }  // namespace ebb::api

@@ -52,15 +52,21 @@ class Client {
       const Stopwatch beside;
       bool was_cold = false;
       if (!message.wanted.empty()) {
-        EBB_ASSIGN_OR_RETURN(const bool hot, is_hot(message.wanted));
+        EBB_ASSIGN_OR_RETURN(const bool hot, is_hot(message.wanted, session_->n_blocks()));
         was_cold = !hot;
       }
       ms_beside += beside.elapsed_ms();
+      // The reply may begin in the last block, and say what is wanted there.
+      const std::int32_t n_blocks_before = session_->n_blocks() - 1;
       EBB_RETURN_IF_ERROR(say(message));
       if (!played_.ended_by.empty()) break;
       if (message.wanted.empty()) continue;
-      played_.answers.push_back(
-          {.wanted = message.wanted, .said = reply_, .is_right = says(reply_, message.wanted), .was_cold = was_cold});
+      EBB_ASSIGN_OR_RETURN(const bool was_found, is_hot(message.wanted, n_blocks_before));
+      played_.answers.push_back({.wanted = message.wanted,
+                                 .said = reply_,
+                                 .is_right = says(reply_, message.wanted),
+                                 .was_cold = was_cold,
+                                 .was_found = was_found});
     }
     played_.peak_hot_tokens = session_->stats().peak_hot_blocks * session_->block_size();
     played_.seconds = (watch.elapsed_ms() - ms_beside) / 1000.0;
@@ -139,10 +145,10 @@ class Client {
     return parts;
   }
 
-  // In one hot block, or across the border of two.
-  [[nodiscard]] Result<bool> is_hot(const std::string& wanted) const {
+  // In one hot block of the first n, or across the border of two.
+  [[nodiscard]] Result<bool> is_hot(const std::string& wanted, std::int32_t n_blocks) const {
     std::string text;
-    for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
+    for (std::int32_t b = 0; b < std::min(n_blocks, session_->n_blocks()); ++b) {
       if (!session_->residency().is_hot(BlockIndex(b))) {
         text += '\n';
         continue;

@@ -5,7 +5,8 @@
 // HTTP. Arms, each a session of its own:
 //
 //   ours        evicts to the cold store; recalls by the words of the new message, then fills holes, as the server does
-//   aware       the same, and fills holes from the tail on, whatever the message asks: EVOKE's budget-aware filling
+//   aware       fills holes from the tail on where evictions left room, whatever the message asks: EVOKE's budget-aware
+//               filling, which hardly ever finds room either (shared/reference/evoke.md, W21)
 //   everything  before each turn all holes are filled, over the budget, and what is over leaves behind it
 //   truncate    nothing is evicted; the client leaves out its oldest messages until the rest fits the budget
 //   none        nothing is evicted, whatever the budget; the end is where the trained context is full
@@ -76,8 +77,9 @@ struct ResendAnswer {
   std::string wanted;
   std::string said;
   bool is_right = false;
-  // When the question came, what is wanted stood in no hot block.
+  // When the question came, what is wanted stood in no hot block; and when it was answered, it stood in one.
   bool was_cold = false;
+  bool was_found = false;
 };
 
 struct ResendSession {

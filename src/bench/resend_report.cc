@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kHowToRead =
     "right: of all questions, those that the session did not live to hear too. cold: questions whose fact was in no "
     "hot\n"
-    "block when they came, and how many of those were right. peak hot: tokens, at any moment of any session; over: "
-    "above\n"
-    "the budget. computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling "
+    "block when they came. found: questions whose fact was in one when they were answered, so that the rest is the "
+    "model's,\n"
+    "and how many of those were right. peak hot: tokens, at any moment of any session; over: above the budget. computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling "
     "and\n"
     "filling, median of the turns in each session's last quarter, and their share of the turn. x none: a session's "
     "time\n"
@@ -24,7 +24,8 @@ constexpr std::string_view kHowToRead =
 struct Sums {
   std::int32_t n_right = 0;
   std::int32_t n_cold = 0;
-  std::int32_t n_cold_right = 0;
+  std::int32_t n_found = 0;
+  std::int32_t n_found_right = 0;
   std::int32_t peak_hot_tokens = 0;
   std::int32_t history_tokens = 0;
   std::int64_t n_turns = 0;
@@ -45,7 +46,8 @@ Sums sums_of(const ResendSide& side) {
     for (const ResendAnswer& answer : session.answers) {
       sums.n_right += answer.is_right ? 1 : 0;
       sums.n_cold += answer.was_cold ? 1 : 0;
-      sums.n_cold_right += answer.was_cold && answer.is_right ? 1 : 0;
+      sums.n_found += answer.was_found ? 1 : 0;
+      sums.n_found_right += answer.was_found && answer.is_right ? 1 : 0;
     }
     for (const ResendTurn& turn : session.turns) {
       sums.history_tokens = std::max(sums.history_tokens, turn.history_tokens);
@@ -80,6 +82,7 @@ TextTable table_of(const ResendReport& report) {
   TextTable table({{"", kLeft},
                    {"right"},
                    {"cold"},
+                   {"right of found"},
                    {"history"},
                    {"peak hot"},
                    {"", kLeft},
@@ -92,13 +95,14 @@ TextTable table_of(const ResendReport& report) {
                    {"x none"}});
   for (const ResendCase& played : report.cases) {
     if (&played != &report.cases.front()) table.add_gap();
-    table.add_row({played.name, "", "", "", "", "", "", "", "", "", "", "", ""});
+    table.add_row({played.name, "", "", "", "", "", "", "", "", "", "", "", "", ""});
     for (const ResendSide& side : played.sides) {
       const Sums sums = sums_of(side);
       const Spread ratio = seconds_over_none(played, sums);
       table.add_row({fmt::format("  {}", resend_arm_name(side.arm)),
                      fmt::format("{} of {}", sums.n_right, side.n_questions),
-                     fmt::format("{} of {}", sums.n_cold_right, sums.n_cold), std::to_string(sums.history_tokens),
+                     std::to_string(sums.n_cold), fmt::format("{} of {}", sums.n_found_right, sums.n_found),
+                     std::to_string(sums.history_tokens),
                      std::to_string(sums.peak_hot_tokens), sums.peak_hot_tokens > played.budget_tokens ? "over" : "",
                      fmt::format("{:.0f}", sums.computed_per_turn()), std::to_string(sums.n_evicted),
                      std::to_string(sums.n_recalled), overhead_text(resend_overhead(side, false)),
@@ -155,7 +159,8 @@ nlohmann::json answers_json(const ResendSide& side) {
       answers.push_back({{"wanted", answer.wanted},
                          {"said", answer.said},
                          {"right", answer.is_right},
-                         {"was_cold", answer.was_cold}});
+                         {"was_cold", answer.was_cold},
+                         {"was_found", answer.was_found}});
     }
   }
   return answers;
@@ -168,7 +173,8 @@ nlohmann::json side_json(const ResendCase& played, const ResendSide& side) {
           {"questions", side.n_questions},
           {"right", sums.n_right},
           {"cold", sums.n_cold},
-          {"cold_right", sums.n_cold_right},
+          {"found", sums.n_found},
+          {"found_right", sums.n_found_right},
           {"history_tokens", sums.history_tokens},
           {"peak_hot_tokens", sums.peak_hot_tokens},
           {"computed_tokens_per_turn", sums.computed_per_turn()},

@@ -90,9 +90,12 @@ TEST_F(ResendTest, WhoTruncatesSaysOnlyWhatFitsAndComputesItAgain) {
   for (const ResendSession& session : truncate.sessions) {
     EXPECT_EQ(session.turns.size(), 6U);
     EXPECT_TRUE(session.answers.front().was_cold);
+    EXPECT_FALSE(session.answers.front().was_found) << "the client has left it out";
     for (const ResendTurn& turn : session.turns) EXPECT_LE(turn.history_tokens, 400);
   }
   EXPECT_GT(ours.sessions[0].turns.back().history_tokens, 400);
+  EXPECT_TRUE(ours.sessions[0].answers.front().was_cold);
+  EXPECT_TRUE(ours.sessions[0].answers.front().was_found) << "recalled by the words of the question";
   const auto n_computed = [](const ResendSession& session) {
     std::int32_t n = 0;
     for (const ResendTurn& turn : session.turns) n += turn.n_computed;

@@ -41,7 +41,7 @@ struct ChatFlags {
   EngineFlags engine;
   GenerationFlags generation;
   std::string system;
-  std::int32_t recall_blocks = 2;
+  std::int32_t recall_blocks = 8;
 };
 
 class Chat {

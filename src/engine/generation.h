@@ -33,7 +33,7 @@ struct GenerationOptions {
   std::optional<std::int32_t> n_chances = std::nullopt;
   // When not empty: cold blocks that share its rarest words are recalled before the prompt is computed.
   std::string recall_question;
-  std::int32_t max_recalled_blocks = 2;
+  std::int32_t max_recalled_blocks = 8;
 };
 
 struct GenerationStats {

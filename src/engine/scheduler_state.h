@@ -70,7 +70,9 @@ struct Scheduler::State {
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
   void share_budget();
   void set_budget(std::int32_t n_tokens);
-  void free_frames(std::int32_t n_tokens, const Lane* for_lane);
+  void free_frames(std::int32_t n_blocks, const Lane* for_lane);
+  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const;
+  [[nodiscard]] std::int32_t n_blocks_to_step(const Running& request) const;
   void step();
   void note_lanes();
   void end(Running& request, const Status& status);

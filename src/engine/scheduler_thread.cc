@@ -6,6 +6,10 @@
 namespace ebb {
 namespace {
 
+// Beyond its history, what a session with holes finds free: filling them leaves that to the prompt's last block and to the
+// reply (Generation::resume). Fewer: holes stay that could be filled. More: lanes are parked that could stay.
+constexpr std::int32_t kBlocksBesideHoles = 6;
+
 std::int64_t n_generated(const std::vector<Running>& running) {
   std::int64_t n = 0;
   for (const Running& request : running) n += request.generation->stats().n_generated;
@@ -97,7 +101,7 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
       .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
   const std::int32_t n_tokens = share(lane, running.size() + 1);
   for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
-  free_frames(n_tokens, &lane);
+  free_frames(n_blocks_to_begin(lane, request.request.all_tokens().size(), n_tokens), &lane);
   Status status = lanes.wake(lane, n_tokens);
   if (status.ok()) {
     std::vector<PromptPart> parts;
@@ -124,16 +128,36 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
   stats.n_running = running.size();
 }
 
-// Idle lanes give up their frames, the longest unused first, until a request can have n_tokens hot.
-void Scheduler::State::free_frames(std::int32_t n_tokens, const Lane* for_lane) {
-  const auto has_room = [&] {
-    // What other lanes use too gives no frames back when it leaves.
-    const std::int32_t held =
-        for_lane != nullptr && for_lane->session != nullptr ? for_lane->session->n_own_blocks() : 0;
-    const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
-    return engine.pool().n_free() / n_frames_per_block() + held >= n_blocks;
-  };
-  while (!has_room() && lanes.park_one(for_lane)) {}
+// Idle lanes give up their frames, the longest unused first, until n_blocks are free.
+void Scheduler::State::free_frames(std::int32_t n_blocks, const Lane* for_lane) {
+  while (engine.pool().n_free() / n_frames_per_block() < n_blocks && lanes.park_one(for_lane)) {}
+}
+
+// What a lane needs to take in a history: frames for what of it is not hot. What other lanes use too is not its own: it
+// gives no frames back when it leaves for something else.
+std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const {
+  const std::int32_t block_size = engine.layout().block_size;
+  const Session* const session = lane.session.get();
+  const bool has_holes = session != nullptr ? session->n_hot_blocks() < session->n_blocks() : lane.image.has_value();
+  const std::int32_t n_wanted =
+      static_cast<std::int32_t>(n_history) / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
+  const std::int32_t n_hot = session != nullptr ? session->n_hot_blocks() : 0;
+  const std::int32_t n_own = session != nullptr ? session->n_own_blocks() : 0;
+  return std::min(n_wanted - n_hot, n_share / block_size - n_own);
+}
+
+// The same of the next step: its tokens, and one block that may be computed again.
+std::int32_t Scheduler::State::n_blocks_to_step(const Running& request) const {
+  const Session& session = *request.lane->session;
+  const std::int32_t block_size = session.block_size();
+  const std::int32_t n_tokens =
+      std::clamp(request.generation->n_prompt_left(), 1, static_cast<std::int32_t>(engine.runner().max_rows()));
+  const std::int32_t n_last = session.end().value() % block_size;
+  const std::int32_t room = n_last == 0 ? 0 : block_size - n_last;
+  const std::int32_t n_new = (std::max(0, n_tokens - room) + block_size - 1) / block_size;
+  const bool has_holes = session.n_hot_blocks() < session.n_blocks();
+  const std::int32_t n_share = share(*request.lane, running.size()) / block_size;
+  return std::clamp(n_share - session.n_own_blocks(), 0, n_new + (has_holes ? 1 : 0));
 }
 
 void Scheduler::State::share_budget() {
@@ -143,8 +167,9 @@ void Scheduler::State::share_budget() {
 // --- steps ---
 
 void Scheduler::State::step() {
-  // Whose budget grew, or whose turn is new, finds frames where idle lanes hold them.
-  for (const Running& request : running) free_frames(share(*request.lane, running.size()), request.lane);
+  std::int32_t n_blocks = 0;
+  for (const Running& request : running) n_blocks += n_blocks_to_step(request);
+  free_frames(n_blocks, nullptr);
   std::vector<Generation*> generations;
   for (const Running& request : running) generations.push_back(request.generation.get());
   const std::int64_t n_generated_before = n_generated(running);
@@ -172,11 +197,10 @@ void Scheduler::State::step() {
 }
 
 void Scheduler::State::note_lanes() {
-  std::int32_t n_hot = 0;
-  for (const Lane& lane : lanes.all()) n_hot += lane.session != nullptr ? lane.session->n_hot_tokens() : 0;
   const std::scoped_lock lock(mutex);
   stats.n_lanes = lanes.all().size();
-  stats.n_hot_tokens = n_hot;
+  // Of the pool, where what several lanes share is there once.
+  stats.n_hot_tokens = engine.pool().n_hot() / n_frames_per_block() * engine.layout().block_size;
   stats.budget_tokens = budget_tokens;
 }
 

@@ -114,16 +114,21 @@ std::vector<Scored> WordIndex::rank(std::string_view question) const {
     Scored scored{.block = block};
     const double norm = 1.0 - kLengthWeight + kLengthWeight * document.n_words / mean_words;
     const std::int32_t n_border = std::min(kBorderWords, (document.n_words + 1) / 2);
+    std::int32_t n = 0;
     for (const std::string& word : distinct) {
+      const std::int32_t place = n++;
       const auto found = document.uses.find(word);
       if (found == document.uses.end()) continue;
       const Use& use = found->second;
       const double score = rarity(word) * use.count * (kSaturation + 1.0) / (use.count + kSaturation * norm);
+      if (score == 0.0) continue;
       scored.score += score;
-      if (use.first < n_border) scored.at_begin += score;
-      if (use.last >= document.n_words - n_border) scored.at_end += score;
+      scored.words.push_back({.word = place,
+                              .score = score,
+                              .at_begin = use.first < n_border,
+                              .at_end = use.last >= document.n_words - n_border});
     }
-    if (scored.score > 0.0) ranked.push_back(scored);
+    if (scored.score > 0.0) ranked.push_back(std::move(scored));
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.block > b.block;

@@ -17,13 +17,19 @@
 
 namespace ebb {
 
+// What one word of a question gave a block.
+struct WordScore {
+  std::int32_t word = 0;  // its place among the question's words
+  double score = 0.0;
+  // It stands right behind the block's begin, or right before its end: what it speaks of may stand in the neighbour.
+  bool at_begin = false;
+  bool at_end = false;
+};
+
 struct Scored {
   BlockIndex block;
-  double score = 0.0;
-  // Of the score, what words right behind the block's begin and right before its end gave: what they speak of may stand
-  // in the neighbour.
-  double at_begin = 0.0;
-  double at_end = 0.0;
+  double score = 0.0;  // of all words together
+  std::vector<WordScore> words;
 };
 
 // The words of a text, case folded: runs of letters, digits and bytes beyond ASCII. Identifiers count whole and in their

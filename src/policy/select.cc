@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace ebb {
 namespace {
@@ -12,36 +13,113 @@ constexpr double kWorth = 0.5;
 constexpr double kNeighbour = 0.5;
 // ... and of what words near the border gave. Below 1, so that a block comes before its neighbour.
 constexpr double kBeyond = 0.9;
+// What a word is worth once a chosen block has it. Lower: what is said in several places comes back from one of them.
+// Higher: blocks that repeat the question's form take the room of the one that answers it.
+constexpr double kRepeated = 0.75;
+
+// The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
+class Choice {
+ public:
+  Choice(std::span<const Scored> ranked, const std::vector<bool>& is_hot, bool hot)
+      : is_hot_(is_hot), hot_(hot) {
+    for (const Scored& scored : ranked) {
+      if (is_hot[scored.block.index()] == hot) {
+        scored_.emplace(scored.block, &scored);
+      } else {
+        raise_neighbours(scored);
+      }
+    }
+  }
+
+  // The best that is worth `least`, ties to the later block; none if no candidate is.
+  std::optional<BlockIndex> take(double least) {
+    std::optional<BlockIndex> best;
+    double most = least;
+    const auto offer = [&](BlockIndex block, double worth) {
+      if (worth < most || (best && worth == most && block < *best)) return;
+      best = block;
+      most = worth;
+    };
+    for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
+    for (const auto& [block, worth] : beside_) {
+      if (!scored_.contains(block)) offer(block, worth);
+    }
+    if (best) choose(*best);
+    return best;
+  }
+
+ private:
+  [[nodiscard]] double weight(const WordScore& word) const {
+    const auto found = weights_.find(word.word);
+    return found != weights_.end() ? found->second : 1.0;
+  }
+  [[nodiscard]] double worth_of(const Scored& scored) const {
+    double worth = 0.0;
+    for (const WordScore& word : scored.words) worth += word.score * weight(word);
+    return worth;
+  }
+  [[nodiscard]] double beside(BlockIndex block) const {
+    const auto found = beside_.find(block);
+    return found != beside_.end() ? found->second : 0.0;
+  }
+
+  void choose(BlockIndex block) {
+    beside_.erase(block);
+    is_chosen_.push_back(block);
+    const auto found = scored_.find(block);
+    if (found == scored_.end()) return;
+    const Scored& scored = *found->second;
+    scored_.erase(found);
+    // What goes on beyond a border is no repetition, so this comes before the words lose weight.
+    raise_neighbours(scored);
+    for (const WordScore& word : scored.words) weights_[word.word] = kRepeated * weight(word);
+  }
+
+  void raise_neighbours(const Scored& scored) {
+    double all = 0.0;
+    double at_begin = 0.0;
+    double at_end = 0.0;
+    for (const WordScore& word : scored.words) {
+      const double score = word.score * weight(word);
+      all += score;
+      if (word.at_begin) at_begin += score;
+      if (word.at_end) at_end += score;
+    }
+    raise(scored.block.value() - 1, std::max(kNeighbour * all, kBeyond * at_begin));
+    raise(scored.block.value() + 1, std::max(kNeighbour * all, kBeyond * at_end));
+  }
+
+  void raise(std::int32_t b, double worth) {
+    if (b < 0 || b >= std::ssize(is_hot_) || is_hot_[static_cast<std::size_t>(b)] != hot_) return;
+    if (std::ranges::find(is_chosen_, BlockIndex(b)) != is_chosen_.end()) return;
+    double& most = beside_[BlockIndex(b)];
+    most = std::max(most, worth);
+  }
+
+  const std::vector<bool>& is_hot_;
+  const bool hot_;
+  std::map<BlockIndex, const Scored*> scored_;
+  std::map<BlockIndex, double> beside_;  // what a block is worth for its neighbour's sake
+  std::map<std::int32_t, double> weights_;
+  std::vector<BlockIndex> is_chosen_;
+};
 
 }  // namespace
 
 Selection select_blocks(std::span<const Scored> ranked, const std::vector<bool>& is_hot, std::int32_t max_blocks) {
-  if (ranked.empty()) return {};
-  const auto n_blocks = static_cast<std::int32_t>(is_hot.size());
-  std::map<BlockIndex, double> worth;
-  double best = 0.0;  // of cold blocks
+  double best = 0.0;
   for (const Scored& scored : ranked) {
     if (!is_hot[scored.block.index()]) best = std::max(best, scored.score);
-    const auto is_worth = [&](std::int32_t b, double w) {
-      if (b < 0 || b >= n_blocks) return;
-      double& most = worth[BlockIndex(b)];
-      most = std::max(most, w);
-    };
-    is_worth(scored.block.value(), scored.score);
-    is_worth(scored.block.value() - 1, std::max(kNeighbour * scored.score, kBeyond * scored.at_begin));
-    is_worth(scored.block.value() + 1, std::max(kNeighbour * scored.score, kBeyond * scored.at_end));
   }
-  std::vector<Scored> order;
-  for (const auto& [block, score] : worth) {
-    if (score >= kWorth * best) order.push_back({block, score});
-  }
-  std::ranges::stable_sort(order, [](const Scored& a, const Scored& b) {
-    return a.score != b.score ? a.score > b.score : a.block > b.block;
-  });
   Selection selection;
-  for (const Scored& candidate : order) {
-    std::vector<BlockIndex>& chosen = is_hot[candidate.block.index()] ? selection.keep : selection.recall;
-    if (std::ssize(chosen) < max_blocks) chosen.push_back(candidate.block);
+  for (const bool hot : {false, true}) {
+    Choice choice(ranked, is_hot, hot);
+    std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
+    while (std::ssize(chosen) < max_blocks) {
+      const std::optional<BlockIndex> block = choice.take(kWorth * best);
+      if (!block) break;
+      chosen.push_back(*block);
+    }
   }
   return selection;
 }
