@@ -301,6 +301,23 @@ TEST_F(Chat, several_choices_are_several_answers_whose_prompt_counts_once) {
   EXPECT_TRUE(all.back().contains("usage"));
 }
 
+TEST_F(Chat, where_one_prompt_fails_the_others_are_computed_for_nobody_and_stop) {
+  // There may be one session, which the first prompt has.
+  api_.reset();
+  scheduler_.reset();
+  scheduler_ = *Scheduler::start(*engine_, {.n_parallel = 2, .lanes = {.most = 1}});
+  api_ = *Api::create(*engine_, *scheduler_, {.model_name = "m"});
+  Json body = {{"prompt", {"The code of", "A"}}};
+  for (std::int32_t t = 0; t < engine_->vocabulary().n_tokens(); ++t) {
+    if (engine_->vocabulary().is_end_of_generation(Token(t))) body["logit_bias"][std::to_string(t)] = false;
+  }
+  EXPECT_EQ(ask("POST", "/v1/completions", body.dump())->status(), 503);
+  // What was cancelled ends with the step under way.
+  for (int i = 0; i < 3; ++i) scheduler_->inspect([](const Lanes&) {});
+  EXPECT_EQ(scheduler_->stats().n_running, 0U);
+  EXPECT_LT(scheduler_->stats().n_generated_tokens, 1000);
+}
+
 TEST_F(Chat, several_prompts_are_completed_in_their_order) {
   const auto kept = ask("POST", "/v1/completions",
                         R"({"prompt":["The code of","A"],"n":2,"max_tokens":3,"temperature":0,"logprobs":2})");

@@ -275,6 +275,30 @@ TEST_F(Schedulers, a_history_longer_than_the_context_is_refused_where_sessions_d
   EXPECT_TRUE(say(request("short")).end.status.ok());
 }
 
+TEST_F(Schedulers, a_reply_that_comes_to_the_end_of_the_context_stands_and_says_why_it_ends) {
+  start({.session = {.rebases = false}});
+  Request full = request(letters(610, 'a'), "", "", -1);
+  full.options.sampling.logit_bias.push_back({*engine_->vocabulary().eos(), -1e6F});
+  const Said said = say(std::move(full));
+  ASSERT_TRUE(said.end.status.ok()) << said.end.status.message();
+  EXPECT_EQ(said.end.reason, FinishReason::kLength);
+  EXPECT_GT(said.end.stats.n_generated, 8);
+  EXPECT_THAT(said.end.warning, HasSubstr("trained for"));
+}
+
+TEST_F(Schedulers, where_blocks_seal_idle_lanes_give_up_the_open_ones_too) {
+  EngineOptions options{.model = file_.path(), .n_threads = 1, .kv_type = RowType::kKivi4, .block_size = 32};
+  options.n_open_blocks = 2;
+  Result<std::unique_ptr<Engine>> engine = Engine::open(options);
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  engine_ = *std::move(engine);
+  start({.n_parallel = 1});
+  for (const char* const lane : {"a", "b", "c", "d", "a"}) {
+    const Said said = say(request(letters(40, lane[0]), "", lane));
+    EXPECT_TRUE(said.end.status.ok()) << lane << ": " << said.end.status.message();
+  }
+}
+
 TEST_F(Schedulers, more_requests_at_once_than_the_budget_holds_are_refused_at_the_start) {
   const auto refused = Scheduler::start(*engine_, {.n_parallel = 50});
   EXPECT_THAT(refused.status().message(), HasSubstr("1 to 10"));

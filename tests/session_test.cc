@@ -2,106 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/engine.h"
-#include "engine/generation.h"
-#include "model/random_model.h"
-#include "tests/files.h"
+#include "tests/sessions.h"
 
 namespace ebb {
 namespace {
 
 using ::testing::HasSubstr;
-
-class Sessions : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(write_random_model({.n_kv_heads = 2, .n_ctx_train = 640}, file_.path()).ok());
-    open({});
-  }
-
-  void open(EngineOptions options) {
-    options.model = file_.path();
-    options.n_threads = 2;
-    options.block_size = 16;
-    options.policy = "recency";
-    options.chunk = 64;
-    Result<std::unique_ptr<Engine>> engine = Engine::open(options);
-    ASSERT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = *std::move(engine);
-  }
-
-  std::vector<Token> tokenize(std::string_view text) {
-    Result<std::vector<Token>> tokens = engine_->vocabulary().tokenize(text);
-    EXPECT_TRUE(tokens.ok());
-    return *std::move(tokens);
-  }
-
-  std::unique_ptr<Session> new_session(std::int32_t budget_tokens = 0, Remains remains = Remains::kBytes) {
-    return open_session({.budget_tokens = budget_tokens, .remains = remains});
-  }
-
-  std::unique_ptr<Session> open_session(const SessionOptions& options) {
-    Result<std::unique_ptr<Session>> session = engine_->new_session(options);
-    EXPECT_TRUE(session.ok()) << session.status().message();
-    return *std::move(session);
-  }
-
-  std::unique_ptr<Generation> start(Session& session, std::string_view text, GenerationOptions options = {}) {
-    options.sampling.temperature = 0.0F;
-    Result<std::unique_ptr<Generation>> generation =
-        Generation::start(session, engine_->vocabulary(), tokenize(text), options);
-    EXPECT_TRUE(generation.ok()) << generation.status().message();
-    return *std::move(generation);
-  }
-
-  // Runs it to its end; every step keeps the budget and the invariants.
-  void finish(Session& session, Generation& generation) {
-    Generation* const running = &generation;
-    while (!generation.finished()) {
-      const Status status = engine_->step({&running, 1});
-      ASSERT_TRUE(status.ok()) << status.message();
-      session.check_invariants();
-      engine_->pool().check_invariants();
-      ASSERT_LE(session.n_hot_blocks(), session.budget_blocks());
-    }
-  }
-
-  void say(Session& session, std::string_view text, const GenerationOptions& options = {.max_tokens = 4}) {
-    const auto generation = start(session, text, options);
-    finish(session, *generation);
-    last_ = generation->turn_stats();
-  }
-
-  void resume(Session& session, std::span<const Token> history) {
-    const PromptPart part = {.tokens = history};
-    Result<std::unique_ptr<Generation>> generation = Generation::resume(
-        session, engine_->vocabulary(), {&part, 1}, {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
-    ASSERT_TRUE(generation.ok()) << generation.status().message();
-    finish(session, **generation);
-    last_ = (*generation)->turn_stats();
-  }
-
-  // What its full blocks held.
-  std::vector<std::vector<std::byte>> evict_all(Session& session) {
-    EXPECT_TRUE(engine_->store()->flush().ok());
-    std::vector<std::vector<std::byte>> bytes;
-    std::vector<BlockIndex> blocks;
-    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-      blocks.emplace_back(b);
-      bytes.push_back(engine_->read_block(session, blocks.back()));
-    }
-    Turn turn(session, std::span<const Token>());
-    turn.evict(blocks);
-    turn.settle();
-    return bytes;
-  }
-
-  TemporaryFile file_{".gguf"};
-  std::unique_ptr<Engine> engine_;
-  TurnStats last_;
-};
-
-const std::string kLongText(150, 'x');
 
 TEST_F(Sessions, hot_blocks_never_exceed_the_budget_and_old_ones_are_saved) {
   const auto session = new_session(96);
@@ -227,74 +133,6 @@ TEST_F(Sessions, a_full_context_ends_the_generation_with_a_reason_and_no_other) 
   EXPECT_EQ(full->end().value(), 640);
 }
 
-TEST_F(Sessions, past_the_trained_context_hot_blocks_close_up_and_the_session_goes_on) {
-  const auto session = new_session(320);
-  say(*session, "quagga " + kLongText);
-  for (int turn = 0; turn < 12; ++turn) {
-    say(*session, kLongText, {.max_tokens = 4});
-    ASSERT_LE(session->next_anchor().value(), 640);
-  }
-  say(*session, "where", {.max_tokens = 4, .recall_question = "quagga"});
-  EXPECT_GT(session->end().value(), 2 * 640);
-  EXPECT_GT(session->stats().n_rebases, 1);
-  EXPECT_GT(session->stats().n_moved_blocks, 10);
-  EXPECT_GT(last_.n_recalled_approximate, 0) << "they come back to anchors that are not theirs";
-}
-
-TEST_F(Sessions, what_was_evicted_after_a_rebase_comes_back_as_it_was_moved) {
-  const auto session = new_session(320);
-  while (session->stats().n_rebases == 0) say(*session, kLongText, {.max_tokens = 1});
-  BlockIndex moved(0);
-  while (!session->residency().is_hot(moved) || session->anchor(moved) == session->residency().span(moved).begin) {
-    moved = BlockIndex(moved.value() + 1);
-    ASSERT_LT(moved.value(), session->n_blocks());
-  }
-  const auto frames = [&] { return engine_->read_block(*session, moved); };
-  const std::vector<std::byte> before = frames();
-  Turn evicting(*session, std::span<const Token>());
-  evicting.evict(std::vector{moved});
-  evicting.settle();
-  ASSERT_FALSE(session->residency().is_hot(moved));
-  Turn recalling(*session, std::span<const Token>());
-  recalling.recall(std::vector{moved});
-  recalling.settle();
-  ASSERT_TRUE(session->residency().is_hot(moved));
-  EXPECT_EQ(frames(), before);
-}
-
-TEST_F(Sessions, compacting_survivors_close_up_at_each_eviction_and_count_as_moved) {
-  const auto session = open_session({.budget_tokens = 96, .removal = Removal::kCompact});
-  say(*session, kLongText + kLongText, {.max_tokens = 4});
-  EXPECT_GT(session->stats().n_moved_blocks, 0);
-  EXPECT_EQ(session->next_anchor().value(), session->n_hot_tokens());
-}
-
-TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next) {
-  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
-  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
-  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
-  const Position tail = session->next_anchor();
-  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
-  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
-  EXPECT_EQ(session->anchor(BlockIndex(0)), tail);
-  EXPECT_EQ(last_.n_recalled_approximate, 16);
-  EXPECT_EQ(last_.n_recalled_exact, 0);
-}
-
-TEST_F(Sessions, after_a_cut_new_tokens_go_behind_what_was_recalled_to_the_tail) {
-  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
-  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
-  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
-  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
-  const Position recalled_end = session->anchor(BlockIndex(0)) + 16;
-  Turn cutting(*session, std::span<const PromptPart>());
-  cutting.cut(Position(session->n_blocks() * 16 - 32));
-  cutting.settle();
-  ASSERT_TRUE(session->residency().is_hot(BlockIndex(0)));
-  EXPECT_GE(session->next_anchor(), recalled_end);
-  say(*session, "and on", {.max_tokens = 4});
-}
-
 TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
   const auto session = open_session({.budget_tokens = 160});
   const std::string start = "one two thre ";
@@ -306,22 +144,6 @@ TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
   ASSERT_EQ(session->block_text(second)->find("quagga"), std::string::npos);
   say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 2});
   EXPECT_THAT(last_.recalled, ::testing::UnorderedElementsAre(first, second));
-}
-
-TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_without_gaps) {
-  const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kCompacted});
-  say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
-  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
-  say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
-  ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
-  Position next(0);
-  for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
-    if (!session->residency().is_hot(BlockIndex(b))) continue;
-    EXPECT_EQ(session->anchor(BlockIndex(b)), next) << b;
-    next = next + session->residency().span(BlockIndex(b)).n_tokens();
-  }
-  EXPECT_EQ(session->next_anchor(), next);
-  EXPECT_GT(session->stats().n_moved_blocks, 0);
 }
 
 TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_store) {
@@ -394,6 +216,40 @@ TEST_F(Sessions, an_edited_history_ends_as_if_it_had_never_been_another) {
   const auto fresh = open_session({.budget_tokens = 320, .adopts = false});
   resume(*fresh, history);
   EXPECT_TRUE(std::ranges::equal(edited->tokens(), fresh->tokens()));
+}
+
+TEST_F(Sessions, pins_beyond_what_may_be_pinned_hold_no_budget) {
+  const auto session = open_session({.budget_tokens = 160, .most_pinned = 0.5});
+  say(*session, kLongText.substr(0, 120));
+  for (std::int32_t b = 0; b < session->n_blocks(); ++b) session->set_pinned(BlockIndex(b), true);
+  say(*session, kLongText, {.max_tokens = 4});
+  EXPECT_EQ(session->end().value(), 120 + 150 + 8 - 1) << "all of it found room";
+  for (std::int32_t b = 0; b < 5; ++b)
+    EXPECT_TRUE(session->residency().is_hot(BlockIndex(b))) << "the first half holds";
+  Turn shrinking(*session, std::span<const Token>());
+  EXPECT_EQ(shrinking.set_budget(96), 96);
+  shrinking.settle();
+  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session->residency().is_hot(BlockIndex(b)));
+}
+
+TEST_F(Sessions, a_message_that_is_held_already_is_held_more_firmly_when_that_is_asked) {
+  const auto session = new_session();
+  const std::vector<Token> facts = tokenize(kLongText.substr(0, 40));
+  const std::vector<Token> question = tokenize("which is it");
+  const auto send = [&](const PromptPart& first) {
+    const std::vector<PromptPart> history = {first, {.tokens = question, .name = "user2"}};
+    Result<std::unique_ptr<Generation>> generation = Generation::resume(
+        *session, engine_->vocabulary(), history, {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
+    ASSERT_TRUE(generation.ok()) << generation.status().message();
+    finish(*session, **generation);
+  };
+  send({.tokens = facts, .name = "user1"});
+  EXPECT_FALSE(session->is_pinned(BlockIndex(0)));
+  send({.tokens = facts, .name = "user1", .priority = 3.0, .pinned = true});
+  EXPECT_TRUE(session->is_pinned(BlockIndex(0)));
+  EXPECT_EQ(session->parts().front().priority, 3.0);
+  send({.tokens = facts, .name = "user1"});
+  EXPECT_TRUE(session->is_pinned(BlockIndex(0))) << "saying nothing lets nothing go";
 }
 
 TEST_F(Sessions, a_lower_budget_evicts_at_once_and_gives_the_frames_to_others) {

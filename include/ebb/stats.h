@@ -7,9 +7,10 @@
 
 namespace ebb::api {
 
-// Tokens of one turn, as they stood when its first token was sampled; the first six are disjoint and are all there are.
+// Tokens of one turn, as they stood when its first token was sampled; the first seven are disjoint and are all there are.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
+  std::int32_t n_shared = 0;                // in frames of another session, without a copy
   std::int32_t n_recalled_exact = 0;        // byte for byte, without a forward pass
   std::int32_t n_recalled_approximate = 0;  // the same, turned to other rotary positions
   std::int32_t n_recomputed = 0;

@@ -43,12 +43,11 @@ class ConcurrencyBench {
     EBB_RETURN_IF_ERROR(open_ebb());
     EBB_RETURN_IF_ERROR(open_llama(ConcurrencySide::kSplit));
     EBB_RETURN_IF_ERROR(open_llama(ConcurrencySide::kUnified));
-    for (const std::int32_t n_sessions : options_.counts) EBB_RETURN_IF_ERROR(measure(n_sessions));
-    for (ConcurrencyLine& line : report_.lines) {
-      for (std::size_t s = 0; s < kConcurrencySides; ++s) {
-        line.sides[s].speedup = line.sides[s].tokens_per_s.median / report_.lines.front().sides[s].tokens_per_s.median;
-      }
-    }
+    for (const std::int32_t n_sessions : options_.counts) report_.lines.push_back({.n_sessions = n_sessions});
+    times_.resize(options_.counts.size());
+    // A first round, which pays for page faults and graphs, is not counted.
+    for (std::int32_t round = 0; round <= options_.n_rounds; ++round) EBB_RETURN_IF_ERROR(measure_all(round));
+    for (std::size_t i = 0; i < times_.size(); ++i) fill(report_.lines[i], times_[i]);
     return {};
   }
 
@@ -105,30 +104,33 @@ class ConcurrencyBench {
     return {};
   }
 
-  Status measure(std::int32_t n_sessions) {
-    Times times;
-    ConcurrencyLine line{.n_sessions = n_sessions};
-    // A first round, which pays for page faults and graphs, is not counted.
-    for (std::int32_t round = 0; round <= options_.n_rounds; ++round) {
-      std::vector<std::vector<Token>> tokens;
-      for (std::int32_t i = 0; i < n_sessions; ++i) {
-        const auto seed = kDecodeSeed + static_cast<std::uint32_t>(round * n_most() + i);
-        tokens.push_back(make_random_tokens(n_vocab_, options_.n_decode, seed));
-      }
-      for (std::size_t s = 0; s < kConcurrencySides; ++s) {
-        const std::size_t side = (s + static_cast<std::size_t>(round)) % kConcurrencySides;
-        EBB_ASSIGN_OR_RETURN(const double ms, time_one(static_cast<ConcurrencySide>(side), tokens));
-        if (round > 0) times[side].push_back(ms);
-      }
-      line.logits_difference = std::max(line.logits_difference, compare(n_sessions));
-      EBB_RETURN_IF_ERROR(roll_back(n_sessions));
-      ++n_done_;
-      options_.progress(
-          fmt::format("{} sessions", n_sessions),
-          static_cast<double>(n_done_) / static_cast<double>(std::ssize(options_.counts) * (options_.n_rounds + 1)));
+  // Up in one round, down in the next, so that no number of sessions always comes first.
+  Status measure_all(std::int32_t round) {
+    for (std::size_t i = 0; i < options_.counts.size(); ++i) {
+      EBB_RETURN_IF_ERROR(measure(round % 2 == 0 ? i : options_.counts.size() - 1 - i, round));
     }
-    fill(line, times);
-    report_.lines.push_back(std::move(line));
+    return {};
+  }
+
+  Status measure(std::size_t line, std::int32_t round) {
+    const std::int32_t n_sessions = options_.counts[line];
+    std::vector<std::vector<Token>> tokens;
+    for (std::int32_t i = 0; i < n_sessions; ++i) {
+      const auto seed = kDecodeSeed + static_cast<std::uint32_t>(round * n_most() + i);
+      tokens.push_back(make_random_tokens(n_vocab_, options_.n_decode, seed));
+    }
+    for (std::size_t s = 0; s < kConcurrencySides; ++s) {
+      const std::size_t side = (s + static_cast<std::size_t>(round)) % kConcurrencySides;
+      EBB_ASSIGN_OR_RETURN(const double ms, time_one(static_cast<ConcurrencySide>(side), tokens));
+      if (round > 0) times_[line][side].push_back(ms);
+    }
+    double& most = report_.lines[line].logits_difference;
+    most = std::max(most, compare(n_sessions));
+    EBB_RETURN_IF_ERROR(roll_back(n_sessions));
+    ++n_done_;
+    options_.progress(
+        fmt::format("{} sessions", n_sessions),
+        static_cast<double>(n_done_) / static_cast<double>(std::ssize(options_.counts) * (options_.n_rounds + 1)));
     return {};
   }
 
@@ -176,8 +178,11 @@ class ConcurrencyBench {
     for (std::size_t s = 0; s < kConcurrencySides; ++s) {
       std::vector<double> speeds;
       for (const double ms : times[s]) speeds.push_back(1000.0 * n_tokens / ms);
+      std::vector<double> of_one;
+      for (const double ms : times_.front()[s]) of_one.push_back(1000.0 * options_.n_decode / ms);
       ConcurrencyFigure& figure = line.sides[s];
       figure.tokens_per_s = spread_of(speeds);
+      figure.speedup = spread_of(paired_ratios(speeds, of_one));
       figure.gb_per_s = figure.tokens_per_s.median / line.n_sessions * step_bytes / 1e9;
       figure.read_share = figure.gb_per_s / report_.bandwidth.read_gb_s.median;
     }
@@ -190,6 +195,7 @@ class ConcurrencyBench {
   std::int32_t depth_;
   std::int32_t n_vocab_ = 0;
   std::int64_t n_done_ = 0;
+  std::vector<Times> times_;  // of each number of sessions
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Session>> sessions_;  // they die before their engine
   std::unique_ptr<LlamaPeer> split_;

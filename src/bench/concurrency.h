@@ -3,6 +3,8 @@
 //
 // All begin with the same system prompt, whose frames ebb's sessions share, and go on with a short history of their own.
 // libllama runs twice, with one KV buffer for each sequence and with one for all; the faster is what ebb is held against.
+// A round measures every number of sessions on every side, since machines drift: what is held against each other is of one
+// round.
 // Thread rule: one run at a time.
 #pragma once
 
@@ -31,7 +33,7 @@ struct ConcurrencyOptions {
   // Tokens of the system prompt, of each session's own history, and decoded by each session in a round.
   std::int32_t n_system = 256;
   std::int32_t n_own = 64;
-  std::int32_t n_decode = 64;
+  std::int32_t n_decode = 128;
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 64;
   // What is going on, and the share of the whole run that is done, 0..1.
@@ -43,7 +45,7 @@ inline constexpr std::size_t kConcurrencySides = 3;
 
 struct ConcurrencyFigure {
   Spread tokens_per_s;      // of all sessions together
-  double speedup = 0.0;     // of the median, over that of one session
+  Spread speedup;           // over one session of the same round
   double gb_per_s = 0.0;    // of the bytes that a step must read, at the median
   double read_share = 0.0;  // of the measured read bandwidth
 };

@@ -14,8 +14,8 @@ constexpr std::array<std::string_view, kConcurrencySides> kKeys = {"ebb", "libll
 constexpr std::string_view kHowToRead =
     "tok/s of all sessions together: median (least-most) of the rounds. ebb / libllama: against the faster of the two, "
     "the\n"
-    "median of pairs measured in one round. x one: over one session of the same side. GB/s: the bytes that a step "
-    "must\n"
+    "median of pairs measured in one round. x one: over one session of the same side and round. GB/s: the bytes that a "
+    "step must\n"
     "read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
 
 TextTable table_of(const ConcurrencyReport& report) {
@@ -34,7 +34,7 @@ TextTable table_of(const ConcurrencyReport& report) {
     std::vector<std::string> cells = {std::to_string(line.n_sessions)};
     for (const ConcurrencyFigure& figure : line.sides) {
       cells.push_back(spread_text(figure.tokens_per_s, 0));
-      cells.push_back(fmt::format("{:.2f}", figure.speedup));
+      cells.push_back(spread_text(figure.speedup, 2));
     }
     cells.push_back(spread_text(line.ratio, 2));
     cells.push_back(fmt::format("{:.1f}", line.sides[0].gb_per_s));
@@ -63,7 +63,7 @@ nlohmann::json line_json(const ConcurrencyLine& line) {
   for (std::size_t s = 0; s < kConcurrencySides; ++s) {
     const ConcurrencyFigure& figure = line.sides[s];
     json[std::string(kKeys[s])] = {{"tokens_per_s", spread_json(figure.tokens_per_s)},
-                                   {"speedup", figure.speedup},
+                                   {"speedup", spread_json(figure.speedup)},
                                    {"gb_per_s", figure.gb_per_s},
                                    {"share_of_read_bandwidth", figure.read_share}};
   }

@@ -56,17 +56,14 @@ class Client {
         was_cold = !hot;
       }
       ms_beside += beside.elapsed_ms();
-      // The reply may begin in the last block, and say what is wanted there.
-      const std::int32_t n_blocks_before = session_->n_blocks() - 1;
       EBB_RETURN_IF_ERROR(say(message));
       if (!played_.ended_by.empty()) break;
       if (message.wanted.empty()) continue;
-      EBB_ASSIGN_OR_RETURN(const bool was_found, is_hot(message.wanted, n_blocks_before));
       played_.answers.push_back({.wanted = message.wanted,
                                  .said = reply_,
                                  .is_right = says(reply_, message.wanted),
                                  .was_cold = was_cold,
-                                 .was_found = was_found});
+                                 .was_found = was_found_});
     }
     played_.peak_hot_tokens = session_->stats().peak_hot_blocks * session_->block_size();
     played_.seconds = (watch.elapsed_ms() - ms_beside) / 1000.0;
@@ -83,6 +80,8 @@ class Client {
         .sampling = {.temperature = 0.0F},
         .max_tokens = options_.n_reply,
         .recall_question = options_.arm == ResendArm::kOurs ? message.text : std::string()};
+    // The reply may begin in the last block, and say what is wanted there.
+    const std::int32_t n_blocks_before = session_->n_blocks() - 1;
     const Stopwatch watch;
     if (options_.arm == ResendArm::kEverything) set_session_budget(*session_, engine_.budget_tokens());
     // Without a question, holes are filled from the tail on.
@@ -97,10 +96,14 @@ class Client {
     Generation* const running = generation->get();
     while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
     if (!running->status().ok()) played_.ended_by = running->status().message();
+    turn.ms = watch.elapsed_ms();
+    if (turn.asks) {
+      EBB_ASSIGN_OR_RETURN(was_found_, is_hot(message.wanted, n_blocks_before));
+    }
     const Stopwatch shrinking;
     if (options_.arm == ResendArm::kEverything) set_session_budget(*session_, options_.budget_tokens);
     turn.overhead_ms += shrinking.elapsed_ms();
-    turn.ms = watch.elapsed_ms();
+    turn.ms += shrinking.elapsed_ms();
     note(*running, turn);
     return {};
   }
@@ -165,6 +168,7 @@ class Client {
   std::vector<Exchange> exchanges_;
   Before before_ = Before::kNothing;
   std::string reply_;
+  bool was_found_ = false;
   std::int64_t n_evicted_ = 0;
   ResendSession played_;
 };

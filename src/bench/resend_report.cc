@@ -15,7 +15,8 @@ constexpr std::string_view kHowToRead =
     "hot\n"
     "block when they came. found: questions whose fact was in one when they were answered, so that the rest is the "
     "model's,\n"
-    "and how many of those were right. peak hot: tokens, at any moment of any session; over: above the budget. computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling "
+    "and how many of those were right. peak hot: tokens, at any moment of any session; over: above the budget. "
+    "computed a turn: tokens that went through the model, mean. overhead: matching the history, recalling "
     "and\n"
     "filling, median of the turns in each session's last quarter, and their share of the turn. x none: a session's "
     "time\n"
@@ -100,9 +101,8 @@ TextTable table_of(const ResendReport& report) {
       const Sums sums = sums_of(side);
       const Spread ratio = seconds_over_none(played, sums);
       table.add_row({fmt::format("  {}", resend_arm_name(side.arm)),
-                     fmt::format("{} of {}", sums.n_right, side.n_questions),
-                     std::to_string(sums.n_cold), fmt::format("{} of {}", sums.n_found_right, sums.n_found),
-                     std::to_string(sums.history_tokens),
+                     fmt::format("{} of {}", sums.n_right, side.n_questions), std::to_string(sums.n_cold),
+                     fmt::format("{} of {}", sums.n_found_right, sums.n_found), std::to_string(sums.history_tokens),
                      std::to_string(sums.peak_hot_tokens), sums.peak_hot_tokens > played.budget_tokens ? "over" : "",
                      fmt::format("{:.0f}", sums.computed_per_turn()), std::to_string(sums.n_evicted),
                      std::to_string(sums.n_recalled), overhead_text(resend_overhead(side, false)),

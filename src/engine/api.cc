@@ -73,6 +73,7 @@ GenerationOptions to_options(const ReplyOptions& options, std::string question) 
 TurnStats to_stats(const Generation& generation) {
   const ebb::TurnStats& turn = generation.turn_stats();
   return {.n_hot_already = turn.n_hot_already,
+          .n_shared = turn.n_shared,
           .n_recalled_exact = turn.n_recalled_exact,
           .n_recalled_approximate = turn.n_recalled_approximate,
           .n_recomputed = turn.n_recomputed,

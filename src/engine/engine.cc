@@ -236,6 +236,10 @@ std::size_t Engine::peak_open_bytes() const {
   return state_->memory->open_frame_bytes() * static_cast<std::size_t>(state_->open_pool->peak_hot());
 }
 
+bool Engine::has_open_blocks(std::int32_t n_blocks) const {
+  return state_->open_pool == nullptr || state_->open_pool->n_free() >= n_blocks * state_->shape.frames_per_block();
+}
+
 EngineMemory Engine::memory() const {
   return {.weights = state_->model->bytes(),
           .frames_reserved = state_->memory->reserved_bytes(),

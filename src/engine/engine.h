@@ -99,6 +99,8 @@ class Engine {
   [[nodiscard]] EngineMemory memory() const;
   // Of open blocks, what was in use when most were.
   [[nodiscard]] std::size_t peak_open_bytes() const;
+  // Whether so many more may be open at once; always, where frames do not seal.
+  [[nodiscard]] bool has_open_blocks(std::int32_t n_blocks) const;
 
  private:
   struct State;

@@ -28,6 +28,8 @@ struct HistoryPart {
 struct RequestEnd {
   // Not ok: nothing came of it, or it broke off.
   Status status;
+  // Why a reply ended early though it stands, in words for the user: no more of it found room.
+  std::string warning;
   FinishReason reason = FinishReason::kLength;
   GenerationStats stats;
   TurnStats turn;

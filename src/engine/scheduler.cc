@@ -38,7 +38,9 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
     kept_in.store = engine.store();
     EBB_ASSIGN_OR_RETURN(folder, LaneFolder::open(kept_in));
   }
-  auto state = std::make_unique<State>(engine, options, std::move(folder));
+  SchedulerOptions held = options;
+  held.session.most_pinned = kMostPinned;
+  auto state = std::make_unique<State>(engine, held, std::move(folder));
   state->lanes.resume_kept(options.is_known_owner);
   state->set_budget(engine.budget_tokens());
   state->thread = std::jthread([s = state.get()] { s->work(); });
@@ -75,10 +77,13 @@ void Scheduler::cancel(RequestId id) {
 const SchedulerOptions& Scheduler::options() const { return state_->options; }
 
 SchedulerStats Scheduler::stats() const {
+  // Before the lock that the scheduler's thread needs: the folder may be waiting for a disk.
+  LaneFolderStats kept;
+  if (state_->folder != nullptr) kept = state_->folder->stats();
   const std::scoped_lock lock(state_->mutex);
   SchedulerStats stats = state_->stats;
   stats.n_waiting = state_->waiting.size();
-  if (state_->folder != nullptr) stats.kept = state_->folder->stats();
+  stats.kept = kept;
   return stats;
 }
 

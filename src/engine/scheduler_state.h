@@ -19,6 +19,8 @@ namespace ebb {
 
 // A request at work needs room for a chunk, for what it should see, and for what is recalled.
 inline constexpr std::int32_t kMinShareBlocks = 4;
+// Of its budget, what a session may have pinned. More: a session whose share shrinks has no room for a reply.
+inline constexpr double kMostPinned = 0.5;
 
 struct Running {
   RequestId id = 0;
@@ -70,7 +72,7 @@ struct Scheduler::State {
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
   void share_budget();
   void set_budget(std::int32_t n_tokens);
-  void free_frames(std::int32_t n_blocks, const Lane* for_lane);
+  void free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane);
   [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const;
   [[nodiscard]] std::int32_t n_blocks_to_step(const Running& request) const;
   void step();

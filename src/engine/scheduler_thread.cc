@@ -101,7 +101,7 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
       .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
   const std::int32_t n_tokens = share(lane, running.size() + 1);
   for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
-  free_frames(n_blocks_to_begin(lane, request.request.all_tokens().size(), n_tokens), &lane);
+  free_frames(n_blocks_to_begin(lane, request.request.all_tokens().size(), n_tokens), running.size() + 1, &lane);
   Status status = lanes.wake(lane, n_tokens);
   if (status.ok()) {
     std::vector<PromptPart> parts;
@@ -128,9 +128,14 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
   stats.n_running = running.size();
 }
 
-// Idle lanes give up their frames, the longest unused first, until n_blocks are free.
-void Scheduler::State::free_frames(std::int32_t n_blocks, const Lane* for_lane) {
-  while (engine.pool().n_free() / n_frames_per_block() < n_blocks && lanes.park_one(for_lane)) {}
+// Idle lanes give up their frames, the longest unused first, until n_blocks are free, and each request may have a block
+// open.
+void Scheduler::State::free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane) {
+  const auto has_room = [&] {
+    return engine.pool().n_free() / n_frames_per_block() >= n_blocks &&
+           engine.has_open_blocks(static_cast<std::int32_t>(n_requests));
+  };
+  while (!has_room() && lanes.park_one(for_lane)) {}
 }
 
 // What a lane needs to take in a history: frames for what of it is not hot. What other lanes use too is not its own: it
@@ -169,7 +174,7 @@ void Scheduler::State::share_budget() {
 void Scheduler::State::step() {
   std::int32_t n_blocks = 0;
   for (const Running& request : running) n_blocks += n_blocks_to_step(request);
-  free_frames(n_blocks, nullptr);
+  free_frames(n_blocks, running.size(), nullptr);
   std::vector<Generation*> generations;
   for (const Running& request : running) generations.push_back(request.generation.get());
   const std::int64_t n_generated_before = n_generated(running);
@@ -212,6 +217,11 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.reason = request.generation->reason().value_or(FinishReason::kCancelled);
     end.stats = request.generation->stats();
     end.turn = request.generation->turn_stats();
+    // What was said stands: a client that tried again would have all of it computed once more, and end at the same place.
+    if (status.code() == Code::kOutOfBudget && end.stats.n_generated > 0) {
+      end.warning = status.message();
+      end.status = Status();
+    }
   }
   std::int32_t n_history = 0;
   for (const HistoryPart& part : request.request.history) n_history += static_cast<std::int32_t>(part.tokens.size());

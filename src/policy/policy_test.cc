@@ -180,7 +180,8 @@ TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
 
 TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_question) {
   // Two blocks of earlier questions of the same form, and the one with the rare word.
-  const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}), scored(2, {5.0, 0.0, 6.0})};
+  const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),
+                                      scored(2, {5.0, 0.0, 6.0})};
   const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
 }

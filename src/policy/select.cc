@@ -20,8 +20,7 @@ constexpr double kRepeated = 0.75;
 // The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
 class Choice {
  public:
-  Choice(std::span<const Scored> ranked, const std::vector<bool>& is_hot, bool hot)
-      : is_hot_(is_hot), hot_(hot) {
+  Choice(std::span<const Scored> ranked, const std::vector<bool>& is_hot, bool hot) : is_hot_(is_hot), hot_(hot) {
     for (const Scored& scored : ranked) {
       if (is_hot[scored.block.index()] == hot) {
         scored_.emplace(scored.block, &scored);

@@ -13,11 +13,11 @@ constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 10;
 }  // namespace
 
 void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
-  std::vector<RequestId> ids;
   bool is_refused = false;
   {
     // Text may come before submit() is back, and must find the stream begun.
     const std::scoped_lock lock(mutex_);
+    scheduler_ = &scheduler;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
                                     .n_prompt = parts[i].n_prompt,
@@ -32,7 +32,7 @@ void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
       request.on_end = [self, i](const RequestEnd& end) { self->end(i, end); };
       const Result<RequestId> submitted = scheduler.submit(std::move(request));
       if (submitted.ok()) {
-        ids.push_back(*submitted);
+        ids_.push_back(*submitted);
         continue;
       }
       is_refused = is_over_ = true;
@@ -43,11 +43,16 @@ void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
     }
     if (options_.stream && !is_refused) begin_stream();
   }
-  // Work for a client that left is stopped; the scheduler outlives every responder's server.
-  const auto cancel = [&scheduler, ids] {
-    for (const RequestId id : ids) scheduler.cancel(id);
+  // Work for a client that left is stopped.
+  const auto stop = [weak = weak_from_this()] {
+    if (const std::shared_ptr<Answer> self = weak.lock()) self->cancel();
   };
-  if (is_refused || !responder_->on_close(cancel)) cancel();
+  if (is_refused || !responder_->on_close(stop)) cancel();
+}
+
+// What has ended takes no notice.
+void Answer::cancel() {
+  for (const RequestId id : ids_) scheduler_->cancel(id);
 }
 
 void Answer::begin_stream() {
@@ -123,9 +128,10 @@ void Answer::answer_all() {
   responder_->send(std::move(answer));
 }
 
-// A stream that broke off says so and has no [DONE].
+// A stream that broke off says so and has no [DONE]. The other choices are nobody's from now on.
 void Answer::fail(const ApiError& error) {
   is_over_ = true;
+  cancel();
   if (options_.stream) {
     write(shape_->failure(error));
     return responder_->finish();

@@ -52,6 +52,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void take_text(std::size_t index, std::string_view text);
   void end(std::size_t index, const RequestEnd& end);
   void fail(const ApiError& error);
+  void cancel();
   void hold(Track& track, std::vector<ReplyDelta> deltas);
   void write_held(Track& track);
   void write(std::string_view bytes) { n_queued_bytes_ = responder_->write(bytes); }
@@ -62,6 +63,9 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::shared_ptr<Responder> responder_;
   std::mutex mutex_;
   std::vector<Track> tracks_;
+  // Of what the scheduler computes for it; the scheduler outlives every responder's server.
+  Scheduler* scheduler_ = nullptr;
+  std::vector<RequestId> ids_;
   std::size_t n_ended_ = 0;
   // Answered, well or not; what comes later is nobody's.
   bool is_over_ = false;

@@ -15,31 +15,36 @@ namespace {
 
 using Route = void (*)(ApiState&, const ApiCall&);
 
+// Which thread answers: the caller's what is at hand, an asker's what waits for the scheduler's step to end, a worker's what
+// takes a while.
+enum class By : std::uint8_t { kCaller, kAsker, kWorker };
+
 struct Entry {
   std::string_view method;
   std::string_view path;  // without the optional "/v1"; {name} stands for one segment
   Route route;
+  By by = By::kWorker;
   bool is_open = false;  // to those without a key
 };
 
 constexpr std::array kRoutes = {
-    Entry{"GET", "/", answer_page, true},
-    Entry{"GET", "/page/{id}", answer_page, true},
-    Entry{"GET", "/health", answer_health, true},
-    Entry{"GET", "/models", answer_models, true},
+    Entry{"GET", "/", answer_page, By::kCaller, true},
+    Entry{"GET", "/page/{id}", answer_page, By::kCaller, true},
+    Entry{"GET", "/health", answer_health, By::kCaller, true},
+    Entry{"GET", "/models", answer_models, By::kCaller, true},
     Entry{"GET", "/props", answer_props},
     Entry{"GET", "/metrics", answer_metrics},
-    Entry{"GET", "/slots", answer_slots},
-    Entry{"GET", "/budget", answer_budget},
-    Entry{"POST", "/budget", answer_set_budget},
-    Entry{"GET", "/sessions", answer_sessions},
-    Entry{"POST", "/sessions/import", answer_import},
-    Entry{"GET", "/sessions/{id}", answer_session},
-    Entry{"DELETE", "/sessions/{id}", answer_delete_session},
-    Entry{"GET", "/sessions/{id}/blocks", answer_blocks},
-    Entry{"POST", "/sessions/{id}/blocks/{act}", answer_block_act},
-    Entry{"POST", "/sessions/{id}/budget", answer_session_budget},
-    Entry{"POST", "/sessions/{id}/export", answer_export},
+    Entry{"GET", "/slots", answer_slots, By::kAsker},
+    Entry{"GET", "/budget", answer_budget, By::kAsker},
+    Entry{"POST", "/budget", answer_set_budget, By::kAsker},
+    Entry{"GET", "/sessions", answer_sessions, By::kAsker},
+    Entry{"POST", "/sessions/import", answer_import, By::kAsker},
+    Entry{"GET", "/sessions/{id}", answer_session, By::kAsker},
+    Entry{"DELETE", "/sessions/{id}", answer_delete_session, By::kAsker},
+    Entry{"GET", "/sessions/{id}/blocks", answer_blocks, By::kAsker},
+    Entry{"POST", "/sessions/{id}/blocks/{act}", answer_block_act, By::kAsker},
+    Entry{"POST", "/sessions/{id}/budget", answer_session_budget, By::kAsker},
+    Entry{"POST", "/sessions/{id}/export", answer_export, By::kAsker},
     Entry{"GET", "/store", answer_store},
     Entry{"POST", "/chat/completions", answer_chat},
     Entry{"POST", "/chat/completions/input_tokens", answer_chat_input_tokens},
@@ -166,10 +171,12 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Allow", methods});
     return call.send(to_answer({.status = 405, .message = "this route takes " + methods}));
   }
+  if (found->by == By::kCaller) return answer_by(found->route, *state_, call);
   auto shared = std::make_shared<ApiCall>(std::move(call));
+  Workers& workers = found->by == By::kAsker ? state_->askers : state_->workers;
   const bool is_posted =
-      state_->workers.post([state = state_.get(), shared, route = found->route] { answer_by(route, *state, *shared); },
-                           state_->options.max_waiting);
+      workers.post([state = state_.get(), shared, route = found->route] { answer_by(route, *state, *shared); },
+                   state_->options.max_waiting);
   if (is_posted) return;
   shared->send(to_answer({.status = 503,
                           .type = "unavailable_error",

@@ -46,8 +46,10 @@ struct ApiState {
   // Whether the template for tools shows them to the model.
   bool shows_tools = false;
   std::time_t started = std::time(nullptr);
-  // Last: what they run uses all of the above, and `workers` posts to the other.
+  // Last: what they run uses all of the above, and `workers` posts to the first.
   Workers embedding_worker{1};
+  // What asks the scheduler waits until its step ends; a prompt is rendered meanwhile.
+  Workers askers{1};
   Workers workers;
 };
 

@@ -117,7 +117,11 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"hot_tokens", sum([](const RequestEnd& end) { return end.n_hot_tokens; })},
                {"budget_tokens", sum([](const RequestEnd& end) { return end.budget_tokens; })},
                {"queued_ms", queued_ms}};
-  if (!head.warnings.empty()) json["warnings"] = head.warnings;
+  std::vector<std::string> warnings = head.warnings;
+  for (const Choice& choice : choices) {
+    if (!choice.end->warning.empty()) warnings.push_back(choice.end->warning);
+  }
+  if (!warnings.empty()) json["warnings"] = warnings;
   return json;
 }
 

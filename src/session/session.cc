@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int32_t kMostAnchor = 1 << 30;
 constexpr std::int32_t kMostTurns = 1 << 30;
+constexpr std::int64_t kMostEpoch = std::int64_t{1} << 60;
 
 }  // namespace
 
@@ -16,6 +17,10 @@ Status SessionOptions::validate() const {
   if (sink_tokens < 0 || recent_tokens < 0 || pinned_tokens < 0) {
     return error(Code::kInvalidArgument, "{} sink, {} recent and {} pinned tokens; none may be negative", sink_tokens,
                  recent_tokens, pinned_tokens);
+  }
+  if (!(most_pinned > 0.0 && most_pinned <= 1.0)) {
+    return error(Code::kInvalidArgument, "{} of the budget pinned at most; give more than 0, and 1 or less",
+                 most_pinned);
   }
   return watermarks.validate();
 }
@@ -238,21 +243,21 @@ void Session::index_words(BlockIndex block) {
   words_.add(block, std::string_view(*text).substr(begin));
 }
 
-Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const {
+Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const {
   const Span span = residency_.span(block);
+  const bool is_pin = is_pinned(block);
   // The block that is still written to stays whatever happens.
-  if (!is_full(block) || is_pinned(block) || std::ranges::find(held, block) != held.end()) {
-    return Hold::kPinned;
-  }
+  if (!is_full(block) || (is_pin && pins_hold) || std::ranges::find(held, block) != held.end()) return Hold::kPinned;
   const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.
   const bool is_system = said_.merged(span).source == Source::kSystem;
-  return is_sink || is_recent || is_system || span.overlaps(reply) ? Hold::kProtected : Hold::kNone;
+  return is_pin || is_sink || is_recent || is_system || span.overlaps(reply) ? Hold::kProtected : Hold::kNone;
 }
 
 Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
   Evidence evidence{.end = end()};
+  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_blocks_);
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const BlockIndex block(b);
     if (!residency_.is_hot(block)) continue;
@@ -263,13 +268,14 @@ Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
     if (parts_.policy.wants_focus()) focus = focus_.similarity(words_, block);
     evidence.blocks.push_back({.block = block,
                                .span = residency_.span(block),
-                               .hold = hold(block, held, reply),
+                               .hold = hold(block, held, reply, n_pins_left > 0),
                                .source = said.source,
                                .priority = said.priority,
                                .last_access = blocks_[block.index()].last_access,
                                .attention = attention,
                                .focus = focus,
                                .recovery = blocks_[block.index()].recovery});
+    n_pins_left -= is_pinned(block) ? 1 : 0;
   }
   return evidence;
 }
@@ -318,6 +324,8 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     }
     said_end = part.span.end;
   }
+  const auto is_epoch = [](std::int64_t epoch) { return epoch >= 0 && epoch <= kMostEpoch; };
+  if (!is_epoch(image.epoch)) return error(Code::kDamaged, "a session in epoch {}", image.epoch);
   if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor) || image.n_turns < 0 ||
       image.n_turns > kMostTurns) {
     return error(Code::kDamaged, "a session that goes on at anchor {} after {} turns", image.next_anchor.value(),
@@ -343,6 +351,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     if (saved.anchor < Position(0) || saved.anchor > Position(kMostAnchor - size)) {
       return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.anchor.value());
     }
+    if (!is_epoch(saved.epoch)) return error(Code::kDamaged, "block {} of a session in epoch {}", b, saved.epoch);
     session->blocks_.push_back({.lineage = saved.lineage,
                                 .moves = saved.moves,
                                 .anchor = saved.anchor,
@@ -368,6 +377,12 @@ void Session::check_invariants() const {
     if (!residency_.hot_name(block)) continue;
     EBB_CHECK(residency_.hot_name(block) == exact_name(block) && is_listed(block) && !blocks_[block.index()].turned,
               "block {} is hot for others as what it is not", b);
+  }
+  if (n_blocks() > 0 && !is_full(BlockIndex(n_blocks() - 1)) && residency_.is_hot(BlockIndex(n_blocks() - 1))) {
+    const BlockIndex last(n_blocks() - 1);
+    EBB_CHECK(anchor(last) + residency_.span(last).n_tokens() == next_anchor_,
+              "the last block ends at anchor {}, and new tokens go on at {}",
+              (anchor(last) + residency_.span(last).n_tokens()).value(), next_anchor_.value());
   }
   for (std::int32_t b = 0; parts_.open_pool != nullptr && b < n_blocks(); ++b) {
     EBB_CHECK(!residency_.is_hot(BlockIndex(b)) || is_full(BlockIndex(b)) || residency_.is_open(BlockIndex(b)),

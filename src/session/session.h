@@ -80,6 +80,9 @@ struct SessionOptions {
   std::int32_t recent_tokens = 64;
   // The first tokens, pinned.
   std::int32_t pinned_tokens = 0;
+  // Share of the budget, above 0 to 1, that pinned blocks may hold. Those beyond it, the last of the session, are protected
+  // and no more, so that whoever may pin cannot keep a session's budget from shrinking.
+  double most_pinned = 1.0;
   Remains remains = Remains::kBytes;
   RecallPlace recall_place = RecallPlace::kOriginal;
   Removal removal = Removal::kSparse;
@@ -233,7 +236,7 @@ class Session {
   void index_words(BlockIndex block);
   // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
   [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
-  [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply) const;
+  [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const;
 
   SessionParts parts_;
   SessionOptions options_;

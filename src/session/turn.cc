@@ -58,6 +58,7 @@ Turn Turn::resume(Session& session, std::span<const PromptPart> history, const R
   std::int32_t n_left_out = match.n_said;
   for (PromptPart part : history) {
     const std::int32_t n = std::min(n_left_out, static_cast<std::int32_t>(part.tokens.size()));
+    if (n > 0) turn.hold_as_asked(part);
     part.tokens = part.tokens.subspan(static_cast<std::size_t>(n));
     n_left_out -= n;
     rest.push_back(std::move(part));
@@ -75,6 +76,13 @@ Match Turn::match(std::span<const Token> history, const SameReply& same_reply) c
     if (part.source == Source::kAssistant) replies.push_back(part.span);
   }
   return match_history(session_.parts_.vocabulary, held, replies, history, same_reply);
+}
+
+// What is held already, and asked now to be held more firmly: by name, since a reply that was held as written has other
+// positions than in the history.
+void Turn::hold_as_asked(const PromptPart& part) {
+  if (part.pinned) session_.set_pinned(part.name, true);
+  if (part.priority != 1.0) session_.set_priority(part.name, part.priority);
 }
 
 void Turn::begin(std::span<const PromptPart> prompt) {

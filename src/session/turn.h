@@ -168,6 +168,7 @@ class Turn {
   };
 
   void begin(std::span<const PromptPart> prompt);
+  void hold_as_asked(const PromptPart& part);
   void say(std::span<const PromptPart> prompt);
   void hear(const PromptPart& part);
   [[nodiscard]] Match match(std::span<const Token> history, const SameReply& same_reply) const;
@@ -189,7 +190,7 @@ class Turn {
   void open_block(Position begin);
   void count_prefix();
 
-  // turn_moves.cc: what changes residency besides new tokens
+  // turn_recall.cc, turn_moves.cc: what changes residency besides new tokens
   [[nodiscard]] std::vector<BlockIndex> cold_by_relevance(std::string_view question) const;
   void wake_open_block();
   void make_room(std::int32_t n_blocks);
@@ -206,6 +207,7 @@ class Turn {
   Status recall_block(BlockIndex block);
   void note_recalled(BlockIndex block);
   Status try_recall(BlockIndex block);
+  [[nodiscard]] Result<RecordHandle> get_record(BlockIndex block) const;
   Result<Arrival> find_record(BlockIndex block);
   Result<Arrival> begin_recall(BlockIndex block);
   Status bring_in(const Arrival& arrival);
@@ -244,6 +246,7 @@ class Turn {
   void rebase();
   void compact();
   void place_cold(BlockIndex block);
+  void place_cold_open(BlockIndex block);
   void settle_anchors();
   void move_open_block();
   void move_block(BlockIndex block, Position anchor);

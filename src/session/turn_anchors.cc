@@ -70,6 +70,16 @@ void Turn::place_cold(BlockIndex block) {
   session_.next_anchor_ = session_.next_anchor_ + session_.residency_.span(block).n_tokens();
 }
 
+// The block that new tokens join, before it comes back: where they go on, since its anchors must go on without a gap.
+void Turn::place_cold_open(BlockIndex block) {
+  Session::Block& b = session_.blocks_[block.index()];
+  const std::int32_t n_tokens = session_.residency_.span(block).n_tokens();
+  if (b.epoch == session_.epoch_ && b.anchor + n_tokens == session_.next_anchor_) return;
+  b.anchor = session_.next_anchor_;
+  b.epoch = session_.epoch_;
+  session_.next_anchor_ = session_.next_anchor_ + n_tokens;
+}
+
 // After cold blocks came back.
 void Turn::settle_anchors() {
   if (session_.options_.recall_place == RecallPlace::kCompacted && !stats_.recalled.empty()) return compact();
@@ -125,9 +135,9 @@ void Turn::name_moved(BlockIndex block, std::int32_t n_anchors) {
 
 // The saved bytes of a full block and the anchor that they are for; none where they cannot be had.
 std::optional<Position> Turn::read_saved(BlockIndex block, std::span<std::byte> bytes) const {
-  if (session_.parts_.store == nullptr || !session_.is_full(block)) return std::nullopt;
-  const Result<RecordHandle> record = session_.parts_.store->get(session_.record_key(block));
-  if (!record.ok() || (*record)->header().frame_bytes != bytes.size()) return std::nullopt;
+  if (!session_.is_full(block)) return std::nullopt;
+  const Result<RecordHandle> record = get_record(block);
+  if (!record.ok()) return std::nullopt;
   const Status status = (*record)->copy_frames([&](std::int32_t, std::span<const std::byte> frame) {
     std::ranges::copy(frame, bytes.begin());
     bytes = bytes.subspan(frame.size());

@@ -70,6 +70,11 @@ Status Turn::take_grafts() {
 // What of it one donor has and the block under way holds. What is not to be had is left to be computed.
 Status Turn::take_graft(Graft& graft) {
   EBB_RETURN_IF_ERROR(make_anchors_for(graft.to.n_tokens()));
+  // Before the donor is turned: what leaves may close up, and what comes then has other anchors.
+  if (room_in_last_block() == 0) {
+    make_room(1);
+    if (n_free_blocks() < 1) return no_room();
+  }
   const std::int32_t block_size = session_.block_size();
   const Donor& donor = donors_[static_cast<std::size_t>(graft.from.value() / block_size)];
   const std::int32_t from = graft.from - donor.begin;
@@ -80,10 +85,6 @@ Status Turn::take_graft(Graft& graft) {
     ++session_.stats_.n_missed_recalls;
     graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
     return {};
-  }
-  if (room_in_last_block() == 0) {
-    make_room(1);
-    if (n_free_blocks() < 1) return no_room();
   }
   const Position to = session_.end();
   place(n_tokens);
@@ -108,10 +109,15 @@ Status Turn::load_donor(const Donor& donor, std::int32_t slot, std::span<const T
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store.get(key));
   const auto n_before = static_cast<std::size_t>(slot);
   const std::span<const Token> tokens = record->tokens();
-  if (tokens.size() < n_before + wanted.size() ||
+  const std::int32_t n_frames = session_.residency_.shape().frames_per_block();
+  const RecordHeader& header = record->header();
+  const bool has_frames =
+      std::cmp_equal(header.n_frames, n_frames) &&
+      header.frame_bytes == static_cast<std::size_t>(n_frames) * session_.parts_.memory.frame_bytes();
+  if (!has_frames || tokens.size() < n_before + wanted.size() ||
       !std::ranges::equal(tokens.subspan(n_before, wanted.size()), wanted)) {
     store.refuse(record);
-    return error(Code::kDamaged, "the record of a donor holds other tokens");
+    return error(Code::kDamaged, "the record of a donor holds something else");
   }
   const std::int32_t n_anchors = session_.next_anchor_ - (record->header().anchor + slot);
   if (donor_.name == donor.name && donor_.n_anchors == n_anchors) return {};

@@ -363,6 +363,9 @@ TEST_P(Turns, an_image_that_does_not_fit_is_refused) {
   image.blocks.front().lineage = Lineage();
   EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
+  image.blocks.front().epoch = -1;
+  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  image = session_->image();
   image.parts.push_back(image.parts.front());
   EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
 }
