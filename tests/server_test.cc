@@ -120,6 +120,7 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
       {std::string(1000, '['), {400, "nested"}},
   };
   for (const auto& [body, wanted] : bodies) {
+      {R"({"messages":[{"role":"user","content":"x"}],"temperature":1e400})", {400, "too large"}},
     const auto kept = ask("POST", "/v1/chat/completions", body);
     EXPECT_EQ(kept->status(), wanted.first) << body;
     EXPECT_THAT(kept->json()["error"]["message"].get<std::string>(), HasSubstr(wanted.second)) << body;
@@ -130,6 +131,24 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
 
 TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_know) {
   open({}, {.rebases = false});
+TEST_F(Server, arguments_of_calls_may_be_nested_as_deep_as_a_client_likes) {
+  constexpr std::size_t kLevels = 200'000;
+  std::string deep;
+  for (std::size_t i = 0; i < kLevels; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(kLevels, '}');
+  const Json call = {{"id", "1"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", deep}}}};
+  const Json assistant = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+  const Json tool = {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "done"}};
+  const auto kept =
+      ask("POST", "/apply-template", Json({{"messages", Json::array({user("x"), assistant, tool})}}).dump());
+  ASSERT_EQ(kept->status(), 200) << kept->body().substr(0, 1000);
+  EXPECT_THAT(kept->json()["prompt"].get<std::string>(), HasSubstr("done"));
+}
+
+TEST_F(Server, an_id_in_metadata_that_is_no_json_is_none) {
+  EXPECT_EQ(chat(Json::array({user("x")}), {{"metadata", {{"user_id", R"({"session_id":1e400})"}}}})->status(), 200);
+}
+
   std::string text;
   while (text.size() < 200'000) text += "a b c d e f g h ";
   const auto kept = chat(Json::array({user(text)}));

@@ -8,6 +8,7 @@
 
 #include "engine/embedder.h"
 #include "server/api_state.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -140,7 +141,7 @@ void answer_embeddings(ApiState& state, const ApiCall& call) {
                                 .message = "this server has no embedding model; start it with --embedding-model"}));
   }
   Result<EmbeddingRequest> request = parse(call.request.body, *state.options.embedder);
-  if (!request.ok()) return call.send(to_answer(to_api_error(request.status())));
+  if (!request.ok()) return refuse(call, request.status());
   auto has_left = std::make_shared<std::atomic<bool>>(false);
   if (!call.responder->on_close([has_left] { *has_left = true; })) return;
   const bool is_posted = state.embedding_worker.post(

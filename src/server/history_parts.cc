@@ -8,11 +8,6 @@ namespace {
 constexpr std::size_t kMostNameBytes = 256;
 constexpr float kMostPriority = 1000.0F;
 
-std::string text_member(const Json& object, const char* name) {
-  const auto member = object.find(name);
-  return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
-}
-
 Source source_of(std::string_view role) {
   if (role == "system" || role == "developer") return Source::kSystem;
   if (role == "assistant") return Source::kAssistant;

@@ -122,10 +122,10 @@ void answer_tokenize(ApiState& state, const ApiCall& call) {
   const TokenizeOptions options = {.add_bos = fields.boolean("add_special", false),
                                    .parse_special = fields.boolean("parse_special", true)};
   const bool with_pieces = fields.boolean("with_pieces", false);
-  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  if (!fields.status().ok()) return refuse(call, fields.status());
   const Vocabulary& vocabulary = state.engine.vocabulary();
   const Result<std::vector<Token>> tokens = vocabulary.tokenize(content, options);
-  if (!tokens.ok()) return call.send(to_answer(to_api_error(tokens.status())));
+  if (!tokens.ok()) return refuse(call, tokens.status());
   Json list = Json::array();
   for (const Token token : *tokens) {
     if (with_pieces) {
@@ -145,7 +145,7 @@ void answer_detokenize(ApiState& state, const ApiCall& call) {
     return call.send(to_answer({.message = "Field 'tokens': must be an array of token ids of this model"}));
   }
   const Result<std::string> text = state.engine.vocabulary().detokenize(*tokens, SpecialTokens::kShow);
-  if (!text.ok()) return call.send(to_answer(to_api_error(text.status())));
+  if (!text.ok()) return refuse(call, text.status());
   call.send(json_answer({{"content", *text}}));
 }
 
