@@ -66,6 +66,9 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
     EBB_ASSIGN_OR_RETURN(const std::string text, read_text(flags.api_key_file));
     std::vector<std::string> more = ApiKeys::parse_lines(text);
     if (more.empty()) {
+  if (std::ranges::find(keys, "") != keys.end()) {
+    return error(Code::kInvalidArgument, "--api-key is empty; give a key, or leave the flag out to serve everybody");
+  }
       return error(Code::kInvalidArgument, "{} holds no key; write one to a line, or leave the flag out",
                    flags.api_key_file);
     }
