@@ -210,17 +210,6 @@ TEST_F(Server, a_client_that_leaves_stops_its_request) {
   EXPECT_EQ(scheduler_->stats().n_requests, 1);
 }
 
-class ThrowsOnce final : public Kept {
- public:
-  void send(HttpAnswer answer) override {
-    if (std::exchange(throws_, false)) throw std::runtime_error("secret");
-    Kept::send(std::move(answer));
-  }
-
- private:
-  bool throws_ = true;
-};
-
 TEST_F(Server, what_a_library_throws_is_answered_and_ends_nothing) {
   const auto kept = std::make_shared<ThrowsOnce>();
   api_->handle({.method = "GET", .path = "/v1/models"}, kept);

@@ -110,20 +110,6 @@ std::string_view route_path(std::string_view path, std::string_view prefix) {
 
 }  // namespace
 
-namespace {
-
-// Nothing that a library throws ends the process; what it says may hold text of the request, and is not repeated.
-void answer_by(Route route, ApiState& state, const ApiCall& call) {
-  try {
-    route(state, call);
-  } catch (const std::exception&) {
-    call.send(to_answer(
-        {.status = 500, .type = "server_error", .message = "an error inside the server; this request was given up"}));
-  }
-}
-
-}  // namespace
-
 struct Api::State : ApiState {
   using ApiState::ApiState;
 };
@@ -168,7 +154,8 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   }
   auto shared = std::make_shared<ApiCall>(std::move(call));
   const bool is_posted =
-      state_->workers.post([state = state_.get(), shared, route = found->route] { answer_by(route, *state, *shared); },
+      state_->workers.post([state = state_.get(), shared,
+                            route = found->route] { answer_guarded(*shared, [&] { route(*state, *shared); }); },
                            state_->options.max_waiting);
   if (is_posted) return;
   shared->send(to_answer({.status = 503,

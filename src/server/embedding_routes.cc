@@ -147,8 +147,10 @@ void answer_embeddings(ApiState& state, const ApiCall& call) {
   const bool is_posted = state.embedding_worker.post(
       [&state, has_left, request = *std::move(request),
        reply = ApiCall{.responder = call.responder, .headers = call.headers}] {
-        const Result<Json> answer = embed(state, request, [&] { return has_left->load(); });
-        reply.send(answer.ok() ? json_answer(*answer) : to_answer(to_api_error(answer.status())));
+        answer_guarded(reply, [&] {
+          const Result<Json> answer = embed(state, request, [&] { return has_left->load(); });
+          reply.send(answer.ok() ? json_answer(*answer) : to_answer(to_api_error(answer.status())));
+        });
       },
       state.options.max_waiting);
   if (is_posted) return;
