@@ -187,6 +187,36 @@ TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {
 
 TEST_F(Server, texts_are_completed_and_tokens_told) {
   const auto tokens = ask("POST", "/tokenize", R"({"content":"north gate","with_pieces":true})")->json()["tokens"];
+TEST_F(Server, without_keys_pages_of_other_origins_may_look_and_not_act) {
+  open({.cors_origins = {"https://chat.example"}});
+  const auto status = [&](const std::string& method, const std::string& origin) {
+    return ask(method, method == "GET" ? "/v1/sessions" : "/tokenize", R"({"content":"x"})",
+               {{"Host", "Box.lan:8080"}, {"Origin", origin}, {"Content-Type", "text/plain"}})
+        ->status();
+  };
+  for (const std::string foreign :
+       {"https://evil.example", "null", "http://box.lan", "http://box.lan:8080.evil.example"}) {
+    EXPECT_EQ(status("POST", foreign), 403) << foreign;
+    EXPECT_EQ(status("GET", foreign), 200) << foreign;
+  }
+  for (const std::string ours :
+       {"http://box.lan:8080", "https://chat.example", "http://localhost:3000", "http://127.0.0.1:8080"}) {
+    EXPECT_EQ(status("POST", ours), 200) << ours;
+  }
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})")->status(), 200);
+  const auto deleted = ask("DELETE", "/v1/sessions/x", "", {{"Origin", "https://evil.example"}});
+  EXPECT_EQ(deleted->status(), 403);
+  EXPECT_THAT(deleted->json()["error"]["message"].get<std::string>(), HasSubstr("--cors-origins"));
+}
+
+TEST_F(Server, pages_of_all_origins_may_act_where_all_are_allowed_or_with_a_key) {
+  const HttpHeaders page = {{"Origin", "https://evil.example"}, {"X-Api-Key", "alpha"}};
+  open({.cors_origins = {"*"}});
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
+  open({.keys = ApiKeys({"alpha"})});
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
+}
+
   ASSERT_FALSE(tokens.empty());
   Json ids = Json::array();
   for (const Json& token : tokens) ids.push_back(token["id"]);

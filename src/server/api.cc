@@ -9,6 +9,7 @@
 #include "server/api_error.h"
 #include "server/api_keys.h"
 #include "server/api_state.h"
+#include "server/http_wire.h"
 
 namespace ebb {
 namespace {
@@ -63,14 +64,29 @@ bool is_local_origin(std::string_view origin) {
   return false;
 }
 
+bool is_allowed_origin(std::string_view origin, const std::vector<std::string>& allowed) {
+  return is_local_origin(origin) || std::ranges::find(allowed, origin) != allowed.end() ||
+         std::ranges::find(allowed, "*") != allowed.end();
+}
+
 HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::string>& allowed) {
   const std::string* origin = request.find_header("origin");
-  if (origin == nullptr) return {};
-  const bool is_allowed = is_local_origin(*origin) || std::ranges::find(allowed, *origin) != allowed.end() ||
-                          std::ranges::find(allowed, "*") != allowed.end();
-  if (!is_allowed) return {};
+  if (origin == nullptr || !is_allowed_origin(*origin, allowed)) return {};
   return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
 }
+
+// Whether a web page asks that is neither this server's own nor allowed. Browsers ask before they send for a page, but not
+// where the request looks like a form's; and its body counts as JSON whatever it is called.
+bool is_foreign_page(const HttpRequest& request, const std::vector<std::string>& allowed) {
+  const std::string* origin = request.find_header("origin");
+  if (origin == nullptr || is_allowed_origin(*origin, allowed)) return false;
+  const std::string* host = request.find_header("host");
+  const std::size_t scheme_end = origin->find("://");
+  return host == nullptr || scheme_end == std::string::npos ||
+         !equal_ignoring_case(std::string_view(*origin).substr(scheme_end + 3), *host);
+}
+
+bool only_reads(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
 std::string_view next_segment(std::string_view& path) {
   const std::size_t end = std::min(path.find('/', 1), path.size());
@@ -130,6 +146,15 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
     return call.send({});
+  }
+  // A key is what no page can send without being asked first.
+  if (state_->options.keys.empty() && !only_reads(call.request.method) &&
+      is_foreign_page(call.request, state_->options.cors_origins)) {
+    return call.send(
+        to_answer({.status = 403,
+                   .type = "permission_error",
+                   .message = "a web page of another origin asks; start the server with --cors-origins and "
+                              "that origin, or with --api-key"}));
   }
   const std::string_view path = route_path(call.request.path, state_->options.prefix);
   const bool is_head = call.request.method == "HEAD";
