@@ -72,7 +72,7 @@ class Messages {
       return {};
     }
     Json& message = assistant(!text.empty());
-    message["content"] = text;
+    if (!text.empty()) message["content"] = text;
     return {};
   }
 
