@@ -117,6 +117,8 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
       {R"({"messages":[{"role":"user","content":"x"}],"grammar":"root ::= ("})", {400, "rammar"}},
       {R"({"messages":[{"role":"user","content":"x"}],"logprobs":5})", {400, "'logprobs'"}},
       {R"({"messages":[{"role":"user","content":"x"}],"stream":1})", {400, "'stream'"}},
+      {Json({{"messages", Json::array({user("x")})}, {"stop", std::vector<std::string>(33, "x")}}).dump(),
+       {400, "up to 32 strings"}},
       {std::string(1000, '['), {400, "nested"}},
   };
   for (const auto& [body, wanted] : bodies) {
