@@ -120,9 +120,9 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
       {Json({{"messages", Json::array({user("x")})}, {"stop", std::vector<std::string>(33, "x")}}).dump(),
        {400, "up to 32 strings"}},
       {std::string(1000, '['), {400, "nested"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"temperature":1e400})", {400, "too large"}},
   };
   for (const auto& [body, wanted] : bodies) {
-      {R"({"messages":[{"role":"user","content":"x"}],"temperature":1e400})", {400, "too large"}},
     const auto kept = ask("POST", "/v1/chat/completions", body);
     EXPECT_EQ(kept->status(), wanted.first) << body;
     EXPECT_THAT(kept->json()["error"]["message"].get<std::string>(), HasSubstr(wanted.second)) << body;
@@ -131,8 +131,6 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
   EXPECT_EQ(scheduler_->stats().n_requests, 0);
 }
 
-TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_know) {
-  open({}, {.rebases = false});
 TEST_F(Server, arguments_of_calls_may_be_nested_as_deep_as_a_client_likes) {
   constexpr std::size_t kLevels = 200'000;
   std::string deep;
@@ -151,6 +149,8 @@ TEST_F(Server, an_id_in_metadata_that_is_no_json_is_none) {
   EXPECT_EQ(chat(Json::array({user("x")}), {{"metadata", {{"user_id", R"({"session_id":1e400})"}}}})->status(), 200);
 }
 
+TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_know) {
+  open({}, {.rebases = false});
   std::string text;
   while (text.size() < 200'000) text += "a b c d e f g h ";
   const auto kept = chat(Json::array({user(text)}));
@@ -187,8 +187,6 @@ TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {
   EXPECT_EQ(ask("GET", "/health", "", {{"Origin", "https://evil.example"}})->header("Access-Control-Allow-Origin"), "");
 }
 
-TEST_F(Server, texts_are_completed_and_tokens_told) {
-  const auto tokens = ask("POST", "/tokenize", R"({"content":"north gate","with_pieces":true})")->json()["tokens"];
 TEST_F(Server, without_keys_pages_of_other_origins_may_look_and_not_act) {
   open({.cors_origins = {"https://chat.example"}});
   const auto status = [&](const std::string& method, const std::string& origin) {
@@ -219,6 +217,8 @@ TEST_F(Server, pages_of_all_origins_may_act_where_all_are_allowed_or_with_a_key)
   EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
 }
 
+TEST_F(Server, texts_are_completed_and_tokens_told) {
+  const auto tokens = ask("POST", "/tokenize", R"({"content":"north gate","with_pieces":true})")->json()["tokens"];
   ASSERT_FALSE(tokens.empty());
   Json ids = Json::array();
   for (const Json& token : tokens) ids.push_back(token["id"]);
