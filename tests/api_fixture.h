@@ -99,6 +99,18 @@ class Kept : public Responder {
   std::function<void()> on_close_;
 };
 
+// Has its first answer end in an exception, as a library might throw it.
+class ThrowsOnce final : public Kept {
+ public:
+  void send(HttpAnswer answer) override {
+    if (std::exchange(throws_, false)) throw std::runtime_error("secret");
+    Kept::send(std::move(answer));
+  }
+
+ private:
+  bool throws_ = true;
+};
+
 class Server : public ::testing::Test {
  protected:
   void SetUp() override { open({}); }

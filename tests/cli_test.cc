@@ -155,6 +155,12 @@ TEST_F(CliTest, ValuesOutOfRangeAreBadUsage) {
   EXPECT_EQ(run_ebb({}).exit_code, 2);
 }
 
+TEST_F(CliTest, AnEmptyKeyIsNoKeyToServeWith) {
+  const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key", ""});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--api-key is empty"));
+}
+
 TEST_F(CliTest, AModelThatIsNotThereFailsWithALineThatNamesIt) {
   const ProgramResult result = run_ebb({"run", "-m", "/nowhere/model.gguf", "-p", "x"});
   EXPECT_EQ(result.exit_code, 1);

@@ -106,5 +106,14 @@ TEST_F(Embeddings, of_a_client_that_left_are_not_computed_to_the_end) {
   EXPECT_EQ(left->status(), 503);
 }
 
+TEST_F(Embeddings, what_a_library_throws_is_answered_and_ends_nothing) {
+  const auto kept = std::make_shared<ThrowsOnce>();
+  api_->handle({.method = "POST", .path = "/v1/embeddings", .body = R"({"input":"hello"})"}, kept);
+  kept->wait();
+  EXPECT_EQ(kept->status(), 500);
+  EXPECT_EQ(kept->body().find("secret"), std::string::npos);
+  EXPECT_EQ(ask("POST", "/v1/embeddings", R"({"input":"hello"})")->status(), 200);
+}
+
 }  // namespace
 }  // namespace ebb

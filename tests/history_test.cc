@@ -52,6 +52,34 @@ TEST_F(Histories, messages_are_parts_called_by_role_and_place_or_as_they_say) {
   EXPECT_GE(n_pinned, 2);
 }
 
+TEST_F(Histories, hints_and_names_are_of_the_clients_messages_where_tools_are_told_in_words) {
+  open({.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"});
+  const Json tools = Json::parse(R"([{"type":"function","function":{"name":"read","parameters":{"type":"object"}}}])");
+  Json facts = message("user", "The code of the gate is 4711. " + sentences(8));
+  facts["ebb"] = {{"name", "facts"}, {"pin", true}};
+  const auto answer = chat(Json::array({facts, message("assistant", "Yes."), message("user", sentences(8))}),
+                           {{"tools", tools}, {"max_tokens", 4}}, kSession);
+  ASSERT_EQ(answer->status(), 200) << answer->body();
+  const Json found = blocks();
+  EXPECT_THAT(names_of(found), Contains("system#0"));
+  EXPECT_THAT(names_of(found), Contains(HasSubstr("user2#")));
+  int n_facts = 0;
+  for (const Json& block : found) {
+    const std::string name = block["name"];
+    const bool is_pinned = block["pinned"];
+    EXPECT_FALSE(name == "system#0" && is_pinned) << block;
+    if (!name.starts_with("facts#")) continue;
+    EXPECT_TRUE(is_pinned) << block;
+    ++n_facts;
+  }
+  EXPECT_GE(n_facts, 1);
+  EXPECT_FALSE(found.back()["pinned"].get<bool>()) << found.back();
+  Json wrong = message("user", "Hello");
+  wrong["ebb"] = {{"pin", "yes"}};
+  const auto refused = chat(Json::array({wrong}), {{"tools", tools}});
+  EXPECT_THAT(refused->body(), HasSubstr("messages[0].ebb"));
+}
+
 TEST_F(Histories, hints_that_make_no_sense_or_pin_too_much_are_refused_by_name) {
   Json wrong = message("user", "Hello");
   wrong["ebb"] = {{"pin", "yes"}};

@@ -60,6 +60,9 @@ class ServeProcess {
     return at == std::string::npos ? -1.0 : std::stod(text.substr(at + name.size() + 2));
   }
 
+  // The next line of its stderr that holds `text`; "" when it ends before.
+  std::string read_line_with(std::string_view text) { return program_.read_line_with(text); }
+
   // As `kill PID` does; its exit code.
   ProgramResult stop() {
     program_.send_signal(SIGTERM);

@@ -1,5 +1,7 @@
 // A server that goes down, in peace or by kill -9 in the middle of a stream, and the next one on the same disk.
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 
@@ -68,6 +70,15 @@ class ServeRestart : public ::testing::Test {
   TemporaryFolder folder_;
   std::optional<ServeProcess> server_;
 };
+
+TEST_F(ServeRestart, what_is_wrong_on_the_disk_is_told_to_whoever_runs_the_server) {
+  std::filesystem::create_directories(folder_.path() / "sessions");
+  std::ofstream(folder_.path() / "sessions" / "lane-00000001.ebb") << "no image";
+  start();
+  EXPECT_THAT(server_->read_line_with("sessions on disk"), HasSubstr("lane-00000001.ebb"));
+  EXPECT_EQ(server_->ask("GET", "/v1/store").body.find("lane-"), std::string::npos);
+  EXPECT_GE(server_->metric("ebb:http_requests_total"), 1.0);
+}
 
 TEST_F(ServeRestart, after_sigterm_every_session_goes_on_without_a_prefill) {
   start();

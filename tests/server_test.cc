@@ -117,7 +117,10 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
       {R"({"messages":[{"role":"user","content":"x"}],"grammar":"root ::= ("})", {400, "rammar"}},
       {R"({"messages":[{"role":"user","content":"x"}],"logprobs":5})", {400, "'logprobs'"}},
       {R"({"messages":[{"role":"user","content":"x"}],"stream":1})", {400, "'stream'"}},
+      {Json({{"messages", Json::array({user("x")})}, {"stop", std::vector<std::string>(33, "x")}}).dump(),
+       {400, "up to 32 strings"}},
       {std::string(1000, '['), {400, "nested"}},
+      {R"({"messages":[{"role":"user","content":"x"}],"temperature":1e400})", {400, "too large"}},
   };
   for (const auto& [body, wanted] : bodies) {
     const auto kept = ask("POST", "/v1/chat/completions", body);
@@ -126,6 +129,24 @@ TEST_F(Server, what_makes_no_sense_is_refused_before_any_work_with_the_field_nam
     EXPECT_EQ(kept->json()["error"]["type"], "invalid_request_error");
   }
   EXPECT_EQ(scheduler_->stats().n_requests, 0);
+}
+
+TEST_F(Server, arguments_of_calls_may_be_nested_as_deep_as_a_client_likes) {
+  constexpr std::size_t kLevels = 200'000;
+  std::string deep;
+  for (std::size_t i = 0; i < kLevels; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(kLevels, '}');
+  const Json call = {{"id", "1"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", deep}}}};
+  const Json assistant = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+  const Json tool = {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "done"}};
+  const auto kept =
+      ask("POST", "/apply-template", Json({{"messages", Json::array({user("x"), assistant, tool})}}).dump());
+  ASSERT_EQ(kept->status(), 200) << kept->body().substr(0, 1000);
+  EXPECT_THAT(kept->json()["prompt"].get<std::string>(), HasSubstr("done"));
+}
+
+TEST_F(Server, an_id_in_metadata_that_is_no_json_is_none) {
+  EXPECT_EQ(chat(Json::array({user("x")}), {{"metadata", {{"user_id", R"({"session_id":1e400})"}}}})->status(), 200);
 }
 
 TEST_F(Server, a_prompt_beyond_the_context_is_refused_in_the_words_that_clients_know) {
@@ -166,6 +187,36 @@ TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {
   EXPECT_EQ(ask("GET", "/health", "", {{"Origin", "https://evil.example"}})->header("Access-Control-Allow-Origin"), "");
 }
 
+TEST_F(Server, without_keys_pages_of_other_origins_may_look_and_not_act) {
+  open({.cors_origins = {"https://chat.example"}});
+  const auto status = [&](const std::string& method, const std::string& origin) {
+    return ask(method, method == "GET" ? "/v1/sessions" : "/tokenize", R"({"content":"x"})",
+               {{"Host", "Box.lan:8080"}, {"Origin", origin}, {"Content-Type", "text/plain"}})
+        ->status();
+  };
+  for (const std::string foreign :
+       {"https://evil.example", "null", "http://box.lan", "http://box.lan:8080.evil.example"}) {
+    EXPECT_EQ(status("POST", foreign), 403) << foreign;
+    EXPECT_EQ(status("GET", foreign), 200) << foreign;
+  }
+  for (const std::string ours :
+       {"http://box.lan:8080", "https://chat.example", "http://localhost:3000", "http://127.0.0.1:8080"}) {
+    EXPECT_EQ(status("POST", ours), 200) << ours;
+  }
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})")->status(), 200);
+  const auto deleted = ask("DELETE", "/v1/sessions/x", "", {{"Origin", "https://evil.example"}});
+  EXPECT_EQ(deleted->status(), 403);
+  EXPECT_THAT(deleted->json()["error"]["message"].get<std::string>(), HasSubstr("--cors-origins"));
+}
+
+TEST_F(Server, pages_of_all_origins_may_act_where_all_are_allowed_or_with_a_key) {
+  const HttpHeaders page = {{"Origin", "https://evil.example"}, {"X-Api-Key", "alpha"}};
+  open({.cors_origins = {"*"}});
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
+  open({.keys = ApiKeys({"alpha"})});
+  EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
+}
+
 TEST_F(Server, texts_are_completed_and_tokens_told) {
   const auto tokens = ask("POST", "/tokenize", R"({"content":"north gate","with_pieces":true})")->json()["tokens"];
   ASSERT_FALSE(tokens.empty());
@@ -190,17 +241,6 @@ TEST_F(Server, a_client_that_leaves_stops_its_request) {
   kept->wait();
   EXPECT_EQ(scheduler_->stats().n_requests, 1);
 }
-
-class ThrowsOnce final : public Kept {
- public:
-  void send(HttpAnswer answer) override {
-    if (std::exchange(throws_, false)) throw std::runtime_error("secret");
-    Kept::send(std::move(answer));
-  }
-
- private:
-  bool throws_ = true;
-};
 
 TEST_F(Server, what_a_library_throws_is_answered_and_ends_nothing) {
   const auto kept = std::make_shared<ThrowsOnce>();

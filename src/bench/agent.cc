@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "bench/api_client.h"
 #include "bench/sections.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {

@@ -5,6 +5,8 @@
 #include <future>
 #include <utility>
 
+#include "text/parse_json.h"
+
 namespace ebb {
 namespace {
 

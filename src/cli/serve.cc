@@ -1,5 +1,6 @@
 // `ebb serve`: an OpenAI-compatible server whose sessions outgrow the cache.
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <iterator>
@@ -19,6 +20,7 @@
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/http.h"
+#include "store/cold_store.h"
 
 namespace ebb {
 namespace {
@@ -38,6 +40,8 @@ new is computed. Set a client's context limit to the window that you want it to 
 Ctrl-C lets answers under way end for a while, then stops; a second one ends the program at once.)";
 
 constexpr std::chrono::milliseconds kGrace{10'000};
+// Longer: trouble of the disk is told later. Shorter: a disk that says something else each time says it more often.
+constexpr std::chrono::milliseconds kLook{5'000};
 
 struct ServeFlags {
   EngineFlags engine;
@@ -62,6 +66,9 @@ struct ServeFlags {
 
 Result<ApiKeys> all_keys(const ServeFlags& flags) {
   std::vector<std::string> keys = flags.api_keys;
+  if (std::ranges::find(keys, "") != keys.end()) {
+    return error(Code::kInvalidArgument, "--api-key is empty; give a key, or leave the flag out to serve everybody");
+  }
   if (!flags.api_key_file.empty()) {
     EBB_ASSIGN_OR_RETURN(const std::string text, read_text(flags.api_key_file));
     std::vector<std::string> more = ApiKeys::parse_lines(text);
@@ -117,6 +124,34 @@ Status check_prefix(const std::string& prefix) {
                prefix);
 }
 
+// Tells whoever runs the server, and nobody else, what went wrong with the disk: it names paths, and holds no prompt.
+class TroubleReport {
+ public:
+  TroubleReport(const Engine& engine, const Scheduler& scheduler) : engine_(engine), scheduler_(scheduler) {}
+
+  void print_news() {
+    if (const ColdStore* store = engine_.store(); store != nullptr) {
+      const StoreStats stats = store->stats();
+      print("cold store, in RAM", stats.ram.last_error, ram_);
+      print("cold store, on disk", stats.disk.last_error, disk_);
+    }
+    print("sessions on disk", scheduler_.stats().kept.last_error, sessions_);
+  }
+
+ private:
+  static void print(std::string_view place, const std::string& trouble, std::string& told) {
+    if (trouble.empty() || trouble == told) return;
+    fmt::print(stderr, "ebb: {}: {}\n", place, trouble);
+    told = trouble;
+  }
+
+  const Engine& engine_;
+  const Scheduler& scheduler_;
+  std::string ram_;
+  std::string disk_;
+  std::string sessions_;
+};
+
 Status serve(ServeFlags flags) {
   EBB_RETURN_IF_ERROR(check_prefix(flags.prefix));
   fit_file_limit(flags.http.max_connections);
@@ -139,6 +174,9 @@ Status serve(ServeFlags flags) {
   EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
+  // Outlives the API, which asks for its counters, and may be asked itself before it is all there.
+  std::unique_ptr<HttpServer> http;
+  std::atomic<const HttpServer*> started = nullptr;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Api> api,
                        Api::create(*engine, *scheduler,
                                    {.model_name = flags.alias.empty() ? model.stem().string() : flags.alias,
@@ -151,16 +189,25 @@ Status serve(ServeFlags flags) {
                                     .cors_origins = flags.cors_origins,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
                                     .slots = !flags.no_slots,
+                                    .http_counters =
+                                        [&started] {
+                                          const HttpServer* server = started.load();
+                                          return server != nullptr ? server->counters() : HttpCounters();
+                                        },
                                     .resuming = flags.resuming}));
   flags.http.error_answer = http_error_answer;
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http,
+  EBB_ASSIGN_OR_RETURN(http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
                          api->handle(std::move(request), std::move(responder));
                        }));
   fmt::print(stderr, "ebb: {} serves {} within a KV budget of {} tokens, {} requests at once{}\n", http->address(),
              model.filename().string(), engine->budget_tokens(), flags.n_parallel,
              keys.empty() ? "" : ", for those who have a key");
-  stop.wait();
+  started = http.get();
+  TroubleReport trouble(*engine, *scheduler);
+  do {
+    trouble.print_news();
+  } while (!stop.wait_for(kLook));
   fmt::print(stderr, "ebb: going down; answers under way have {} seconds\n", kGrace.count() / 1000);
   http->stop(kGrace);
   return {};

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -51,9 +52,10 @@ StopSignals::~StopSignals() {
   g_pipe = {-1, -1};
 }
 
-void StopSignals::wait() const {
-  char byte = 0;
-  while (read(g_pipe[0], &byte, 1) < 0 && errno == EINTR) {}
+bool StopSignals::wait_for(std::chrono::milliseconds time) const {
+  pollfd entry{.fd = g_pipe[0], .events = POLLIN, .revents = 0};
+  (void)poll(&entry, 1, static_cast<int>(time.count()));
+  return g_stopped != 0;
 }
 
 }  // namespace ebb

@@ -2,6 +2,8 @@
 // Thread rule: one at a time, in the main thread.
 #pragma once
 
+#include <chrono>
+
 namespace ebb {
 
 class StopSignals {
@@ -11,8 +13,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // Until one comes, or has come.
-  void wait() const;
+  // Whether one comes within that time, or has come.
+  [[nodiscard]] bool wait_for(std::chrono::milliseconds time) const;
 };
 
 }  // namespace ebb

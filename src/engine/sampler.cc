@@ -31,10 +31,6 @@ struct FreeSampler {
 using SamplerPtr = std::unique_ptr<llama_sampler, FreeSampler>;
 using Candidates = std::vector<llama_token_data>;
 
-SamplerPtr clone_of(const SamplerPtr& sampler) {
-  return SamplerPtr(sampler == nullptr ? nullptr : llama_sampler_clone(sampler.get()));
-}
-
 bool likelier(const llama_token_data& a, const llama_token_data& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
@@ -117,7 +113,6 @@ Status SamplingOptions::validate() const {
 struct Sampler::State {
   const Vocabulary* vocabulary = nullptr;
   SamplingOptions options;
-  std::uint32_t seed = 0;
   SamplerPtr adjustments;
   SamplerPtr draw;
   SamplerPtr grammar;  // null without one
@@ -239,9 +234,8 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
   auto state = std::make_unique<State>();
   state->vocabulary = &vocabulary;
   state->options = options;
-  state->seed = pick_seed(options.seed);
   state->adjustments = make_adjustments(vocabulary.n_tokens(), options);
-  state->draw = make_draw(options, state->seed);
+  state->draw = make_draw(options, pick_seed(options.seed));
   if (!options.grammar.empty()) {
     EBB_ASSIGN_OR_RETURN(state->spoken, check_gbnf(vocabulary, options.grammar, options.grammar_root));
     state->spoken.insert(state->spoken.end(), options.marks.begin(), options.marks.end());
@@ -289,27 +283,5 @@ Status Sampler::accept_prompt(std::span<const Token> tokens) {
   for (const Token token : tokens) llama_sampler_accept(state.adjustments.get(), token.value());
   return {};
 }
-
-void Sampler::reset() {
-  llama_sampler_reset(state_->adjustments.get());
-  llama_sampler_reset(state_->draw.get());
-  state_->grammar_tokens.clear();
-  if (state_->grammar != nullptr) state_->rebuild_grammar();
-}
-
-Sampler Sampler::clone() const {
-  auto copy = std::make_unique<State>();
-  copy->vocabulary = state_->vocabulary;
-  copy->options = state_->options;
-  copy->seed = state_->seed;
-  copy->adjustments = clone_of(state_->adjustments);
-  copy->draw = clone_of(state_->draw);
-  copy->grammar = clone_of(state_->grammar);
-  copy->spoken = state_->spoken;
-  copy->grammar_tokens = state_->grammar_tokens;
-  return Sampler(std::move(copy));
-}
-
-std::uint32_t Sampler::seed() const { return state_->seed; }
 
 }  // namespace ebb

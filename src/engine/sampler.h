@@ -41,7 +41,7 @@ struct SamplingOptions {
   float penalty_repeat = 1.0F;                       // 1: off
   float penalty_frequency = 0.0F;                    // 0: off
   float penalty_presence = 0.0F;                     // 0: off
-  std::optional<std::uint32_t> seed = std::nullopt;  // unset: a random one, see Sampler::seed
+  std::optional<std::uint32_t> seed = std::nullopt;  // unset: a random one
   std::vector<LogitBias> logit_bias = {};
   // GBNF; empty: no grammar.
   std::string grammar = {};
@@ -72,13 +72,6 @@ class Sampler {
   [[nodiscard]] Status accept(Token token);
   // Adds tokens of the prompt to what penalties have seen; the grammar begins with the answer.
   [[nodiscard]] Status accept_prompt(std::span<const Token> tokens);
-
-  // Forgets what was accepted and starts the random numbers over from the seed.
-  void reset();
-  // A sampler in the same state, its random numbers included.
-  [[nodiscard]] Sampler clone() const;
-  // What makes a run repeatable, also when it was drawn at random.
-  [[nodiscard]] std::uint32_t seed() const;
 
  private:
   struct State;

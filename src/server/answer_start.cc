@@ -26,14 +26,6 @@ std::string choice_lane(const std::string& lane_id, std::size_t choice) {
 
 }  // namespace
 
-void refuse(const ApiCall& call, const Status& status) { call.send(to_answer(to_api_error(status))); }
-
-Result<Json> object_of(const ApiCall& call) {
-  EBB_ASSIGN_OR_RETURN(Json body, parse_json(call.request.body));
-  EBB_RETURN_IF_ERROR(Fields(body).status());
-  return body;
-}
-
 ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings) {
   return {.id = new_id(prefix),
           .created = std::time(nullptr),

@@ -1,4 +1,4 @@
-// What routes with answers share: reading the body, refusing, and starting the generations.
+// What routes with answers share: starting the generations.
 //
 // Thread rule: functions of their arguments.
 #pragma once
@@ -12,10 +12,6 @@
 #include "server/api_state.h"
 
 namespace ebb {
-
-// The body, which must be an object.
-Result<Json> object_of(const ApiCall& call);
-void refuse(const ApiCall& call, const Status& status);
 
 // A head with a new id.
 [[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings);

@@ -9,6 +9,7 @@
 #include "server/api_error.h"
 #include "server/api_keys.h"
 #include "server/api_state.h"
+#include "server/http_wire.h"
 
 namespace ebb {
 namespace {
@@ -68,14 +69,29 @@ bool is_local_origin(std::string_view origin) {
   return false;
 }
 
+bool is_allowed_origin(std::string_view origin, const std::vector<std::string>& allowed) {
+  return is_local_origin(origin) || std::ranges::find(allowed, origin) != allowed.end() ||
+         std::ranges::find(allowed, "*") != allowed.end();
+}
+
 HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::string>& allowed) {
   const std::string* origin = request.find_header("origin");
-  if (origin == nullptr) return {};
-  const bool is_allowed = is_local_origin(*origin) || std::ranges::find(allowed, *origin) != allowed.end() ||
-                          std::ranges::find(allowed, "*") != allowed.end();
-  if (!is_allowed) return {};
+  if (origin == nullptr || !is_allowed_origin(*origin, allowed)) return {};
   return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
 }
+
+// Whether a web page asks that is neither this server's own nor allowed. Browsers ask before they send for a page, but not
+// where the request looks like a form's; and its body counts as JSON whatever it is called.
+bool is_foreign_page(const HttpRequest& request, const std::vector<std::string>& allowed) {
+  const std::string* origin = request.find_header("origin");
+  if (origin == nullptr || is_allowed_origin(*origin, allowed)) return false;
+  const std::string* host = request.find_header("host");
+  const std::size_t scheme_end = origin->find("://");
+  return host == nullptr || scheme_end == std::string::npos ||
+         !equal_ignoring_case(std::string_view(*origin).substr(scheme_end + 3), *host);
+}
+
+bool only_reads(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
 std::string_view next_segment(std::string_view& path) {
   const std::size_t end = std::min(path.find('/', 1), path.size());
@@ -115,20 +131,6 @@ std::string_view route_path(std::string_view path, std::string_view prefix) {
 
 }  // namespace
 
-namespace {
-
-// Nothing that a library throws ends the process; what it says may hold text of the request, and is not repeated.
-void answer_by(Route route, ApiState& state, const ApiCall& call) {
-  try {
-    route(state, call);
-  } catch (const std::exception&) {
-    call.send(to_answer(
-        {.status = 500, .type = "server_error", .message = "an error inside the server; this request was given up"}));
-  }
-}
-
-}  // namespace
-
 struct Api::State : ApiState {
   using ApiState::ApiState;
 };
@@ -149,6 +151,15 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
     return call.send({});
+  }
+  // A key is what no page can send without being asked first.
+  if (state_->options.keys.empty() && !only_reads(call.request.method) &&
+      is_foreign_page(call.request, state_->options.cors_origins)) {
+    return call.send(
+        to_answer({.status = 403,
+                   .type = "permission_error",
+                   .message = "a web page of another origin asks; start the server with --cors-origins and "
+                              "that origin, or with --api-key"}));
   }
   const std::string_view path = route_path(call.request.path, state_->options.prefix);
   const bool is_head = call.request.method == "HEAD";
@@ -171,11 +182,12 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Allow", methods});
     return call.send(to_answer({.status = 405, .message = "this route takes " + methods}));
   }
-  if (found->by == By::kCaller) return answer_by(found->route, *state_, call);
+  if (found->by == By::kCaller) return answer_guarded(call, [&] { found->route(*state_, call); });
   auto shared = std::make_shared<ApiCall>(std::move(call));
   Workers& workers = found->by == By::kAsker ? state_->askers : state_->workers;
   const bool is_posted =
-      workers.post([state = state_.get(), shared, route = found->route] { answer_by(route, *state, *shared); },
+      workers.post([state = state_.get(), shared,
+                    route = found->route] { answer_guarded(*shared, [&] { route(*state, *shared); }); },
                    state_->options.max_waiting);
   if (is_posted) return;
   shared->send(to_answer({.status = 503,

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 #include "engine/embedder.h"
 #include "engine/scheduler.h"
 #include "server/api_keys.h"
-#include "server/http_message.h"
+#include "server/http.h"
 
 namespace ebb {
 
@@ -40,6 +41,8 @@ struct ApiOptions {
   std::size_t max_waiting = 256;
   // Whether GET /slots answers.
   bool slots = true;
+  // For /metrics: what became of connections. None: nothing is told of them.
+  std::function<HttpCounters()> http_counters = {};
   // Of requests that do not say; same_reply is not looked at.
   ResumeOptions resuming;
   // Blocks that a turn recalls for what its last message asks.

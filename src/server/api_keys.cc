@@ -49,7 +49,9 @@ std::vector<std::string> ApiKeys::parse_lines(std::string_view text) {
 
 std::optional<std::string> ApiKeys::find_owner(const HttpRequest& request) const {
   if (owners_.empty()) return std::string();
-  const std::string given = owner_of(given_key(request));
+  const std::string_view key = given_key(request);
+  if (key.empty()) return std::nullopt;
+  const std::string given = owner_of(key);
   bool is_known = false;
   for (const std::string& owner : owners_) is_known |= same_owner(given, owner);
   return is_known ? std::optional(given) : std::nullopt;

@@ -25,7 +25,8 @@ class ApiKeys {
 
   [[nodiscard]] std::size_t size() const { return owners_.size(); }
   [[nodiscard]] bool empty() const { return owners_.empty(); }
-  // Whose request it is, by "Authorization: Bearer KEY" or "X-Api-Key: KEY"; nothing for a stranger's.
+  // Whose request it is, by "Authorization: Bearer KEY" or "X-Api-Key: KEY"; nothing for a stranger's, and
+  // an empty key is always a stranger's.
   [[nodiscard]] std::optional<std::string> find_owner(const HttpRequest& request) const;
   // Whether somebody with a key is called that.
   [[nodiscard]] bool is_owner(std::string_view owner) const;

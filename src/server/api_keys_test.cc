@@ -30,6 +30,13 @@ TEST(ApiKeys, each_key_is_an_owner_and_strangers_are_none) {
   EXPECT_FALSE(keys.find_owner(with("Authorization", "alpha")));
 }
 
+TEST(ApiKeys, an_empty_key_admits_nobody) {
+  const ApiKeys keys({""});
+  EXPECT_FALSE(keys.find_owner({}));
+  EXPECT_FALSE(keys.find_owner(with("Authorization", "Bearer ")));
+  EXPECT_FALSE(keys.find_owner(with("x-api-key", "")));
+}
+
 TEST(ApiKeys, an_owners_name_tells_no_key) {
   EXPECT_THAT(ApiKeys({"alpha"}).find_owner(with("x-api-key", "alpha")).value(),
               ::testing::Not(::testing::HasSubstr("alpha")));

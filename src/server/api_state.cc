@@ -1,6 +1,7 @@
 #include "server/api_state.h"
 
 #include "text/model_template.h"
+#include "text/parse_json.h"
 #include "text/tool_text.h"
 
 namespace ebb {
@@ -21,11 +22,23 @@ Status ApiState::open() {
   return {};
 }
 
+void answer_guarded(const ApiCall& call, const std::function<void()>& work) {
+  if (call.responder->is_closed()) return;
+  try {
+    work();
+  } catch (const std::exception&) {
+    if (call.responder->is_closed()) return;
+    call.send(to_answer(
+        {.status = 500, .type = "server_error", .message = "an error inside the server; this request was given up"}));
+  }
+}
+
+void refuse(const ApiCall& call, const Status& status) { call.send(to_answer(to_api_error(status))); }
+
 std::optional<Json> read_body(const ApiCall& call) {
   Result<Json> body = parse_json(call.request.body);
   if (body.ok() && body->is_object()) return *std::move(body);
-  const Status status = body.ok() ? Fields(*body).status() : body.status();
-  call.send(to_answer(to_api_error(status)));
+  refuse(call, body.ok() ? Fields(*body).status() : body.status());
   return std::nullopt;
 }
 

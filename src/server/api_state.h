@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,13 @@ struct ApiState {
   Workers workers;
 };
 
-// A JSON body that is an object; answers what is wrong with it otherwise.
+// Does the work of answering, if the client still waits for it. What a library throws there does not end the process: it
+// becomes a 500, and is not repeated, for it may hold text of the request.
+void answer_guarded(const ApiCall& call, const std::function<void()>& work);
+
+// Answers that the request is wrong, or cannot be.
+void refuse(const ApiCall& call, const Status& status);
+// A JSON body that is an object; otherwise it is refused.
 std::optional<Json> read_body(const ApiCall& call);
 
 // model_routes.cc

@@ -44,8 +44,8 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, c
 }  // namespace
 
 void answer_chat(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, *body);
@@ -57,8 +57,8 @@ void answer_chat(ApiState& state, const ApiCall& call) {
 }
 
 void answer_responses(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   const Result<ResponsesRequest> request = read_responses_request(*body);
   if (!request.ok()) return refuse(call, request.status());
   const Result<ChatPlan> plan = plan_chat(state, request->chat);
@@ -72,16 +72,16 @@ void answer_responses(ApiState& state, const ApiCall& call) {
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   call.send(json_answer({{"object", "response.input_tokens"}, {"input_tokens", plan->tokens.size()}}));
 }
 
 void answer_apply_template(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   const Result<ChatRendering> rendering = render_chat(state, *body);
   if (!rendering.ok()) return refuse(call, rendering.status());
   call.send(json_answer({{"prompt", rendering->prompt.text()}}));

@@ -29,8 +29,8 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
 }  // namespace
 
 void answer_completion(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   const Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   start_answer(state, call, plan->generation.stream, asked_choices(*plan, call, *body),
@@ -39,8 +39,8 @@ void answer_completion(ApiState& state, const ApiCall& call) {
 }
 
 void answer_native_completion(ApiState& state, const ApiCall& call) {
-  const Result<Json> body = object_of(call);
-  if (!body.ok()) return refuse(call, body.status());
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
   Fields fields(*body);
   const bool returns_tokens = fields.boolean("return_tokens", false);
   if (!fields.status().ok()) return refuse(call, fields.status());

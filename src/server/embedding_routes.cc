@@ -8,6 +8,7 @@
 
 #include "engine/embedder.h"
 #include "server/api_state.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -140,14 +141,16 @@ void answer_embeddings(ApiState& state, const ApiCall& call) {
                                 .message = "this server has no embedding model; start it with --embedding-model"}));
   }
   Result<EmbeddingRequest> request = parse(call.request.body, *state.options.embedder);
-  if (!request.ok()) return call.send(to_answer(to_api_error(request.status())));
+  if (!request.ok()) return refuse(call, request.status());
   auto has_left = std::make_shared<std::atomic<bool>>(false);
   if (!call.responder->on_close([has_left] { *has_left = true; })) return;
   const bool is_posted = state.embedding_worker.post(
       [&state, has_left, request = *std::move(request),
        reply = ApiCall{.responder = call.responder, .headers = call.headers}] {
-        const Result<Json> answer = embed(state, request, [&] { return has_left->load(); });
-        reply.send(answer.ok() ? json_answer(*answer) : to_answer(to_api_error(answer.status())));
+        answer_guarded(reply, [&] {
+          const Result<Json> answer = embed(state, request, [&] { return has_left->load(); });
+          reply.send(answer.ok() ? json_answer(*answer) : to_answer(to_api_error(answer.status())));
+        });
       },
       state.options.max_waiting);
   if (is_posted) return;

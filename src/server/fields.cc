@@ -6,9 +6,6 @@
 namespace ebb {
 namespace {
 
-// Deeper nesting is nobody's request, and would cost stack.
-constexpr int kMaxDepth = 128;
-
 const char* type_name(const Json& value) {
   if (value.is_string()) return "a string";
   if (value.is_boolean()) return "a boolean";
@@ -78,26 +75,9 @@ float Fields::number(std::string_view name, float otherwise, float least, float 
   return static_cast<float>(std::clamp(value->get<double>(), static_cast<double>(least), static_cast<double>(most)));
 }
 
-Result<Json> parse_json(std::string_view body) {
-  int depth = 0;
-  bool too_deep = false;
-  const auto watch = [&](int at, Json::parse_event_t event, Json&) {
-    if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) depth = at;
-    too_deep = too_deep || depth > kMaxDepth;
-    return !too_deep;
-  };
-  const auto refuse_depth = [] {
-    return error(Code::kInvalidArgument, "the JSON body is nested deeper than {} levels", kMaxDepth);
-  };
-  try {
-    Json json = Json::parse(body, watch);
-    if (too_deep) return refuse_depth();
-    return json;
-  } catch (const Json::parse_error& failure) {
-    if (too_deep) return refuse_depth();
-    return error(Code::kInvalidArgument, "the body is not JSON: it stops being so at byte {} of {}", failure.byte,
-                 body.size());
-  }
+std::string text_member(const Json& json, std::string_view name) {
+  const auto member = json.find(name);
+  return member != json.end() && member->is_string() ? member->get<std::string>() : std::string();
 }
 
 }  // namespace ebb

@@ -40,7 +40,7 @@ class Fields {
   Status status_;
 };
 
-// kInvalidArgument with the byte where it stops being JSON; nothing of the text is repeated.
-Result<Json> parse_json(std::string_view body);
+// The member's text; "" where it is absent or no string, or `json` no object.
+[[nodiscard]] std::string text_member(const Json& json, std::string_view name);
 
 }  // namespace ebb

@@ -6,7 +6,6 @@ namespace ebb {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kMostStopStrings = 64;
 // As many as the largest blocks hold.
 constexpr std::int64_t kMostRecomputed = 128;
 constexpr std::int64_t kMostLogprobs = 20;
@@ -36,14 +35,16 @@ std::vector<std::string> stop_strings(Fields& fields) {
   if (stop == nullptr) return {};
   if (stop->is_string()) return {stop->get<std::string>()};
   std::vector<std::string> strings;
-  bool all_strings = stop->is_array() && stop->size() <= kMostStopStrings;
+  bool all_strings = stop->is_array() && stop->size() <= StopStrings::kMaxStrings;
   if (stop->is_array()) {
     for (const Json& one : *stop) {
       all_strings = all_strings && one.is_string();
       if (one.is_string()) strings.push_back(one.get<std::string>());
     }
   }
-  if (!all_strings) fields.refuse(fmt::format("Field 'stop': must be a string or up to {} strings", kMostStopStrings));
+  if (!all_strings) {
+    fields.refuse(fmt::format("Field 'stop': must be a string or up to {} strings", StopStrings::kMaxStrings));
+  }
   std::erase(strings, "");
   return strings;
 }

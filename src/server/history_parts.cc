@@ -8,11 +8,6 @@ namespace {
 constexpr std::size_t kMostNameBytes = 256;
 constexpr float kMostPriority = 1000.0F;
 
-std::string text_member(const Json& object, const char* name) {
-  const auto member = object.find(name);
-  return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
-}
-
 Source source_of(std::string_view role) {
   if (role == "system" || role == "developer") return Source::kSystem;
   if (role == "assistant") return Source::kAssistant;
@@ -32,12 +27,13 @@ std::string called_function(const ChatRequest& request, const Json& message) {
   return {};
 }
 
+// By the client's count of messages.
 std::string name_of(const ChatRequest& request, std::size_t index) {
   const Json& message = request.messages[index];
   const std::string role = text_member(message, "role");
   if (index == 0 && source_of(role) == Source::kSystem) return "system";
   const std::string function = role == "tool" ? called_function(request, message) : std::string();
-  return fmt::format("{}{}{}{:.100}", role, index, function.empty() ? "" : ":", function);
+  return fmt::format("{}{}{}{:.100}", role, index - request.n_put_in_front, function.empty() ? "" : ":", function);
 }
 
 Status take_hints(const Json& messages, std::size_t index, HistoryPart& part) {
@@ -69,7 +65,8 @@ Result<std::vector<HistoryPart>> history_parts(const ApiState& state, const Chat
     if (run.message) {
       part.source = source_of(text_member(plan.request.messages[*run.message], "role"));
       part.name = name_of(plan.request, *run.message);
-      EBB_RETURN_IF_ERROR(take_hints(messages, *run.message, part));
+      const std::size_t n_ours = plan.request.n_put_in_front;
+      if (*run.message >= n_ours) EBB_RETURN_IF_ERROR(take_hints(messages, *run.message - n_ours, part));
     }
     if (part.pinned) n_pinned += run.n_tokens;
     parts.push_back(std::move(part));

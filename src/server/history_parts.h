@@ -1,8 +1,8 @@
 // History parts: a chat's prompt in parts, one for each message: who said it, what its blocks are called, and how firmly
 // they are held.
 //
-// Names are "system", "user1", "assistant2", "tool3:read" (the message's place, a tool's name), unless the message gives
-// one. Thread rule: a function of its arguments.
+// Names are "system", "user1", "assistant2", "tool3:read" (the message's place among those that the client sent, a tool's
+// name), unless the message gives one. Thread rule: a function of its arguments.
 #pragma once
 
 #include <vector>

@@ -99,6 +99,14 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
   }
 
   void accept_all() {
+    try {
+      accept_several();
+    } catch (const std::exception&) {  // memory is short
+      wait_for_resources();
+    }
+  }
+
+  void accept_several() {
     for (int i = 0; i < kAcceptsAtOnce && descriptor_.is_open(); ++i) {
       sockaddr_storage address{};
       socklen_t size = sizeof address;
@@ -168,7 +176,7 @@ class HttpServer::Impl {
     }
   }
   void run() {
-    for (int i = 0; i < floor_.options->n_io_threads; ++i) threads_.emplace_back([this] { io_.run(); });
+    for (int i = 0; i < floor_.options->n_io_threads; ++i) threads_.emplace_back([this] { run_loop(); });
   }
   ~Impl() { stop(std::chrono::milliseconds(0)); }
   Impl(const Impl&) = delete;
@@ -193,6 +201,18 @@ class HttpServer::Impl {
   [[nodiscard]] const HttpFloor& floor() const { return floor_; }
 
  private:
+  // What is thrown past a connection, when there is not even the memory to close it, ends neither thread nor process.
+  void run_loop() {
+    while (true) {
+      try {
+        io_.run();
+        return;
+      } catch (const std::exception&) {
+        ++floor_.tally.n_failures;
+      }
+    }
+  }
+
   ListenSockets sockets_;
   HttpFloor floor_;
   asio::io_context io_;
@@ -238,7 +258,7 @@ HttpCounters HttpServer::counters() const {
           .n_refused = tally.n_refused,
           .n_left = tally.n_left,
           .n_too_slow = tally.n_too_slow,
-          .n_handler_failures = tally.n_handler_failures,
+          .n_failures = tally.n_failures,
           .body_bytes = tally.body_bytes};
 }
 

@@ -42,7 +42,7 @@ struct HttpOptions {
 
   std::size_t max_header_bytes = std::size_t{64} << 10;
   std::size_t max_body_bytes = std::size_t{64} << 20;
-  // All bodies that are being read or answered. Beyond it, 503.
+  // All bodies that are being read or answered, those that still come as long as they were announced. Beyond it, 503.
   std::size_t max_bodies_bytes = std::size_t{1} << 30;
   std::size_t max_queued_bytes = std::size_t{4} << 20;
   // Beyond it, 503 with Retry-After, without reading the request.
@@ -66,8 +66,8 @@ struct HttpCounters {
   std::uint64_t n_refused = 0;          // by HTTP itself
   std::uint64_t n_left = 0;             // clients that left before their answer was complete
   std::uint64_t n_too_slow = 0;         // clients dropped for not reading
-  std::uint64_t n_handler_failures = 0;
-  std::uint64_t body_bytes = 0;  // held now
+  std::uint64_t n_failures = 0;         // what was thrown, by the handler or by the work on one connection
+  std::uint64_t body_bytes = 0;         // held now
 };
 
 class HttpServer {

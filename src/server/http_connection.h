@@ -76,9 +76,18 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
 
   template <class Work>
   void post(Work work) {
-    boost::asio::post(socket_.get_executor(), [self = shared_from_this(), work] {
-      if (self->phase_ != Phase::kClosed) work(*self);
-    });
+    boost::asio::post(socket_.get_executor(), [self = shared_from_this(), work] { self->enter(work); });
+  }
+  // Every way in from the loop. What is thrown inside, above all when memory is short, ends this connection and no other.
+  template <class Work>
+  void enter(Work work) {
+    if (phase_ == Phase::kClosed) return;
+    try {
+      work(*this);
+    } catch (const std::exception&) {
+      ++floor_.tally.n_failures;
+      close();
+    }
   }
 
   // --- reading ---
@@ -98,12 +107,11 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     waiting_ = true;
     socket_.async_wait(Socket::wait_read, [self = shared_from_this()](ErrorCode code) {
       self->waiting_ = false;
-      if (!code) self->read();
+      if (!code) self->enter([](HttpConnection& connection) { connection.read(); });
     });
   }
 
   void read() {
-    if (phase_ == Phase::kClosed) return;
     ErrorCode code;
     const std::size_t n_bytes = socket_.read_some(buffer_.prepare(kReadBytes), code);
     if (code == boost::asio::error::would_block || code == boost::asio::error::interrupted) return wait_readable();
@@ -132,7 +140,6 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   void begin_request() {
     phase_ = Phase::kHeader;
     parser_.emplace();
-    parser_->eager(true);
     parser_->header_limit(static_cast<std::uint32_t>(options().max_header_bytes));
     parser_->body_limit(options().max_body_bytes);
     request_start_ = Clock::now();
@@ -144,15 +151,12 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     ErrorCode code;
     while (buffer_.size() > 0 && !code && !parser_->is_done()) {
       buffer_.consume(parser_->put(buffer_.data(), code));
+      // In front of the body's first byte, at which the parser takes all the memory that the header announces.
+      if (phase_ == Phase::kHeader && parser_->is_header_done() && !on_header()) return;
     }
     const bool incomplete = code == boost::beast::http::error::need_more;
     if (code && !incomplete) return refuse_for(code);
-    if (phase_ == Phase::kHeader && parser_->is_header_done() && !on_header()) return;
-    if (phase_ != Phase::kBody) return;
-    hold_body_bytes(parser_->get().body().size());
-    if (floor_.tally.body_bytes > options().max_bodies_bytes) {
-      return refuse(503, "the server holds as many request bodies as it may; try again");
-    }
+    if (phase_ != Phase::kBody || !has_room()) return;
     if (parser_->is_done()) return serve();
     // Beast counts the body, and not what frames its chunks.
     if (buffer_.size() > options().max_header_bytes) return refuse(400, "malformed HTTP request: endless chunk header");
@@ -164,6 +168,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   // Whether the body is wanted.
   bool on_header() {
     phase_ = Phase::kBody;
+    parser_->eager(true);
     request_start_ = Clock::now();
     const auto& head = parser_->get();
     open_exchange({.http_1_1 = head.version() >= 11,
@@ -173,11 +178,21 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
       refuse(400, "malformed HTTP request: HTTP/1.1 asks for one Host header");
       return false;
     }
+    if (!has_room()) return false;
     if (head.version() >= 11 && !parser_->is_done() &&
         equal_ignoring_case(std::string(head[boost::beast::http::field::expect]), "100-continue")) {
       exchange_->send_interim("HTTP/1.1 100 Continue\r\n\r\n");
     }
     return true;
+  }
+
+  // Whether the body, or what was announced of it where that is more, fits beside all others.
+  bool has_room() {
+    const std::size_t n_announced = parser_->content_length().value_or(0);
+    hold_body_bytes(std::max(n_announced, parser_->get().body().size()));
+    if (floor_.tally.body_bytes <= options().max_bodies_bytes) return true;
+    refuse(503, "the server holds as many request bodies as it may; try again");
+    return false;
   }
 
   void open_exchange(HttpExchangeTraits traits) {
@@ -209,7 +224,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     try {
       floor_.handler(std::move(request), HttpExchange::responder_of(exchange_));
     } catch (const std::exception&) {  // the Responder that it let go of has answered
-      ++floor_.tally.n_handler_failures;
+      ++floor_.tally.n_failures;
     }
   }
 
@@ -264,12 +279,15 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     socket_.async_write_some(boost::asio::buffer(out_.data() + n_out_written_, out_.size() - n_out_written_),
                              [self = shared_from_this()](ErrorCode code, std::size_t n_bytes) {
                                self->writing_ = false;
-                               if (self->phase_ == Phase::kClosed) return;
-                               if (code) return self->on_input_end(false);
-                               self->n_out_written_ += n_bytes;
-                               self->exchange_->written(n_bytes);
-                               self->flush();
+                               self->enter([&](HttpConnection& connection) { connection.on_written(code, n_bytes); });
                              });
+  }
+
+  void on_written(ErrorCode code, std::size_t n_bytes) {
+    if (code) return on_input_end(false);
+    n_out_written_ += n_bytes;
+    exchange_->written(n_bytes);
+    flush();
   }
 
   void drop_slow() {
@@ -300,7 +318,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     timer_at_ = next;
     timer_.expires_at(next);
     timer_.async_wait([self = shared_from_this()](ErrorCode code) {
-      if (!code && self->phase_ != Phase::kClosed) self->on_timer();
+      if (!code) self->enter([](HttpConnection& connection) { connection.on_timer(); });
     });
   }
 
@@ -335,7 +353,11 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     socket_.close(ignored);
     timer_.cancel();
     hold_body_bytes(0);
-    if (callback) callback();
+    try {
+      if (callback) callback();
+    } catch (const std::exception&) {
+      ++floor_.tally.n_failures;
+    }
     floor_.leave(*this);
   }
 

@@ -30,7 +30,7 @@ struct HttpTally {
   std::atomic<std::uint64_t> n_refused = 0;
   std::atomic<std::uint64_t> n_left = 0;
   std::atomic<std::uint64_t> n_too_slow = 0;
-  std::atomic<std::uint64_t> n_handler_failures = 0;
+  std::atomic<std::uint64_t> n_failures = 0;
   std::atomic<std::uint64_t> body_bytes = 0;
 };
 

@@ -93,6 +93,39 @@ TEST(HttpLimits, AllBodiesTogetherAreBounded) {
   next.responder->send({});
 }
 
+TEST(HttpLimits, ABodyCountsAsLongAsItWasAnnouncedBeforeItComes) {
+  const auto server =
+      start_test_server({.max_body_bytes = 800, .max_bodies_bytes = 1000, .error_answer = json_error}, echo);
+  HttpTestClient first(server->port());
+  ASSERT_TRUE(first.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 800\r\nExpect: 100-continue\r\n\r\n"));
+  ASSERT_TRUE(first.read_until("100 Continue"));
+  EXPECT_EQ(server->counters().body_bytes, 800u);
+  expect_refusal(*server, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 300\r\nExpect: 100-continue\r\n\r\n", 503);
+  expect_refusal(*server, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 300\r\n\r\nhello", 503);
+  first.close();
+  EXPECT_TRUE(becomes_true([&] { return server->counters().body_bytes == 0; }));
+  HttpTestClient again(server->port());
+  ASSERT_TRUE(again.post("/", std::string(300, 'x')));
+  const auto answer = again.read_answer();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+}
+
+TEST(HttpLimits, WhatIsThrownOutsideTheHandlerEndsThatConnectionAlone) {
+  const auto throws = [](int, std::string_view) -> HttpAnswer { throw std::runtime_error("of the answer"); };
+  const auto server = start_test_server({.error_answer = throws}, echo);
+  HttpTestClient other(server->port());
+  ASSERT_TRUE(other.get("/before"));
+  ASSERT_TRUE(other.read_answer());
+  HttpTestClient client(server->port());
+  ASSERT_TRUE(client.send("nonsense\r\n\r\n"));
+  EXPECT_TRUE(client.sees_end());
+  EXPECT_EQ(server->counters().n_failures, 1u);
+  ASSERT_TRUE(other.get("/behind"));
+  EXPECT_TRUE(other.read_answer());
+  expect_service(*server);
+}
+
 TEST(HttpLimits, ARequestThatDoesNotComeToItsEndGets408) {
   const auto server = start_test_server(
       {.header_timeout = milliseconds(50), .body_timeout = milliseconds(50), .error_answer = json_error}, echo);

@@ -187,7 +187,7 @@ TEST(Http, AnswersForAHandlerThatForgetsOrThrows) {
     EXPECT_EQ(answer->status, 500);
     EXPECT_EQ(answer->body.find("of the handler"), std::string::npos);
   }
-  EXPECT_EQ(server->counters().n_handler_failures, 1u);
+  EXPECT_EQ(server->counters().n_failures, 1u);
 }
 
 TEST(Http, LetsNoHeaderValueBeginAHeader) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/hash.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -27,16 +28,11 @@ std::string text_of(const Json& content) {
   return text;
 }
 
-std::string find_text(const Json& object, const char* name) {
-  if (!object.is_object() || !object.contains(name) || !object[name].is_string()) return {};
-  return object[name].get<std::string>();
-}
-
 // Claude Code writes its id into a JSON text inside the metadata.
 std::string id_in_metadata(const Json& body) {
   if (!body.is_object() || !body.contains("metadata")) return {};
-  const Result<Json> user = parse_json(find_text(body["metadata"], "user_id"));
-  return user.ok() ? find_text(*user, "session_id") : std::string();
+  const Result<Json> user = parse_json(text_member(body["metadata"], "user_id"));
+  return user.ok() ? text_member(*user, "session_id") : std::string();
 }
 
 }  // namespace
@@ -51,7 +47,7 @@ std::string client_session_id(const HttpRequest& request, const Json& body) {
     if (const std::string* value = request.find_header(header); value != nullptr && id.empty()) id = *value;
   }
   if (id.empty()) id = id_in_metadata(body);
-  if (id.empty()) id = find_text(body, "prompt_cache_key");
+  if (id.empty()) id = text_member(body, "prompt_cache_key");
   return is_safe_id(id) ? id : hash_bytes(std::as_bytes(std::span(id))).hex();
 }
 
@@ -62,7 +58,7 @@ std::string chat_lane_id(const HttpRequest& request, const Json& body) {
   if (body.contains("tools")) root.add_text(body["tools"].dump(-1, ' ', false, Json::error_handler_t::replace));
   if (body.contains("messages") && body["messages"].is_array() && !body["messages"].empty()) {
     const Json& first = body["messages"].front();
-    const std::string role = find_text(first, "role");
+    const std::string role = text_member(first, "role");
     if ((role == "system" || role == "developer") && first.contains("content")) {
       root.add_text(text_of(first["content"]).substr(0, kOpeningBytes));
     }

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "base/version.h"
 #include "server/api_state.h"
 
@@ -37,6 +39,30 @@ Json piece_json(const std::string& piece) {
 void add_metric(std::string& text, const char* kind, const std::string& name, const char* help, double value) {
   text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, kind, value);
 }
+
+struct HttpMetric {
+  const char* kind;
+  const char* name;
+  const char* help;
+  std::uint64_t HttpCounters::*value;
+};
+
+constexpr std::array kHttpMetrics = {
+    HttpMetric{"gauge", "ebb:http_connections", "Connections that are open", &HttpCounters::n_connections},
+    HttpMetric{"counter", "ebb:http_accepted_total", "Connections accepted", &HttpCounters::n_accepted},
+    HttpMetric{"counter", "ebb:http_turned_away_total", "Connections too many", &HttpCounters::n_turned_away},
+    HttpMetric{"counter", "ebb:http_accept_failures_total", "Connections that waited for descriptors or memory",
+               &HttpCounters::n_accept_failures},
+    HttpMetric{"counter", "ebb:http_requests_total", "Requests read", &HttpCounters::n_requests},
+    HttpMetric{"counter", "ebb:http_refused_total", "Requests malformed, too large or too slow",
+               &HttpCounters::n_refused},
+    HttpMetric{"counter", "ebb:http_left_total", "Clients that left before their answer was complete",
+               &HttpCounters::n_left},
+    HttpMetric{"counter", "ebb:http_too_slow_total", "Clients dropped for not reading", &HttpCounters::n_too_slow},
+    HttpMetric{"counter", "ebb:http_failures_total", "Requests and connections ended by an error inside the server",
+               &HttpCounters::n_failures},
+    HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
+};
 
 }  // namespace
 
@@ -108,6 +134,12 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
              static_cast<double>(kept.n_refused));
   add_metric(text, "gauge", "ebb:kept_sessions_foreign", "Images of another model, layout or owner at the start",
              static_cast<double>(kept.n_foreign));
+  if (state.options.http_counters) {
+    const HttpCounters http = state.options.http_counters();
+    for (const HttpMetric& metric : kHttpMetrics) {
+      add_metric(text, metric.kind, metric.name, metric.help, static_cast<double>(http.*metric.value));
+    }
+  }
   text += store_metrics(state);
   call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
                          {"Process-Start-Time-Unix", std::to_string(state.started)}},
@@ -122,10 +154,10 @@ void answer_tokenize(ApiState& state, const ApiCall& call) {
   const TokenizeOptions options = {.add_bos = fields.boolean("add_special", false),
                                    .parse_special = fields.boolean("parse_special", true)};
   const bool with_pieces = fields.boolean("with_pieces", false);
-  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  if (!fields.status().ok()) return refuse(call, fields.status());
   const Vocabulary& vocabulary = state.engine.vocabulary();
   const Result<std::vector<Token>> tokens = vocabulary.tokenize(content, options);
-  if (!tokens.ok()) return call.send(to_answer(to_api_error(tokens.status())));
+  if (!tokens.ok()) return refuse(call, tokens.status());
   Json list = Json::array();
   for (const Token token : *tokens) {
     if (with_pieces) {
@@ -145,7 +177,7 @@ void answer_detokenize(ApiState& state, const ApiCall& call) {
     return call.send(to_answer({.message = "Field 'tokens': must be an array of token ids of this model"}));
   }
   const Result<std::string> text = state.engine.vocabulary().detokenize(*tokens, SpecialTokens::kShow);
-  if (!text.ok()) return call.send(to_answer(to_api_error(text.status())));
+  if (!text.ok()) return refuse(call, text.status());
   call.send(json_answer({{"content", *text}}));
 }
 

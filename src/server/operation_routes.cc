@@ -53,9 +53,9 @@ void answer_set_budget(ApiState& state, const ApiCall& call) {
   if (!body) return;
   Fields fields(*body);
   const std::int64_t n_tokens = fields.integer("tokens", 0, 1, std::numeric_limits<std::int32_t>::max());
-  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  if (!fields.status().ok()) return refuse(call, fields.status());
   const Status status = state.scheduler.set_budget(static_cast<std::int32_t>(n_tokens));
-  if (!status.ok()) return call.send(to_answer(to_api_error(status)));
+  if (!status.ok()) return refuse(call, status);
   call.send(json_answer(budget_json(state)));
 }
 

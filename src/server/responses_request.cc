@@ -32,10 +32,6 @@ Status wrong(fmt::format_string<Args...> format, Args&&... args) {
   return {Code::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-std::string text_member(const Json& object, const char* name) {
-  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string();
-}
-
 // A string, or parts of text whatever their type is called.
 Result<std::string> read_text(const Json& content, std::size_t index) {
   if (content.is_null()) return std::string();
@@ -76,7 +72,7 @@ class Messages {
       return {};
     }
     Json& message = assistant(!text.empty());
-    message["content"] = text;
+    if (!text.empty()) message["content"] = text;
     return {};
   }
 

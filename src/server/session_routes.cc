@@ -152,7 +152,7 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
   const Result<std::vector<std::string>> names = read_names(*body);
-  if (!names.ok()) return call.send(to_answer(to_api_error(names.status())));
+  if (!names.ok()) return refuse(call, names.status());
   // Of the least share half, so that every request finds room beside what is pinned.
   const std::int32_t most_pinned = state.scheduler.least_share() / 2;
   Json data;
@@ -179,7 +179,7 @@ void answer_session_budget(ApiState& state, const ApiCall& call) {
   Fields fields(*body);
   const std::int64_t n_tokens = fields.integer("tokens", -1, 0, state.engine.budget_tokens());
   if (n_tokens < 0) fields.refuse("Field 'tokens': must be given; 0 is as much as its share");
-  if (!fields.status().ok()) return call.send(to_answer(to_api_error(fields.status())));
+  if (!fields.status().ok()) return refuse(call, fields.status());
   Json json;
   const auto act = [&](Lanes&, Lane& lane) {
     EBB_RETURN_IF_ERROR(state.scheduler.set_budget(lane, static_cast<std::int32_t>(n_tokens)));
@@ -226,7 +226,7 @@ void answer_import(ApiState& state, const ApiCall& call) {
   }
   // A damaged image is what the client sent.
   if (status.code() == Code::kDamaged) return call.send(to_answer({.message = status.message()}));
-  if (!status.ok()) return call.send(to_answer(to_api_error(status)));
+  if (!status.ok()) return refuse(call, status);
   call.send(json_answer(json));
 }
 

@@ -7,7 +7,7 @@
 namespace ebb {
 namespace {
 
-// Null for a tier that is not there. What went wrong stays in the log of whoever runs the server: it names paths.
+// Null for a tier that is not there. What went wrong is told to whoever runs the server (cli/serve.cc): it names paths.
 Json tier_json(const TierStats& tier) {
   if (tier.max_bytes == 0) return nullptr;
   return {{"bytes", tier.bytes},         {"max_bytes", tier.max_bytes}, {"records", tier.n_records},

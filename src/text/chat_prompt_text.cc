@@ -3,18 +3,20 @@
 #include "text/chat_request.h"
 #include "text/chat_template.h"
 #include "text/model_template.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 
 Result<ChatPrompt> prompt_of_request_text(std::string_view body, const ChatPromptSource& source) {
   EBB_CHECK(source.chat_template || source.vocabulary != nullptr, "a prompt needs a template");
-  const auto json = nlohmann::ordered_json::parse(body, nullptr, false);
-  if (json.is_discarded()) {
+  const auto json = parse_json(body);
+  if (!json.ok()) {
     return error(Code::kInvalidArgument,
-                 "the request is not JSON; it should look like {{\"messages\": [{{\"role\": \"user\", \"content\": "
-                 "\"Hello\"}}]}}");
+                 "the request: {}; it should look like {{\"messages\": [{{\"role\": \"user\", \"content\": "
+                 "\"Hello\"}}]}}",
+                 json.status().message());
   }
-  EBB_ASSIGN_OR_RETURN(const ChatRequest request, read_chat_request(json));
+  EBB_ASSIGN_OR_RETURN(const ChatRequest request, read_chat_request(*json));
   std::string text =
       source.chat_template ? *source.chat_template : template_source(*source.vocabulary, !request.tools.is_null());
   EBB_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::compile(std::move(text)));

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "text/parse_json.h"
+
 namespace ebb {
 namespace {
 
@@ -56,7 +58,7 @@ Result<std::string> read_content(const Json& content, std::size_t index) {
   return text;
 }
 
-// Arguments as an object where their text is one; otherwise as they came.
+// Arguments as an object where their text is one that parse_json takes; otherwise as they came.
 Result<Json> read_tool_calls(const Json& given, std::size_t index) {
   if (!given.is_array())
     return wrong("field 'messages[{}].tool_calls' must be an array, not {}", index, given.type_name());
@@ -73,8 +75,8 @@ Result<Json> read_tool_calls(const Json& given, std::size_t index) {
       function["arguments"] = Json::object();
     } else if (arguments.is_string()) {
       const auto text = arguments.get<std::string>();
-      Json parsed = text.empty() ? Json::object() : Json::parse(text, nullptr, false);
-      if (parsed.is_object()) function["arguments"] = std::move(parsed);
+      Result<Json> parsed = parse_json(text.empty() ? "{}" : text);
+      if (parsed.ok() && parsed->is_object()) function["arguments"] = *std::move(parsed);
     } else if (!arguments.is_object()) {
       return wrong("field 'messages[{}].tool_calls[{}].function.arguments' must be a JSON text or an object", index, i);
     }

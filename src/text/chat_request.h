@@ -6,6 +6,7 @@
 // Thread rule: values, and functions of their arguments.
 #pragma once
 
+#include <cstddef>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct ChatRequest {
   bool add_generation_prompt = true;
   // The last message is the assistant's and unfinished: the prompt ends with its text.
   bool continues_last_message = false;
+  // Of messages, those at the front that the client did not send.
+  std::size_t n_put_in_front = 0;
 };
 
 // kInvalidArgument names the field, what was expected and what came.

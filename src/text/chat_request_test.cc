@@ -53,6 +53,24 @@ TEST(ChatRequest, ArgumentsBecomeObjectsAndThinkingIsHandedOn) {
             "hm read=a.c");
 }
 
+TEST(ChatRequest, ArgumentsThatAreTooDeepOrNoJsonStayText) {
+  const auto arguments_of = [](const std::string& text) {
+    const Json call = {{"function", {{"name", "f"}, {"arguments", text}}}};
+    const Json assistant = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+    const Json user = {{"role", "user"}, {"content", ""}};
+    const auto request = read_chat_request({{"messages", Json::array({user, assistant})}});
+    return request.value().messages[1]["tool_calls"][0]["function"]["arguments"];
+  };
+  constexpr std::size_t kLevels = 200'000;
+  std::string deep;
+  for (std::size_t i = 0; i < kLevels; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(kLevels, '}');
+  for (const std::string& text : {deep, std::string("{\"a\":1e400}"), std::string("{"), std::string("[1]")}) {
+    EXPECT_TRUE(arguments_of(text) == text) << text.substr(0, 20);
+  }
+  EXPECT_TRUE(arguments_of("").is_object());
+}
+
 TEST(ChatRequest, SaysWhichFieldIsWrong) {
   EXPECT_THAT(error_of("[]"), HasSubstr("JSON object"));
   EXPECT_THAT(error_of("{}"), HasSubstr("'messages'"));

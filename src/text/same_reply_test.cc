@@ -25,6 +25,11 @@ TEST(SameReply, any_other_difference_is_one) {
   EXPECT_FALSE(is_same_reply(kRules, written, "<think>so</think>" + written));
 }
 
+TEST(SameReply, arguments_are_the_same_in_any_order) {
+  EXPECT_TRUE(is_same_reply(kRules, call(R"({"name": "read", "arguments": {"path": "a", "n": 1}})"),
+                            call(R"({"name": "read", "arguments": {"n": 1, "path": "a"}})")));
+}
+
 TEST(SameReply, arguments_that_are_no_json_must_be_equal_byte_for_byte) {
   EXPECT_FALSE(is_same_reply(kRules, "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": ",
                              "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\":"));

@@ -30,6 +30,7 @@ void describe_tools(ChatRequest& request) {
     first["content"] = first["content"].get<std::string>() + "\n\n" + text;
   } else {
     request.messages.insert(request.messages.begin(), Json{{"role", "system"}, {"content", text}});
+    ++request.n_put_in_front;
   }
 }
 

@@ -33,10 +33,12 @@ TEST(ToolText, PutsToolsIntoTheSystemMessageWithAFormThatIsRead) {
   EXPECT_NE(text.find("\"name\":\"read\""), std::string::npos);
   EXPECT_EQ(find_call_format(text), &hermes_calls());
   EXPECT_TRUE(with_system.tools.is_null());
+  EXPECT_EQ(with_system.n_put_in_front, 0U);
   ChatRequest without = request_with({{{"role", "user"}, {"content", "Hello"}}});
   describe_tools(without);
   ASSERT_EQ(without.messages.size(), 2U);
   EXPECT_EQ(without.messages[0]["role"], "system");
+  EXPECT_EQ(without.n_put_in_front, 1U);
 }
 
 }  // namespace

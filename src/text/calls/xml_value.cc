@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "text/calls/json_string.h"
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -108,7 +109,7 @@ JsonTypes find_argument_types(const Tool* tool, std::string_view key) {
 std::string xml_text_to_json(std::string_view text, JsonTypes types) {
   const std::string_view literal = trim(text);
   if (types != JsonType::kString && !literal.empty()) {
-    const std::string json = Json::accept(literal) ? std::string(literal) : python_to_json(literal);
+    const std::string json = parse_json(literal).ok() ? std::string(literal) : python_to_json(literal);
     if (!json.empty() && (type_of_json(json) & types) != 0) return json;
   }
   return to_json_string(text);

@@ -17,6 +17,8 @@ TEST(XmlValue, BecomesWhatTheSchemaAllows) {
   EXPECT_EQ(xml_text_to_json("{\"a\":  1}", JsonType::kObject), "{\"a\":  1}");  // as the model wrote it
   EXPECT_EQ(xml_text_to_json("[1, 2", JsonType::kArray), "\"[1, 2\"");
   EXPECT_EQ(xml_text_to_json("", JsonType::kNumber), "\"\"");
+  const std::string deep = std::string(1000, '[') + std::string(1000, ']');
+  EXPECT_EQ(xml_text_to_json(deep, JsonType::kArray), "\"" + deep + "\"");  // no client could read it
   EXPECT_EQ(xml_text_to_json("\x01\xff\"\\", JsonType::kAny), "\"\\u0001\xff\\\"\\\\\"");
 }
 

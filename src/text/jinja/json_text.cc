@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "text/jinja/print.h"
+#include "text/parse_json.h"
 
 namespace ebb::jinja {
 namespace {
@@ -180,9 +181,9 @@ Value from_json(Run& run, const nlohmann::ordered_json& json, Source source) {
 }
 
 Value parse_json(Run& run, const MarkedText& text) {
-  const auto json = nlohmann::ordered_json::parse(text.bytes(), nullptr, false);
-  if (json.is_discarded()) return run.fail("from_json got a text that is not JSON");
-  return from_json(run, json, text.marks().empty() ? kFromTemplate : text.marks().front().source);
+  const auto json = ebb::parse_json(text.bytes());
+  if (!json.ok()) return run.fail("from_json: {}", json.status().message());
+  return from_json(run, *json, text.marks().empty() ? kFromTemplate : text.marks().front().source);
 }
 
 MarkedText to_json_text(Run& run, const Value& value, const JsonStyle& style) {

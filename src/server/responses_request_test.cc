@@ -1,0 +1,32 @@
+#include "server/responses_request.h"
+
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+Json messages_of(const char* input) {
+  const Json body = {{"input", Json::parse(input)}};
+  return read_responses_request(body).value().chat["messages"];
+}
+
+TEST(ResponsesRequest, an_empty_item_of_the_assistant_takes_nothing_from_what_it_said_before) {
+  const Json said = messages_of(R"([
+      {"role":"user","content":"q"},
+      {"role":"assistant","content":"Noted."},
+      {"role":"assistant","content":""},
+      {"type":"function_call","call_id":"1","name":"read","arguments":"{}"},
+      {"role":"assistant","content":[]}])");
+  ASSERT_EQ(said.size(), 2U) << said;
+  EXPECT_EQ(said[1]["content"], "Noted.");
+  EXPECT_EQ(said[1]["tool_calls"].size(), 1U);
+}
+
+TEST(ResponsesRequest, text_of_the_assistant_behind_text_is_a_message_of_its_own) {
+  const Json said = messages_of(R"([{"role":"assistant","content":"a"},{"role":"assistant","content":"b"}])");
+  ASSERT_EQ(said.size(), 2U) << said;
+  EXPECT_EQ(said[1]["content"], "b");
+}
+
+}  // namespace
+}  // namespace ebb
