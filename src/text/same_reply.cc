@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
+#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
 
 bool are_same_arguments(const std::string& a, const std::string& b) {
   if (a == b) return true;
-  const auto parse = [](const std::string& text) { return nlohmann::json::parse(text, nullptr, false); };
-  const nlohmann::json value = parse(a);
-  return !value.is_discarded() && value == parse(b);
+  const auto first = parse_json(a);
+  const auto second = parse_json(b);
+  // Members of a plain json have no order.
+  return first.ok() && second.ok() && nlohmann::json(*first) == nlohmann::json(*second);
 }
 
 bool are_same_calls(const ReplyCall& a, const ReplyCall& b) {

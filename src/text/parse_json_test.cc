@@ -1,0 +1,46 @@
+#include "text/parse_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string nested(int n_levels) {
+  return std::string(static_cast<std::size_t>(n_levels), '[') + std::string(static_cast<std::size_t>(n_levels), ']');
+}
+
+std::string error_of(std::string_view text) {
+  const auto json = parse_json(text);
+  EXPECT_FALSE(json.ok());
+  EXPECT_EQ(json.status().code(), Code::kInvalidArgument);
+  return json.status().message();
+}
+
+TEST(ParseJson, keeps_values_and_the_order_of_members) {
+  EXPECT_EQ(parse_json(R"({"b":[1,-2.5,"x",null],"a":true})").value().dump(), R"({"b":[1,-2.5,"x",null],"a":true})");
+  EXPECT_TRUE(parse_json(nested(100)).ok());
+}
+
+TEST(ParseJson, text_that_is_too_deep_is_refused_whole_or_broken) {
+  EXPECT_THAT(error_of(nested(1'000)), HasSubstr("nested deeper than 128"));
+  EXPECT_THAT(error_of(nested(1'000'000)), HasSubstr("nested deeper than 128"));
+  EXPECT_THAT(error_of(std::string(1'000, '[')), HasSubstr("nested deeper than 128"));
+}
+
+TEST(ParseJson, says_where_text_stops_being_json_and_repeats_nothing_of_it) {
+  EXPECT_THAT(error_of(R"({"secret":nought})"), AllOf(HasSubstr("byte 12 of 17"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(error_of(""), HasSubstr("not JSON"));
+}
+
+TEST(ParseJson, a_number_that_is_too_large_is_an_error_and_no_exception) {
+  EXPECT_THAT(error_of(R"({"n":1e400})"), AllOf(HasSubstr("too large"), Not(HasSubstr("1e400"))));
+  EXPECT_THAT(error_of("-1e400"), HasSubstr("too large"));
+}
+
+}  // namespace
+}  // namespace ebb
