@@ -160,6 +160,15 @@ TEST(CallGrammar, ListsWhatAToolsSchemaAsksForAndIsNotEnforced) {
   EXPECT_NE(call_grammar(hermes_calls(), bad).status().message().find("tool t"), std::string::npos);
 }
 
+TEST(CallGrammar, RefusesToolsWithTooManyPropertiesInAllForms) {
+  Json properties = Json::object();
+  for (int i = 0; i < 11000; ++i) properties.push_back({std::to_string(i), {{"type", "string"}}});
+  const CallChoice large{.tools = {{.name = "t", .parameters = {{"properties", properties}}}}};
+  for (const CallFormat* format : call_formats()) {
+    EXPECT_EQ(call_grammar(*format, large).status().code(), Code::kInvalidArgument) << format->name();
+  }
+}
+
 TEST(CallFormats, AreFoundByWhatATemplateTeaches) {
   const auto found = [](std::string_view source) {
     const CallFormat* format = find_call_format(source);

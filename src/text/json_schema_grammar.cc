@@ -1,6 +1,5 @@
 #include "text/json_schema_grammar.h"
 
-#include "text/grammar/json_rules.h"
 #include "text/grammar/schema_rules.h"
 
 namespace ebb {
@@ -11,12 +10,6 @@ Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema) {
   rules.grammar().add("root", rule);
   EBB_ASSIGN_OR_RETURN(std::string grammar, rules.grammar().finish());
   return JsonGrammar{.grammar = std::move(grammar), .unsupported = rules.notes().unsupported};
-}
-
-JsonGrammar json_object_grammar() {
-  GrammarRules rules;
-  rules.add("root", add_object_rule(rules));
-  return {.grammar = rules.finish().value()};
 }
 
 }  // namespace ebb

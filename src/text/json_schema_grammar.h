@@ -1,7 +1,8 @@
 // A JSON Schema as a GBNF grammar (docs: what of it is enforced).
 //
 // Enforced: type and lists of types, enum, const, properties, required, additionalProperties, items, prefixItems,
-// min/maxItems, min/maxLength, minimum and maximum and their exclusive forms for integers and numbers, pattern,
+// min/maxItems and min/maxLength up to 512000, minimum and maximum and their exclusive forms for integers and numbers,
+// pattern,
 // the formats date, time, date-time and uuid, allOf, anyOf, local $ref (recursive), $defs. What the grammar lets through
 // is valid by the schema, but for oneOf, which is read as anyOf, and for what is listed as unsupported.
 //
@@ -37,8 +38,5 @@ struct JsonGrammar {
 // kInvalidArgument, saying where, for what is no schema, nothing can match, or is too large or too deep; kUnsupported where
 // the grammar would be too large.
 [[nodiscard]] Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema);
-
-// response_format json_object: any object.
-[[nodiscard]] JsonGrammar json_object_grammar();
 
 }  // namespace ebb

@@ -104,10 +104,6 @@ class ReplyParser {
   // The end of the text: what was held back. The parser is spent.
   [[nodiscard]] std::vector<ReplyDelta> finish();
 
-  // Is the text, as far as it came, inside thinking? Turns false with the last byte of the closing mark, which is where a
-  // grammar may begin.
-  [[nodiscard]] bool thinking() const { return place_ == Place::kThinking; }
-  [[nodiscard]] std::size_t n_calls() const { return n_calls_; }
   // Bytes that came and are not out yet.
   [[nodiscard]] std::size_t n_held() const { return held_.size() + (reader_ ? reader_->n_held() : 0); }
 

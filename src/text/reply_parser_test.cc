@@ -50,13 +50,6 @@ TEST(ReplyParser, BeginsInsideThinkingWhereThePromptOpenedIt) {
   EXPECT_EQ(parse_reply(open, "\nWhy?\n</think>\n\nSo."), (ParsedReply{.reasoning = "Why?", .content = "So."}));
   EXPECT_EQ(parse_reply(open, "<think>\nWhy?</think>So."), (ParsedReply{.reasoning = "Why?", .content = "So."}));
   EXPECT_EQ(parse_reply(open, "no end"), (ParsedReply{.reasoning = "no end"}));
-
-  ReplyParser parser(open);
-  EXPECT_TRUE(parser.thinking());
-  (void)parser.push("Why?</think");
-  EXPECT_TRUE(parser.thinking());
-  (void)parser.push(">");
-  EXPECT_FALSE(parser.thinking());
 }
 
 TEST(ReplyParser, LeavesMarksOfThinkingInsideTheAnswerAlone) {

@@ -35,5 +35,12 @@ TEST(SameReply, arguments_that_are_no_json_must_be_equal_byte_for_byte) {
                              "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\":"));
 }
 
+TEST(SameReply, arguments_that_are_nested_too_deeply_must_be_equal_byte_for_byte) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const std::string written = call(R"({"name": "read", "arguments": ")" + deep + "\"}");
+  EXPECT_TRUE(is_same_reply(kRules, written, written));
+  EXPECT_FALSE(is_same_reply(kRules, written, call(R"({"name": "read", "arguments": " )" + deep + "\"}")));
+}
+
 }  // namespace
 }  // namespace ebb

@@ -61,6 +61,7 @@ Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>
   const std::string end = grammar_literal(form.value_end);
   const auto write_call = [&](const Tool& tool) -> Result<std::string> {
     const Json parameters = parameters_of(tool);
+    EBB_RETURN_IF_ERROR(check_schema_size(parameters));  // properties are looked up one by one
     const Json properties = parameters.value("properties", Json::object());
     const Json required = parameters.value("required", Json::array());
     if (!properties.is_object() || !required.is_array()) {

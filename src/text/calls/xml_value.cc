@@ -1,6 +1,8 @@
 #include "text/calls/xml_value.h"
 
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "text/calls/json_string.h"
 #include "text/parse_json.h"
@@ -10,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Deeper schemas and values are not looked into.
-constexpr int kMaxSchemaDepth = 16;
+// A property that leads to more schemas than these may be of any type.
+constexpr std::size_t kMaxSchemas = 256;
 
 JsonTypes type_named(std::string_view name) {
   if (name == "string") return JsonType::kString;
@@ -52,11 +54,13 @@ const Json* find_reference(const Json& root, std::string_view pointer) {
   return at;
 }
 
-JsonTypes types_of_schema(const Json& root, const Json& schema, int depth) {
-  if (depth > kMaxSchemaDepth) return JsonType::kAny;
+// What one schema says; the schemas that it leaves it to go to `next`.
+JsonTypes types_here(const Json& root, const Json& schema, std::vector<const Json*>& next) {
   if (const Json* reference = find_member(schema, "$ref"); reference != nullptr && reference->is_string()) {
     const Json* target = find_reference(root, reference->get_ref<const std::string&>());
-    return target == nullptr ? JsonType::kAny : types_of_schema(root, *target, depth + 1);
+    if (target == nullptr) return JsonType::kAny;
+    next.push_back(target);
+    return 0;
   }
   JsonTypes types = 0;
   if (const Json* type = find_member(schema, "type")) {
@@ -69,12 +73,33 @@ JsonTypes types_of_schema(const Json& root, const Json& schema, int depth) {
   if (const Json* constant = find_member(schema, "const")) return type_of(*constant);
   for (const char* keyword : {"enum", "anyOf", "oneOf", "allOf"}) {
     const Json* list = find_member(schema, keyword);
-    if (list == nullptr || !list->is_array()) continue;
+    if (list == nullptr || !list->is_array() || list->empty()) continue;
     const bool is_values = std::string_view(keyword) == "enum";
-    for (const Json& item : *list) types |= is_values ? type_of(item) : types_of_schema(root, item, depth + 1);
-    if (types != 0) return types;
+    for (const Json& item : *list) {
+      if (is_values) {
+        types |= type_of(item);
+      } else {
+        next.push_back(&item);
+      }
+    }
+    return types;
   }
   return JsonType::kAny;
+}
+
+// The types of all that a schema leads to, each looked at once, so that references may go round.
+JsonTypes types_of_schema(const Json& root, const Json& schema) {
+  JsonTypes types = 0;
+  std::set<const Json*> seen;
+  std::vector<const Json*> next = {&schema};
+  while (!next.empty() && types != JsonType::kAny) {
+    const Json* at = next.back();
+    next.pop_back();
+    if (!seen.insert(at).second) continue;
+    if (seen.size() > kMaxSchemas) return JsonType::kAny;
+    types |= types_here(root, *at, next);
+  }
+  return types == 0 ? JsonType::kAny : types;
 }
 
 std::string_view trim(std::string_view text) {
@@ -103,7 +128,7 @@ JsonTypes find_argument_types(const Tool* tool, std::string_view key) {
   const Json* properties = find_member(tool->parameters, "properties");
   if (properties == nullptr) return JsonType::kString;
   const Json* schema = find_member(*properties, std::string(key).c_str());
-  return schema == nullptr ? JsonType::kString : types_of_schema(tool->parameters, *schema, 0);
+  return schema == nullptr ? JsonType::kString : types_of_schema(tool->parameters, *schema);
 }
 
 std::string xml_text_to_json(std::string_view text, JsonTypes types) {

@@ -54,5 +54,22 @@ TEST(XmlValue, FindsTypesInTheToolsSchema) {
   EXPECT_EQ(find_argument_types(nullptr, "s"), JsonType::kString);
 }
 
+TEST(XmlValue, FollowsReferencesThatGoRoundOnce) {
+  const Json reference = {{"$ref", "#/$defs/a"}};
+  Json round = Json::array();
+  for (int i = 0; i < 100; ++i) round.push_back(reference);
+  round.push_back({{"type", "integer"}});
+  const Tool tool{.name = "t",
+                  .parameters = {{"properties", {{"p", reference}}}, {"$defs", {{"a", {{"anyOf", round}}}}}}};
+  EXPECT_EQ(find_argument_types(&tool, "p"), JsonType::kNumber);
+}
+
+TEST(XmlValue, TakesAnyTypeWhereASchemaLeadsToTooMany) {
+  Json many = Json::array();
+  for (int i = 0; i < 1000; ++i) many.push_back({{"type", "integer"}});
+  const Tool tool{.name = "t", .parameters = {{"properties", {{"p", {{"anyOf", many}}}}}}};
+  EXPECT_EQ(find_argument_types(&tool, "p"), JsonType::kAny);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -1,11 +1,13 @@
 #include "text/grammar/grammar_rules.h"
 
+#include "text/gbnf.h"
+
 namespace ebb {
 namespace {
 
 // Repetitions above this are cut into runs of it. More: longer chains of rules inside libllama; fewer: more runs.
 constexpr std::size_t kRun = 256;
-constexpr std::size_t kMostRuns = 2000;
+static_assert(GrammarRules::kMaxRepetitions / kRun <= GbnfLimits::kMaxRepetitions);
 
 }  // namespace
 
@@ -36,8 +38,7 @@ std::string GrammarRules::add_up_to(const std::string& rule, std::size_t most) {
 std::string GrammarRules::repeat(const std::string& rule, std::size_t least, std::size_t most) {
   if (most == 0) return "\"\"";
   if (least == 1 && most == 1) return rule;
-  if (most != kUnlimited && most / kRun > kMostRuns) most = kUnlimited;
-  if (least / kRun > kMostRuns) {
+  if (least > kMaxRepetitions || (most != kUnlimited && most > kMaxRepetitions)) {
     ++n_dropped_;
     return rule;
   }
@@ -56,7 +57,7 @@ Result<std::string> GrammarRules::finish() const {
   if (too_large()) {
     return error(Code::kUnsupported,
                  "the schema makes a grammar of more than {} bytes, {} rules or repetitions of {}; make it smaller",
-                 kMaxBytes, kMaxRules, kRun * kMostRuns);
+                 kMaxBytes, kMaxRules, kMaxRepetitions);
   }
   return text_;
 }

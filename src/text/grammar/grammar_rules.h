@@ -21,6 +21,7 @@ class GrammarRules {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 18;
   static constexpr std::size_t kMaxRules = 8000;
+  static constexpr std::size_t kMaxRepetitions = 512000;
   static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
   // Fresh names begin with `prefix`: rules that join a grammar written elsewhere need one that it does not use.
@@ -34,8 +35,8 @@ class GrammarRules {
   // Adds a rule under a fresh name.
   std::string add_fresh(std::string_view body) { return add(fresh_name(), body); }
 
-  // `rule` (one name) from `least` to `most` times. Large counts are cut into runs, because libllama takes no repetition
-  // above 2000.
+  // `rule` (one name) from `least` to `most` times: at most kMaxRepetitions, or kUnlimited. Large counts are cut into runs,
+  // because libllama takes no repetition above 2000.
   [[nodiscard]] std::string repeat(const std::string& rule, std::size_t least, std::size_t most);
 
   [[nodiscard]] bool too_large() const { return n_dropped_ > 0; }

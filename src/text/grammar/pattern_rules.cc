@@ -11,29 +11,27 @@ namespace {
 
 constexpr int kMaxNesting = 50;
 constexpr std::size_t kMaxCount = 2000;
+// Each token that is tried is compared with all ranges of a class. All letters of Unicode are some 700.
+constexpr std::size_t kMaxRanges = 2000;
+constexpr std::size_t kMaxPatternBytes = std::size_t{1} << 15;
 constexpr char32_t kLastChar = 0x10FFFF;
 
-CharSet set_of(std::initializer_list<std::pair<char32_t, char32_t>> ranges) {
-  CharSet set;
-  for (const auto& [first, last] : ranges) set.add(first, last);
-  return set;
-}
-
-CharSet digit_set() { return set_of({{'0', '9'}}); }
-CharSet word_set() { return set_of({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
+CharSet one_char(char32_t c) { return CharSet({{c, c}}); }
+CharSet digit_set() { return CharSet({{'0', '9'}}); }
+CharSet word_set() { return CharSet({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}); }
 CharSet space_set() {
-  return set_of({{'\t', '\r'},
-                 {' ', ' '},
-                 {0xA0, 0xA0},
-                 {0x1680, 0x1680},
-                 {0x2000, 0x200A},
-                 {0x2028, 0x2029},
-                 {0x202F, 0x202F},
-                 {0x205F, 0x205F},
-                 {0x3000, 0x3000},
-                 {0xFEFF, 0xFEFF}});
+  return CharSet({{'\t', '\r'},
+                  {' ', ' '},
+                  {0xA0, 0xA0},
+                  {0x1680, 0x1680},
+                  {0x2000, 0x200A},
+                  {0x2028, 0x2029},
+                  {0x202F, 0x202F},
+                  {0x205F, 0x205F},
+                  {0x3000, 0x3000},
+                  {0xFEFF, 0xFEFF}});
 }
-CharSet line_end_set() { return set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
+CharSet line_end_set() { return CharSet({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}); }
 
 class PatternReader {
  public:
@@ -161,7 +159,6 @@ class PatternReader {
 
   // One character or one escape that stands for a set.
   Result<CharSet> read_one(bool in_class) {
-    CharSet set;
     if (take("\\")) {
       if (at_ >= text_.size()) return refuse("a backslash at the end");
       const char c = text_[at_++];
@@ -172,19 +169,16 @@ class PatternReader {
         case 'W': return word_set().inverse();
         case 's': return space_set();
         case 'S': return space_set().inverse();
-        case 't': set.add('\t', '\t'); return set;
-        case 'n': set.add('\n', '\n'); return set;
-        case 'r': set.add('\r', '\r'); return set;
-        case 'f': set.add('\f', '\f'); return set;
-        case 'v': set.add('\v', '\v'); return set;
-        case '0': set.add(0, 0); return set;
+        case 't': return one_char('\t');
+        case 'n': return one_char('\n');
+        case 'r': return one_char('\r');
+        case 'f': return one_char('\f');
+        case 'v': return one_char('\v');
+        case '0': return one_char(0);
         case 'x': return read_hex(2);
         case 'u': return read_hex(4);
         case 'b':
-          if (in_class) {
-            set.add('\b', '\b');
-            return set;
-          }
+          if (in_class) return one_char('\b');
           break;
         default: break;
       }
@@ -192,9 +186,7 @@ class PatternReader {
       if (is_word) return refuse(fmt::format("the escape \\{}", c));
       --at_;
     }
-    const char32_t c = read_char();
-    set.add(c, c);
-    return set;
+    return one_char(read_char());
   }
 
   Result<CharSet> read_hex(std::size_t n_digits) {
@@ -205,9 +197,7 @@ class PatternReader {
     at_ += n_digits;
     const auto code = static_cast<char32_t>(std::strtoul(std::string(hex).c_str(), nullptr, 16));
     if (0xD800 <= code && code < 0xE000) return refuse("half a surrogate pair");
-    CharSet set;
-    set.add(code, code);
-    return set;
+    return one_char(code);
   }
 
   // The text was checked to be UTF-8.
@@ -222,10 +212,11 @@ class PatternReader {
 
   Result<CharSet> read_class() {
     const bool negated = take("^");
-    CharSet set;
+    std::vector<CharRange> ranges;
     while (!take("]")) {
       if (at_ >= text_.size()) return refuse("a '[' without its ']'");
-      EBB_ASSIGN_OR_RETURN(CharSet one, read_one(true));
+      EBB_ASSIGN_OR_RETURN(const CharSet one, read_one(true));
+      ranges.insert(ranges.end(), one.ranges().begin(), one.ranges().end());
       const auto first = one.only();
       if (first && at("-") && !at("-]")) {
         ++at_;
@@ -233,9 +224,12 @@ class PatternReader {
         EBB_ASSIGN_OR_RETURN(const CharSet end, read_one(true));
         const auto last = end.only();
         if (!last || *last < *first) return refuse("a range that is none");
-        one.add(*first, *last);
+        ranges.emplace_back(*first, *last);
       }
-      set.add(one);
+    }
+    const CharSet set(std::move(ranges));
+    if (set.ranges().size() > kMaxRanges) {
+      return refuse(fmt::format("a class of {} ranges, more than {}", set.ranges().size(), kMaxRanges));
     }
     return negated ? set.inverse() : set;
   }
@@ -248,33 +242,26 @@ class PatternReader {
 
 }  // namespace
 
-void CharSet::add(char32_t first, char32_t last) {
-  ranges_.emplace_back(first, last);
-  std::sort(ranges_.begin(), ranges_.end());
-  std::vector<std::pair<char32_t, char32_t>> merged;
-  for (const auto& range : ranges_) {
-    if (!merged.empty() && range.first <= merged.back().second + 1) {
-      merged.back().second = std::max(merged.back().second, range.second);
+CharSet::CharSet(std::vector<CharRange> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  for (const CharRange& range : ranges) {
+    if (!ranges_.empty() && range.first <= ranges_.back().second + 1) {
+      ranges_.back().second = std::max(ranges_.back().second, range.second);
     } else {
-      merged.push_back(range);
+      ranges_.push_back(range);
     }
   }
-  ranges_ = std::move(merged);
-}
-
-void CharSet::add(const CharSet& other) {
-  for (const auto& [first, last] : other.ranges_) add(first, last);
 }
 
 CharSet CharSet::inverse() const {
-  CharSet set;
+  std::vector<CharRange> others;
   char32_t next = 0;
   for (const auto& [first, last] : ranges_) {
-    if (next < first) set.add(next, first - 1);
+    if (next < first) others.emplace_back(next, first - 1);
     next = last + 1;
   }
-  if (next <= kLastChar) set.add(next, kLastChar);
-  return set;
+  if (next <= kLastChar) others.emplace_back(next, kLastChar);
+  return CharSet(std::move(others));
 }
 
 std::optional<char32_t> CharSet::only() const {
@@ -308,6 +295,9 @@ std::optional<std::string> CharSet::expression() const {
 }
 
 Result<std::string> pattern_expression(GrammarRules& rules, std::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return error(Code::kUnsupported, "it has {} bytes, more than {}", pattern.size(), kMaxPatternBytes);
+  }
   if (!is_valid_utf8(pattern)) return error(Code::kUnsupported, "it is not UTF-8");
   return PatternReader(rules, pattern).read();
 }

@@ -2,7 +2,7 @@
 //
 // The part of ECMAScript's syntax that describes a regular language: characters and escapes, classes, groups without
 // capture games, alternatives, counts, ^ at the beginning and $ at the end. Without an anchor anything may stand on
-// that side. Look-around, back references, word borders and \p are not taken. Characters are written in their one
+// that side. Look-around, back references, word borders and \p are not taken, nor are long patterns and large classes. Characters are written in their one
 // shortest JSON form.
 //
 // Thread rule: functions on a GrammarRules of one thread.
@@ -19,11 +19,16 @@
 
 namespace ebb {
 
-// Sets of Unicode scalar values, as sorted ranges [first, last] that do not touch.
+// The characters from first to last, both among them.
+using CharRange = std::pair<char32_t, char32_t>;
+
+// Sets of Unicode scalar values, as sorted ranges that do not touch.
 class CharSet {
  public:
-  void add(char32_t first, char32_t last);
-  void add(const CharSet& other);
+  CharSet() = default;
+  // Of ranges in any order, which may overlap.
+  explicit CharSet(std::vector<CharRange> ranges);
+  [[nodiscard]] const std::vector<CharRange>& ranges() const { return ranges_; }
   // All scalar values that are not in it.
   [[nodiscard]] CharSet inverse() const;
   // Its one character, if it has one.
@@ -34,7 +39,7 @@ class CharSet {
   [[nodiscard]] std::optional<std::string> expression() const;
 
  private:
-  std::vector<std::pair<char32_t, char32_t>> ranges_;
+  std::vector<CharRange> ranges_;
 };
 
 // An expression for the inside of the strings that match; kUnsupported, saying why, for what is not taken.

@@ -90,15 +90,13 @@ std::string SchemaWriter::add_other_key(const std::vector<std::string>& keys) {
   }
   std::vector<std::string> names(tree.size());
   for (std::size_t i = tree.size(); i-- > 0;) {  // children first
-    CharSet known;
+    std::vector<CharRange> known;
     std::vector<std::string> ways;
     for (const auto& [c, child] : tree[i].next) {
-      CharSet one;
-      one.add(c, c);
-      known.add(one);
-      if (const auto text = one.expression()) ways.push_back(*text + " " + names[child]);
+      known.emplace_back(c, c);
+      if (const auto text = CharSet({{c, c}}).expression()) ways.push_back(*text + " " + names[child]);
     }
-    if (const auto others = known.inverse().expression()) ways.push_back(*others + " " + any + "*");
+    if (const auto others = CharSet(std::move(known)).inverse().expression()) ways.push_back(*others + " " + any + "*");
     if (!tree[i].is_key) ways.emplace_back(kNothing);
     names[i] = rules_.add_fresh(fmt::format("{}", fmt::join(ways, " | ")));
   }
@@ -148,7 +146,7 @@ SchemaWriter::Expression SchemaWriter::add_object(const Json& schema, const std:
 // The first items have rules of their own, the others one; which of them must come is known by their place.
 SchemaWriter::Expression SchemaWriter::add_array(const Json& schema, const std::string& path) {
   EBB_ASSIGN_OR_RETURN(const auto min_items, find_count(schema, "minItems", path));
-  EBB_ASSIGN_OR_RETURN(const auto max_items, find_count(schema, "maxItems", path));
+  EBB_ASSIGN_OR_RETURN(const auto max_items, find_most(schema, "maxItems", path));
   const std::size_t least = min_items.value_or(0);
   std::size_t most = max_items.value_or(GrammarRules::kUnlimited);
   const Json prefix = schema.value("prefixItems", Json::array());

@@ -47,6 +47,11 @@ bool is_of_type(const Json& value, const std::vector<std::string>& types) {
 
 }  // namespace
 
+Status check_schema_size(const Json& schema) {
+  std::size_t n_values = 0;
+  return check_size(schema, 0, n_values);
+}
+
 Result<std::optional<std::size_t>> find_count(const Json& schema, const char* keyword, const std::string& path) {
   const auto found = schema.find(keyword);
   if (found == schema.end()) return std::optional<std::size_t>();
@@ -194,6 +199,14 @@ SchemaWriter::Expression SchemaWriter::add_values(const Json& schema, const std:
   }
   if (ways.empty()) return std::optional<std::string>();
   return std::optional(rules_.add_fresh(fmt::format("{}", fmt::join(ways, " | "))));
+}
+
+Result<std::optional<std::size_t>> SchemaWriter::find_most(const Json& schema, const char* keyword,
+                                                           const std::string& path) {
+  EBB_ASSIGN_OR_RETURN(const auto most, find_count(schema, keyword, path));
+  if (!most || *most <= GrammarRules::kMaxRepetitions) return most;
+  notes_.add(fmt::format("{} above {} at {}", keyword, GrammarRules::kMaxRepetitions, path));
+  return std::optional<std::size_t>();
 }
 
 // The one way to write a value, but for the spaces behind ':' and ','.

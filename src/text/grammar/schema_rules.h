@@ -62,6 +62,8 @@ class SchemaWriter {
   Expression add_values(const Json& schema, const std::string& path);
   Expression add_typed(std::string_view type, const Json& schema, const std::string& path);
   Expression add_inner(const Json& schema, const std::string& path);
+  // As find_count; more than a grammar can count to is noted, and no limit.
+  Result<std::optional<std::size_t>> find_most(const Json& schema, const char* keyword, const std::string& path);
   Result<std::vector<std::string>> find_types(const Json& schema, const std::string& path);
   std::string literal(const Json& value);
   // schema_scalars.cc
@@ -88,6 +90,9 @@ class SchemaWriter {
   std::vector<std::string> here_;                  // those being added whose values begin at this place
   int depth_ = 0;
 };
+
+// kInvalidArgument for a schema that is larger or deeper than SchemaRules looks at.
+[[nodiscard]] Status check_schema_size(const nlohmann::ordered_json& schema);
 
 // A count that a schema gives, such as maxLength; nothing if it does not. kInvalidArgument for what is no count.
 [[nodiscard]] Result<std::optional<std::size_t>> find_count(const nlohmann::ordered_json& schema, const char* keyword,

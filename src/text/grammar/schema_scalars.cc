@@ -65,7 +65,7 @@ SchemaWriter::Expression SchemaWriter::add_format(const std::string& format, con
 
 SchemaWriter::Expression SchemaWriter::add_string(const Json& schema, const std::string& path) {
   EBB_ASSIGN_OR_RETURN(const auto least, find_count(schema, "minLength", path));
-  EBB_ASSIGN_OR_RETURN(const auto most, find_count(schema, "maxLength", path));
+  EBB_ASSIGN_OR_RETURN(const auto most, find_most(schema, "maxLength", path));
   std::optional<std::string> inside;
   if (const auto pattern = schema.find("pattern"); pattern != schema.end()) {
     if (!pattern->is_string()) return error(Code::kInvalidArgument, "schema, {}: pattern must be a string", path);

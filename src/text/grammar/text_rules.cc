@@ -41,10 +41,11 @@ std::string add_text_without(GrammarRules& rules, const std::vector<std::string_
       if (letters.find(mark[n]) == std::string::npos) letters += mark[n];
     }
   }
-  CharSet special;
-  for (const char c : letters) special.add(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
+  std::vector<CharRange> special;
+  for (const char c : letters) special.emplace_back(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
+  const std::string other = CharSet(std::move(special)).inverse().class_expression();
   for (const auto& [state, name] : names) {
-    std::vector<std::string> ways = {"\"\"", special.inverse().class_expression() + " " + names.at("")};
+    std::vector<std::string> ways = {"\"\"", other + " " + names.at("")};
     for (const char c : letters) {
       const std::string text = std::string(state) + c;
       if (states.holds_mark(text)) continue;

@@ -12,7 +12,6 @@ void Run::set_failure(Code code, std::string what) {
 }
 
 Value Run::raise(const std::string& message) {
-  if (!failed()) raised_ = true;
   set_failure(Code::kInvalidArgument, "it refuses these messages: " + message);
   return {};
 }

@@ -41,7 +41,6 @@ class Run {
   }
   // raise_exception
   Value raise(const std::string& message);
-  [[nodiscard]] bool raised() const { return raised_; }
 
   // False, and failed, when it is too much.
   bool pay(std::size_t steps);
@@ -66,7 +65,6 @@ class Run {
   void set_failure(Code code, std::string what);
 
   Status failure_;
-  bool raised_ = false;
   std::size_t steps_ = 0;
   std::size_t bytes_ = 0;
 };
