@@ -66,9 +66,10 @@ const AttentionKernels& current_kernels() {
 }
 
 void AttentionScratch::reserve(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads) {
+  cohorts_.find(step, bound_cohort(shape, step, n_threads));
   std::size_t n_bytes = 0;
   for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
-    n_bytes = std::max(n_bytes, make_plan(shape, step, LayerIndex(layer), n_threads).bytes(n_threads));
+    n_bytes = std::max(n_bytes, make_plan(shape, step, cohorts_, LayerIndex(layer), n_threads).bytes(n_threads));
   }
   AttentionWork::reserve(*this, n_bytes, n_threads);
   BlockForms::reserve(*this, shape, step);

@@ -21,6 +21,10 @@
 // zeros. 2^x is a polynomial of ours, exactly 1 at 0. K and V that a query does not see are not used for it, not even
 // times zero, so that what lies in unwritten slots does not matter.
 //
+// Sequences of one row each whose tables begin in the same frames attend as a cohort (attention_cohorts.h): what they
+// have in common is read once for all of them, up to the first block that one of them does not see wholly. In a window that
+// hides the beginning of it they therefore share nothing, and sequences of several rows never do.
+//
 // Thread rule: an AttentionStep is filled by one thread, then read by all threads of the op.
 #pragma once
 
@@ -32,6 +36,7 @@
 #include "base/ids.h"
 #include "cache/block_table.h"
 #include "cache/frame_layout.h"
+#include "model/attention_cohorts.h"
 
 namespace ebb {
 
@@ -97,8 +102,8 @@ struct AttentionTensors {
 // graph gets none. One layer at a time uses it, which a graph guarantees.
 class AttentionScratch {
  public:
-  // Makes room for every layer of the step with `n_threads` threads, and never shrinks. Call it when the step is
-  // filled, once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
+  // Makes room for every layer of the step with `n_threads` threads, and never shrinks; finds the step's cohorts. Call
+  // it when the step is filled, once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
   // head and table entry of the tiles at work, and a layout that seals the f16 rows of the step in one layer.
   void reserve(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads);
   [[nodiscard]] std::size_t bytes() const;
@@ -106,6 +111,7 @@ class AttentionScratch {
  private:
   friend struct AttentionWork;
   friend class BlockForms;
+  Cohorts cohorts_;  // of the step
   // One item of work at a time is taken from here (attention_plan.h).
   std::atomic<std::int32_t> next_item_{0};
   // Finished segments of each tile; whoever completes a tile sets it back to 0.

@@ -15,10 +15,33 @@ constexpr std::int32_t to_int(std::size_t n) { return static_cast<std::int32_t>(
 
 constexpr std::int32_t round_up(std::int32_t n, std::int32_t step) { return (n + step - 1) / step * step; }
 
-// At least as many as any tile over the table meets. Holes leave segments empty, so entries bound them too.
-std::int32_t bound_segments(BlockTable table) {
-  if (table.empty()) return 1;
-  return std::min(to_int(table.size()), table.back().segment() - table.front().segment() + 1);
+std::int32_t count_tiles(const AttentionStep& step, std::span<const std::size_t> cohort, std::int32_t tile_tokens) {
+  return (step.sequences[cohort.front()].n_rows + tile_tokens - 1) / tile_tokens;
+}
+
+// What the tiles of a cohort may see in one head.
+struct CohortReach {
+  std::size_t n_entries = 0;  // of the longest table
+  std::size_t n_segments = 1;
+};
+
+CohortReach find_reach(const AttentionStep& step, std::span<const std::size_t> cohort, LayerIndex layer,
+                       HeadIndex head) {
+  CohortReach reach;
+  std::size_t n_entries = 0;
+  std::int32_t first = INT32_MAX;
+  std::int32_t last = -1;
+  for (const std::size_t s : cohort) {
+    const BlockTable table = step.table(s, layer, head);
+    if (table.empty()) continue;
+    reach.n_entries = std::max(reach.n_entries, table.size());
+    n_entries += table.size();
+    first = std::min(first, table.front().segment());
+    last = std::max(last, table.back().segment());
+  }
+  // Holes leave segments empty, so entries bound them too.
+  if (n_entries > 0) reach.n_segments = std::min(n_entries, to_size(last - first + 1));
+  return reach;
 }
 
 // Without block sums.
@@ -27,7 +50,7 @@ std::size_t count_thread_floats(const AttentionShape& shape, const AttentionPlan
   const std::size_t unpacked = to_size(layout.head_dim_k) * to_size(layout.key_stride()) +
                                to_size(layout.block_size) * to_size(plan.value_stride);
   const std::size_t queries = to_size(plan.row_capacity) * to_size(layout.head_dim_k + 1);
-  return 2 * plan.slot_floats + unpacked + queries;
+  return 3 * plan.slot_floats + unpacked + queries;
 }
 
 }  // namespace
@@ -36,44 +59,75 @@ std::size_t AttentionPlan::bytes(std::int32_t n_threads) const {
   return (to_size(n_threads) * thread_floats + n_slots * slot_floats + shared_block_sums) * sizeof(float);
 }
 
-AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer,
-                        std::int32_t n_threads) {
+std::int32_t bound_cohort(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads) {
+  const auto n_single = to_int(static_cast<std::size_t>(
+      std::ranges::count_if(step.sequences, [](const SequenceRows& rows) { return rows.n_rows == 1; })));
+  const std::int32_t group = shape.n_heads / shape.n_kv_heads;
+  return std::clamp(n_single * shape.n_kv_heads / (kCohortTilesPerThread * n_threads), 1,
+                    std::max(kTileRows / group, 1));
+}
+
+AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, const Cohorts& cohorts,
+                        LayerIndex layer, std::int32_t n_threads) {
   AttentionPlan plan;
   plan.group = shape.n_heads / shape.n_kv_heads;
   std::int32_t most_rows = 1;
   for (const SequenceRows& rows : step.sequences) most_rows = std::max(most_rows, rows.n_rows);
   plan.tile_tokens = std::clamp(kTileRows / plan.group, 1, most_rows);
-  // A kernel set may pad the rows of a tile by less than one step.
-  plan.row_capacity = round_up(plan.tile_tokens * plan.group + kMaxStepRows, kKeyLanes);
-  plan.value_stride = round_up(shape.layout.head_dim_v, kKeyLanes);
-  plan.slot_floats = to_size(plan.row_capacity) * to_size(plan.value_stride + 2);
 
+  std::size_t most_members = 1;
   std::size_t max_entries = 0;
   std::size_t n_tile_entries = 0;
-  for (std::size_t s = 0; s < step.sequences.size(); ++s) {
-    const std::int32_t n_tiles = (step.sequences[s].n_rows + plan.tile_tokens - 1) / plan.tile_tokens;
+  for (std::size_t c = 0; c < cohorts.size(); ++c) {
+    most_members = std::max(most_members, cohorts[c].size());
+    const std::int32_t n_tiles = count_tiles(step, cohorts[c], plan.tile_tokens);
     plan.n_tiles += n_tiles * shape.n_kv_heads;
     for (std::int32_t h = 0; h < shape.n_kv_heads; ++h) {
-      const BlockTable table = step.table(s, layer, HeadIndex(h));
-      max_entries = std::max(max_entries, table.size());
-      n_tile_entries += to_size(n_tiles) * table.size();
-      plan.n_slots += to_size(n_tiles) * to_size(bound_segments(table));
+      const CohortReach reach = find_reach(step, cohorts[c], layer, HeadIndex(h));
+      max_entries = std::max(max_entries, reach.n_entries);
+      n_tile_entries += to_size(n_tiles) * reach.n_entries;
+      plan.n_slots += to_size(n_tiles) * reach.n_segments;
     }
   }
+  const std::int32_t n_queries = std::max(plan.tile_tokens, to_int(most_members));
+  // A kernel set may pad the rows of a tile by less than one step.
+  plan.row_capacity = round_up(n_queries * plan.group + kMaxStepRows, kKeyLanes);
+  plan.value_stride = round_up(shape.layout.head_dim_v, kKeyLanes);
+  plan.slot_floats = to_size(plan.row_capacity) * to_size(plan.value_stride + 2);
   plan.split =
       plan.n_tiles < kTilesPerThread * n_threads && plan.n_slots * plan.slot_floats * sizeof(float) <= kMaxSlotBytes;
   if (!plan.split) plan.n_slots = 0;
-  const bool mass = step.mass_stride > 0;
-  if (mass && plan.split) plan.shared_block_sums = 2 * to_size(plan.row_capacity) * n_tile_entries;
   plan.thread_floats = count_thread_floats(shape, plan);
-  if (mass && !plan.split) plan.thread_floats += 2 * to_size(plan.row_capacity) * max_entries;
+  if (step.mass_stride > 0) {
+    const std::size_t entry_floats = 2 * to_size(plan.row_capacity);
+    plan.thread_floats += entry_floats * (plan.split ? 1 : max_entries + 1);
+    if (plan.split) plan.shared_block_sums = entry_floats * n_tile_entries;
+  }
   return plan;
 }
 
-std::int32_t find_segment_end(const AttentionTile& tile, std::int32_t entry) {
-  const std::int32_t segment = tile.table[to_size(entry)].segment();
-  while (entry < tile.entry_end && tile.table[to_size(entry)].segment() == segment) ++entry;
-  return entry;
+std::int32_t AttentionTile::n_seen() const {
+  std::int32_t most = 0;
+  for (const TileMember& member : members) most = std::max(most, member.entry_end - member.entry_begin);
+  return most;
+}
+
+EntryRange find_entries(const TileMember& member, std::int32_t segment) {
+  const BlockTable seen = member.seen();
+  const auto entries = std::ranges::equal_range(seen, segment, {}, &TableEntry::segment);
+  return {to_int(static_cast<std::size_t>(entries.begin() - seen.begin())),
+          to_int(static_cast<std::size_t>(entries.end() - seen.begin()))};
+}
+
+std::int32_t find_segment_behind(const AttentionTile& tile, std::int32_t segment) {
+  std::int32_t nearest = kNoSegment;
+  for (const TileMember& member : tile.members) {
+    const BlockTable seen = member.seen();
+    const auto entry =
+        std::ranges::partition_point(seen, [segment](const TableEntry& e) { return e.segment() <= segment; });
+    if (entry != seen.end() && (nearest == kNoSegment || entry->segment() < nearest)) nearest = entry->segment();
+  }
+  return nearest;
 }
 
 bool TileCursor::seek(std::int32_t item) {
@@ -83,20 +137,20 @@ bool TileCursor::seek(std::int32_t item) {
   return true;
 }
 
-// Sequence by sequence, head by head, the last (longest) tile of each first, so that the work ends with small pieces.
+// Cohort by cohort, head by head, the last (longest) tile of each first, so that the work ends with small pieces.
 bool TileCursor::next() {
   while (n_tiles_left_ == 0) {
-    if (next_sequence_ == step_.sequences.size()) return false;
-    tile_.sequence = next_sequence_;
+    if (next_cohort_ == cohorts_.size()) return false;
+    cohort_ = next_cohort_;
     tile_.head = HeadIndex(next_head_);
-    n_tiles_left_ = (step_.sequences[next_sequence_].n_rows + plan_.tile_tokens - 1) / plan_.tile_tokens;
+    n_tiles_left_ = count_tiles(step_, cohorts_[cohort_], plan_.tile_tokens);
     if (++next_head_ == shape_.n_kv_heads) {
       next_head_ = 0;
-      ++next_sequence_;
+      ++next_cohort_;
     }
   }
   --n_tiles_left_;
-  tile_.block_sums_begin += 2 * to_size(plan_.row_capacity) * to_size(tile_.entry_end - tile_.entry_begin);
+  tile_.block_sums_begin += 2 * to_size(plan_.row_capacity) * to_size(tile_.n_seen());
   tile_.first_item += tile_.n_items;
   ++tile_.index;
   describe();
@@ -104,31 +158,54 @@ bool TileCursor::next() {
 }
 
 void TileCursor::describe() {
-  const SequenceRows& rows = step_.sequences[tile_.sequence];
+  const std::span<const std::size_t> cohort = cohorts_[cohort_];
   tile_.token_begin = n_tiles_left_ * plan_.tile_tokens;
-  tile_.n_tokens = std::min(plan_.tile_tokens, rows.n_rows - tile_.token_begin);
-  tile_.table = step_.table(tile_.sequence, layer_, tile_.head);
+  tile_.n_tokens = std::min(plan_.tile_tokens, step_.sequences[cohort.front()].n_rows - tile_.token_begin);
+  tile_.members.clear();
+  for (const std::size_t sequence : cohort) add_member(sequence);
+  tile_.n_shared = count_shared();
 
-  const Position first = rows.first + tile_.token_begin;
+  tile_.n_items = 1;
+  if (!plan_.split) return;
+  std::int32_t segment = find_segment_behind(tile_, kNoSegment);
+  while (segment != kNoSegment && (segment = find_segment_behind(tile_, segment)) != kNoSegment) ++tile_.n_items;
+}
+
+void TileCursor::add_member(std::size_t sequence) {
+  const BlockTable table = step_.table(sequence, layer_, tile_.head);
+  const Position first = step_.sequences[sequence].first + tile_.token_begin;
   const Position last = first + (tile_.n_tokens - 1);
-  const auto begin = tile_.table.begin();
-  const auto end = tile_.table.end();
+  const auto begin = table.begin();
   const auto visible_end =
-      std::partition_point(begin, end, [last](const TableEntry& entry) { return entry.begin <= last; });
+      std::partition_point(begin, table.end(), [last](const TableEntry& entry) { return entry.begin <= last; });
   auto visible_begin = begin;
   if (shape_.window > 0) {
     const Position oldest = first - (shape_.window - 1);
     visible_begin = std::partition_point(begin, visible_end,
                                          [oldest](const TableEntry& entry) { return entry.span().end <= oldest; });
   }
-  tile_.entry_begin = static_cast<std::int32_t>(visible_begin - begin);
-  tile_.entry_end = static_cast<std::int32_t>(visible_end - begin);
+  tile_.members.push_back({.sequence = sequence,
+                           .table = table,
+                           .entry_begin = static_cast<std::int32_t>(visible_begin - begin),
+                           .entry_end = static_cast<std::int32_t>(visible_end - begin)});
+}
 
-  tile_.n_items = 1;
-  if (!plan_.split) return;
-  tile_.n_items = 0;
-  for (std::int32_t e = tile_.entry_begin; e < tile_.entry_end; e = find_segment_end(tile_, e)) ++tile_.n_items;
-  tile_.n_items = std::max(tile_.n_items, 1);
+// What all members have in common and see all of. A block that a member's position lies in is its own.
+std::int32_t TileCursor::count_shared() const {
+  if (tile_.members.size() == 1) return 0;
+  BlockTable common = tile_.members.front().seen();
+  Position first = step_.sequences[tile_.members.front().sequence].first;
+  Position last = first;
+  for (const TileMember& member : tile_.members) {
+    common = common.first(count_common(common, member.seen()));
+    const Position position = step_.sequences[member.sequence].first;
+    first = std::min(first, position);
+    last = std::max(last, position);
+  }
+  const auto is_whole = [&](const TableEntry& entry) {
+    return entry.span().end <= first && (shape_.window == 0 || last - entry.begin < shape_.window);
+  };
+  return static_cast<std::int32_t>(std::ranges::find_if_not(common, is_whole) - common.begin());
 }
 
 }  // namespace ebb

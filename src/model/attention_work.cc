@@ -43,7 +43,7 @@ void AttentionWork::reserve(AttentionScratch& scratch, std::size_t n_bytes, std:
 AttentionWork::AttentionWork(const AttentionCall& call)
     : call_(call),
       kernels_(current_kernels()),
-      plan_(make_plan(call.shape, call.step, call.layer, call.n_threads)),
+      plan_(make_plan(call.shape, call.step, call.scratch.cohorts_, call.layer, call.n_threads)),
       frame_bytes_(call.shape.layout.frame_bytes()),
       forms_(call.shape, call.step, call.scratch) {
   const FrameLayout& layout = call.shape.layout;
@@ -66,6 +66,9 @@ void AttentionWork::lay_out() {
   const std::size_t n_bytes = plan_.bytes(call_.n_threads);
   EBB_CHECK(n_bytes + kLineBytes <= bytes.size(), "{} bytes of scratch, {} needed: reserve() each step first",
             bytes.size(), n_bytes);
+  EBB_CHECK(call_.scratch.cohorts_.n_sequences() == call_.step.sequences.size(),
+            "cohorts of {} sequences for a step of {}: reserve() each step first", call_.scratch.cohorts_.n_sequences(),
+            call_.step.sequences.size());
   EBB_CHECK(call_.scratch.arrivals_.size() >= to_size(kTilesPerThread * call_.n_threads), "{} threads, reserved for {}",
             call_.n_threads, call_.scratch.arrivals_.size() / kTilesPerThread);
 
@@ -79,6 +82,8 @@ void AttentionWork::lay_out() {
   at += plan_.slot_floats;
   total_ = sums_at(at);
   at += plan_.slot_floats;
+  own_ = sums_at(at);
+  at += plan_.slot_floats;
   rows_.unpacked_v = at;
   at += call_.shape.layout.block_size * rows_.value_stride;
   rows_.unpacked_k = at;
@@ -86,7 +91,8 @@ void AttentionWork::lay_out() {
   packed_q_ = at;
   at += plan_.row_capacity * rows_.head_dim_k;
   positions_ = reinterpret_cast<std::int32_t*>(at);
-  thread_block_sums_ = at + capacity;
+  own_block_sums_ = at + capacity;
+  thread_block_sums_ = own_block_sums_ + 2 * capacity;
   rows_.q = packed_q_;
   rows_.positions = positions_;
 }
@@ -102,36 +108,37 @@ AttentionSums AttentionWork::slot(std::int32_t item) const {
 
 float* AttentionWork::block_sums(const AttentionTile& tile, std::int32_t entry) const {
   float* const begin = plan_.split ? shared_block_sums_ + tile.block_sums_begin : thread_block_sums_;
-  return begin + to_size(entry - tile.entry_begin) * 2 * to_size(plan_.row_capacity);
+  return begin + to_size(entry) * 2 * to_size(plan_.row_capacity);
 }
 
 void AttentionWork::run() {
-  TileCursor cursor(call_.shape, call_.step, call_.layer, plan_);
+  TileCursor cursor(call_.shape, call_.step, call_.scratch.cohorts_, call_.layer, plan_);
   while (true) {
     const std::int32_t item = call_.scratch.next_item_.fetch_add(1, std::memory_order_relaxed);
     if (!cursor.seek(item)) return;
-    load(cursor.tile());
+    const AttentionTile& tile = cursor.tile();
+    if (tile.members.size() == 1) load(tile, 0, tile.n_queries());
     if (plan_.split) {
-      attend_part(cursor.tile(), item - cursor.tile().first_item);
+      attend_part(tile, item - tile.first_item);
     } else {
-      attend_tile(cursor.tile());
+      attend_tile(tile);
     }
   }
 }
 
-void AttentionWork::load(const AttentionTile& tile) {
+// Makes these queries the rows that the kernels see.
+void AttentionWork::load(const AttentionTile& tile, std::int32_t query_begin, std::int32_t n_queries) {
   const AttentionTensors& tensors = call_.tensors;
-  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
-  const std::int32_t n_rows = tile.n_tokens * plan_.group;
+  const std::int32_t n_rows = n_queries * plan_.group;
   rows_.step_rows = choose_step_rows(kernels_, n_rows);
   rows_.n_rows = (n_rows + rows_.step_rows - 1) / rows_.step_rows * rows_.step_rows;
   for (std::int32_t row = 0; row < rows_.n_rows; ++row) {
     const std::int32_t source = std::min(row, n_rows - 1);
-    const std::int32_t token = tile.token_begin + source / plan_.group;
+    const std::int32_t query = query_begin + source / plan_.group;
     const std::int32_t head = tile.head.value() * plan_.group + source % plan_.group;
-    positions_[row] = (sequence.first + token).value();
-    load_query(row, tensors.q + to_size(sequence.row_begin + token) * tensors.q_row_stride +
-                        to_size(head) * tensors.q_head_stride);
+    const SequenceRows& sequence = call_.step.sequences[tile.member(query).sequence];
+    positions_[row] = (sequence.first + tile.token(query)).value();
+    load_query(row, tensors.q + batch_row(tile, query) * tensors.q_row_stride + to_size(head) * tensors.q_head_stride);
   }
 }
 
@@ -141,20 +148,105 @@ void AttentionWork::load_query(std::int32_t row, const float* query) {
   for (std::ptrdiff_t d = 0; d < rows_.head_dim_k; ++d) out[d * step] = query[d];
 }
 
-void AttentionWork::clear(const AttentionSums& sums) const {
-  std::fill_n(sums.m, rows_.n_rows, kNothingSeen);
-  std::fill_n(sums.l, rows_.n_rows, 0.0F);
-  std::fill_n(sums.o, rows_.n_rows * rows_.value_stride, 0.0F);
+std::size_t AttentionWork::batch_row(const AttentionTile& tile, std::int32_t query) const {
+  return to_size(call_.step.sequences[tile.member(query).sequence].row_begin + tile.token(query));
 }
 
-// The entries must lie in one segment; rows_ says where its sums go.
-void AttentionWork::attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end) {
-  clear({.m = rows_.m, .l = rows_.l, .o = rows_.o});
-  for (std::int32_t e = entry_begin; e < entry_end; ++e) attend_entry(tile, e);
+void AttentionWork::clear(const AttentionSums& sums, std::int32_t n_rows) const {
+  std::fill_n(sums.m, n_rows, kNothingSeen);
+  std::fill_n(sums.l, n_rows, 0.0F);
+  std::fill_n(sums.o, n_rows * rows_.value_stride, 0.0F);
 }
 
-void AttentionWork::attend_entry(const AttentionTile& tile, std::int32_t e) {
-  const TableEntry& entry = tile.table[to_size(e)];
+void AttentionWork::add_up_in(const AttentionSums& sums) {
+  rows_.m = sums.m;
+  rows_.l = sums.l;
+  rows_.o = sums.o;
+}
+
+void AttentionWork::attend_tile(const AttentionTile& tile) {
+  clear(total_, tile.n_queries() * plan_.group);
+  std::int32_t segment = kNoSegment;
+  while ((segment = find_segment_behind(tile, segment)) != kNoSegment) {
+    attend_segment(tile, segment, segment_);
+    merge(tile, segment_);
+  }
+  finish(tile);
+}
+
+void AttentionWork::attend_part(const AttentionTile& tile, std::int32_t part) {
+  std::int32_t segment = find_segment_behind(tile, kNoSegment);
+  for (std::int32_t i = 0; i < part; ++i) segment = find_segment_behind(tile, segment);
+  attend_segment(tile, segment, slot(tile.first_item + part));
+
+  std::atomic_ref<std::int32_t> arrivals(call_.scratch.arrivals_[to_size(tile.index)]);
+  if (arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 < tile.n_items) return;
+  arrivals.store(0, std::memory_order_relaxed);
+  clear(total_, tile.n_queries() * plan_.group);
+  for (std::int32_t i = 0; i < tile.n_items; ++i) merge(tile, slot(tile.first_item + i));
+  finish(tile);
+}
+
+// The sums of one segment, from its beginning; of kNoSegment, of nothing.
+void AttentionWork::attend_segment(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums) {
+  if (tile.members.size() > 1) return attend_cohort(tile, segment, sums);
+  clear(sums, rows_.n_rows);
+  add_up_in(sums);
+  const TileMember& member = tile.members.front();
+  const EntryRange entries = find_entries(member, segment);
+  for (std::int32_t e = entries.begin; e < entries.end; ++e) attend_entry(tile, member, e, block_sums(tile, e));
+}
+
+// The same for all members: together where they read the same, then each by itself.
+void AttentionWork::attend_cohort(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums) {
+  load(tile, 0, tile.n_queries());
+  clear(sums, rows_.n_rows);
+  add_up_in(sums);
+  const TileMember& any = tile.members.front();
+  const EntryRange entries = find_entries(any, segment);
+  for (std::int32_t e = entries.begin; e < std::min(entries.end, tile.n_shared); ++e) {
+    attend_entry(tile, any, e, block_sums(tile, e));
+  }
+  for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
+    EntryRange own = find_entries(tile.member(query), segment);
+    own.begin = std::max(own.begin, tile.n_shared);
+    if (own.begin < own.end) attend_own(tile, query, own, sums);
+  }
+}
+
+// Goes on from a member's rows of the sums, in a place apart: padding must not reach the next member's.
+void AttentionWork::attend_own(const AttentionTile& tile, std::int32_t query, EntryRange entries,
+                               const AttentionSums& sums) {
+  const std::int32_t row = query * plan_.group;
+  load(tile, query, 1);
+  clear(own_, rows_.n_rows);
+  copy_rows(rows_at(sums, row), own_);
+  add_up_in(own_);
+  for (std::int32_t e = entries.begin; e < entries.end; ++e) {
+    attend_entry(tile, tile.member(query), e, own_block_sums_);
+    if (call_.tensors.mass == nullptr) continue;
+    float* const kept = block_sums(tile, e) + row;
+    std::copy_n(own_block_sums_, plan_.group, kept);
+    std::copy_n(own_block_sums_ + plan_.row_capacity, plan_.group, kept + plan_.row_capacity);
+  }
+  copy_rows(own_, rows_at(sums, row));
+}
+
+AttentionSums AttentionWork::rows_at(const AttentionSums& sums, std::int32_t row) const {
+  return {.m = sums.m + row, .l = sums.l + row, .o = sums.o + static_cast<std::ptrdiff_t>(row) * rows_.value_stride};
+}
+
+// The rows of one query.
+void AttentionWork::copy_rows(const AttentionSums& from, const AttentionSums& to) const {
+  std::copy_n(from.m, plan_.group, to.m);
+  std::copy_n(from.l, plan_.group, to.l);
+  std::copy_n(from.o, plan_.group * rows_.value_stride, to.o);
+}
+
+void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e,
+                                 float* block_sums) {
+  const BlockTable seen = member.seen();
+  const TableEntry& entry = seen[to_size(e)];
   const std::size_t at = entry.frame.index() * frame_bytes_;
   BlockView block = offsets_;
   block.k += at;
@@ -163,18 +255,21 @@ void AttentionWork::attend_entry(const AttentionTile& tile, std::int32_t e) {
   block.v_scales += at;
   block.begin = entry.begin.value();
   block.n_tokens = entry.n_tokens;
-  if (e + 1 < tile.entry_end) {
-    block.next_frame = (static_cast<std::ptrdiff_t>(tile.table[to_size(e + 1)].frame.index()) -
+  if (to_size(e + 1) < seen.size()) {
+    block.next_frame = (static_cast<std::ptrdiff_t>(seen[to_size(e + 1)].frame.index()) -
                         static_cast<std::ptrdiff_t>(entry.frame.index())) *
                        static_cast<std::ptrdiff_t>(frame_bytes_);
   }
   if (call_.tensors.mass != nullptr) {
-    block.block_l = block_sums(tile, e);
-    block.block_m = block.block_l + plan_.row_capacity;
+    block.block_l = block_sums;
+    block.block_m = block_sums + plan_.row_capacity;
   }
   const FrameLayout& layout = call_.shape.layout;
-  // Positions ascend over the rows, and no entry of a tile begins behind its last.
-  if (layout.seals() && positions_[0] < entry.span().end.value()) return attend_open(tile, entry, block);
+  // Positions ascend over the rows of a sequence, and no entry that it sees begins behind its last; what a cohort shares
+  // ends before all of them.
+  if (layout.seals() && positions_[0] < entry.span().end.value()) {
+    return attend_open(forms_.open_rows(member.sequence, tile.head, entry), entry, block);
+  }
   check_sealed(entry);
   kernels_.attend_block[static_cast<std::size_t>(layout.row_type)](rows_, block);
 }
@@ -187,7 +282,7 @@ void AttentionWork::check_sealed(const TableEntry& entry) const {
 }
 
 // A block that holds positions of the tile: those rows see it open, later ones sealed.
-void AttentionWork::attend_open(const AttentionTile& tile, const TableEntry& entry, BlockView sealed) {
+void AttentionWork::attend_open(const std::byte* open_rows, const TableEntry& entry, BlockView sealed) {
   const FrameLayout open = call_.shape.layout.open_layout();
   const std::int32_t end = entry.span().end.value();
   if (positions_[rows_.n_rows - 1] >= end) {
@@ -195,50 +290,18 @@ void AttentionWork::attend_open(const AttentionTile& tile, const TableEntry& ent
     sealed.query_begin = end;
     kernels_.attend_block[static_cast<std::size_t>(call_.shape.layout.row_type)](rows_, sealed);
   }
-  const std::byte* const bytes = forms_.open_rows(tile.sequence, tile.head, entry);
-  EBB_CHECK(bytes != nullptr, "a query looks into the block at {}, which is sealed", entry.begin.value());
+  EBB_CHECK(open_rows != nullptr, "a query looks into the block at {}, which is sealed", entry.begin.value());
   BlockView block = sealed;
-  block.k = bytes + open.k_offset();
-  block.v = bytes + open.v_offset();
+  block.k = open_rows + open.k_offset();
+  block.v = open_rows + open.v_offset();
   block.next_frame = 0;
   block.query_begin = INT32_MIN;
   block.query_end = end;
   kernels_.attend_block[static_cast<std::size_t>(open.row_type)](rows_, block);
 }
 
-void AttentionWork::attend_tile(const AttentionTile& tile) {
-  rows_.m = segment_.m;
-  rows_.l = segment_.l;
-  rows_.o = segment_.o;
-  clear(total_);
-  std::int32_t end = tile.entry_begin;
-  for (std::int32_t begin = end; begin < tile.entry_end; begin = end) {
-    end = find_segment_end(tile, begin);
-    attend_segment(tile, begin, end);
-    merge(segment_);
-  }
-  finish(tile);
-}
-
-void AttentionWork::attend_part(const AttentionTile& tile, std::int32_t part) {
-  const AttentionSums sums = slot(tile.first_item + part);
-  rows_.m = sums.m;
-  rows_.l = sums.l;
-  rows_.o = sums.o;
-  std::int32_t begin = tile.entry_begin;
-  for (std::int32_t i = 0; i < part; ++i) begin = find_segment_end(tile, begin);
-  attend_segment(tile, begin, begin < tile.entry_end ? find_segment_end(tile, begin) : begin);
-
-  std::atomic_ref<std::int32_t> arrivals(call_.scratch.arrivals_[to_size(tile.index)]);
-  if (arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 < tile.n_items) return;
-  arrivals.store(0, std::memory_order_relaxed);
-  clear(total_);
-  for (std::int32_t i = 0; i < tile.n_items; ++i) merge(slot(tile.first_item + i));
-  finish(tile);
-}
-
-void AttentionWork::merge(const AttentionSums& part) const {
-  for (std::size_t row = 0; row < to_size(rows_.n_rows); ++row) {
+void AttentionWork::merge(const AttentionTile& tile, const AttentionSums& part) const {
+  for (std::size_t row = 0; row < to_size(tile.n_queries() * plan_.group); ++row) {
     if (part.m[row] != kNothingSeen) merge_row(part, row);
   }
 }
@@ -257,14 +320,12 @@ void AttentionWork::merge_row(const AttentionSums& part, std::size_t row) const 
 // Turns l into 1 / l, and writes O * (1 / l).
 void AttentionWork::finish(const AttentionTile& tile) const {
   const AttentionTensors& tensors = call_.tensors;
-  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
-  for (std::int32_t row = 0; row < tile.n_tokens * plan_.group; ++row) {
+  for (std::int32_t row = 0; row < tile.n_queries() * plan_.group; ++row) {
     float& l = total_.l[row];
     l = l == 0.0F ? 0.0F : 1.0F / l;
-    const std::int32_t token = tile.token_begin + row / plan_.group;
     const std::int32_t head = tile.head.value() * plan_.group + row % plan_.group;
     const float* const o = total_.o + static_cast<std::ptrdiff_t>(row) * rows_.value_stride;
-    float* const out = tensors.out + to_size(sequence.row_begin + token) * tensors.out_row_stride +
+    float* const out = tensors.out + batch_row(tile, row / plan_.group) * tensors.out_row_stride +
                        to_size(head) * tensors.out_head_stride;
     for (std::int32_t d = 0; d < rows_.head_dim_v; ++d) out[d] = o[d] * l;
   }
@@ -272,36 +333,38 @@ void AttentionWork::finish(const AttentionTile& tile) const {
 }
 
 void AttentionWork::finish_mass(const AttentionTile& tile) const {
-  const SequenceRows& sequence = call_.step.sequences[tile.sequence];
-  const std::size_t row_stride = to_size(call_.shape.n_kv_heads) * to_size(call_.step.mass_stride);
-  float* const mass = call_.tensors.mass + to_size(sequence.row_begin + tile.token_begin) * row_stride +
-                      tile.head.index() * to_size(call_.step.mass_stride);
-  const auto n_entries = static_cast<std::int32_t>(tile.table.size());
-  for (std::int32_t token = 0; token < tile.n_tokens; ++token) {
-    float* const out = mass + to_size(token) * row_stride;
-    std::fill(out, out + tile.entry_begin, 0.0F);
-    std::fill(out + tile.entry_end, out + n_entries, 0.0F);
+  for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
+    const TileMember& member = tile.member(query);
+    float* const out = mass_of(tile, query);
+    std::fill(out, out + member.entry_begin, 0.0F);
+    std::fill(out + member.entry_end, out + member.table.size(), 0.0F);
   }
-  for (std::int32_t e = tile.entry_begin; e < tile.entry_end; ++e) {
+  for (std::int32_t e = 0; e < tile.n_seen(); ++e) {
     float* const sums = block_sums(tile, e);
-    weigh_block_sums(sums);
-    for (std::int32_t token = 0; token < tile.n_tokens; ++token) {
+    weigh_block_sums(sums, tile.n_queries() * plan_.group);
+    for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
+      const TileMember& member = tile.member(query);
+      if (member.entry_begin + e >= member.entry_end) continue;
       float sum = 0.0F;
-      for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[token * plan_.group + h];
-      mass[to_size(token) * row_stride + to_size(e)] = sum;
+      for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[query * plan_.group + h];
+      mass_of(tile, query)[member.entry_begin + e] = sum;
     }
   }
 }
 
+float* AttentionWork::mass_of(const AttentionTile& tile, std::int32_t query) const {
+  const std::size_t row = batch_row(tile, query) * to_size(call_.shape.n_kv_heads) + tile.head.index();
+  return call_.tensors.mass + row * to_size(call_.step.mass_stride);
+}
+
 // block_l becomes the block's share of each row's attention. total_.l holds 1 / l.
-void AttentionWork::weigh_block_sums(float* sums) const {
+void AttentionWork::weigh_block_sums(float* sums, std::int32_t n_rows) const {
   float* const factors = sums + plan_.row_capacity;
-  const std::int32_t n_rows = (rows_.n_rows + kKeyLanes - 1) / kKeyLanes * kKeyLanes;
-  for (std::int32_t row = 0; row < rows_.n_rows; ++row) {
+  for (std::int32_t row = 0; row < n_rows; ++row) {
     factors[row] = total_.m[row] == kNothingSeen ? kNothingSeen : factors[row] - total_.m[row];
   }
-  kernels_.exp2_in_place(factors, n_rows);
-  for (std::int32_t row = 0; row < rows_.n_rows; ++row) sums[row] = sums[row] * factors[row] * total_.l[row];
+  kernels_.exp2_in_place(factors, (n_rows + kKeyLanes - 1) / kKeyLanes * kKeyLanes);
+  for (std::int32_t row = 0; row < n_rows; ++row) sums[row] = sums[row] * factors[row] * total_.l[row];
 }
 
 }  // namespace ebb

@@ -45,23 +45,30 @@ struct AttentionWork {
 
  private:
   void lay_out();
-  void load(const AttentionTile& tile);
+  void load(const AttentionTile& tile, std::int32_t query_begin, std::int32_t n_queries);
   void load_query(std::int32_t row, const float* query);
-  void clear(const AttentionSums& sums) const;
-  void attend_segment(const AttentionTile& tile, std::int32_t entry_begin, std::int32_t entry_end);
-  void attend_entry(const AttentionTile& tile, std::int32_t e);
-  void check_sealed(const TableEntry& entry) const;
-  void attend_open(const AttentionTile& tile, const TableEntry& entry, BlockView sealed);
-  void merge(const AttentionSums& part) const;
-  void merge_row(const AttentionSums& part, std::size_t row) const;
+  void add_up_in(const AttentionSums& sums);
+  void clear(const AttentionSums& sums, std::int32_t n_rows) const;
   void attend_tile(const AttentionTile& tile);
   void attend_part(const AttentionTile& tile, std::int32_t part);
+  void attend_segment(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums);
+  void attend_cohort(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums);
+  void attend_own(const AttentionTile& tile, std::int32_t query, EntryRange entries, const AttentionSums& sums);
+  void attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums);
+  void check_sealed(const TableEntry& entry) const;
+  void attend_open(const std::byte* open_rows, const TableEntry& entry, BlockView sealed);
+  void copy_rows(const AttentionSums& from, const AttentionSums& to) const;
+  void merge(const AttentionTile& tile, const AttentionSums& part) const;
+  void merge_row(const AttentionSums& part, std::size_t row) const;
   void finish(const AttentionTile& tile) const;
   void finish_mass(const AttentionTile& tile) const;
-  void weigh_block_sums(float* sums) const;
+  void weigh_block_sums(float* sums, std::int32_t n_rows) const;
 
+  [[nodiscard]] std::size_t batch_row(const AttentionTile& tile, std::int32_t query) const;
   [[nodiscard]] AttentionSums slot(std::int32_t item) const;
   [[nodiscard]] AttentionSums sums_at(float* at) const;
+  [[nodiscard]] AttentionSums rows_at(const AttentionSums& sums, std::int32_t row) const;
+  [[nodiscard]] float* mass_of(const AttentionTile& tile, std::int32_t query) const;
   [[nodiscard]] float* block_sums(const AttentionTile& tile, std::int32_t entry) const;
 
   const AttentionCall& call_;
@@ -73,9 +80,11 @@ struct AttentionWork {
   TileRows rows_;
   AttentionSums segment_;
   AttentionSums total_;
+  AttentionSums own_;  // of one member of a cohort
   float* packed_q_ = nullptr;
   std::int32_t* positions_ = nullptr;
   float* slots_ = nullptr;
+  float* own_block_sums_ = nullptr;
   float* thread_block_sums_ = nullptr;
   float* shared_block_sums_ = nullptr;
 };

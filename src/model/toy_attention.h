@@ -13,6 +13,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -37,6 +38,9 @@ struct Session {
   std::vector<float> open_k, open_v;             // ... and what it keeps of them while their block is open
   std::vector<std::vector<TableEntry>> written;  // [kv head]; frames are dealt out by Layer
   std::vector<std::vector<bool>> dropped;        // [kv head][entry]
+  // A fork: its first blocks hold what those of another session of the run hold.
+  std::optional<std::size_t> fork_of;
+  std::vector<std::size_t> n_common;  // [kv head] blocks
 };
 
 struct Output {
@@ -48,6 +52,8 @@ struct RunOptions {
   std::int32_t n_threads = 1;
   std::uint32_t frame_seed = 1;
   bool mass = true;
+  // Forks attend to the frames of whom they are forks of, not to copies of their own.
+  bool share = false;
   // Only tokens from here on are queries; those before are written and no more.
   std::int32_t attend_from = 0;
 };
@@ -91,6 +97,29 @@ class Layer {
       session.dropped.push_back(std::move(dropped));
     }
     return session;
+  }
+
+  // Another session that begins with the first `n_common` tokens of session `of`, the index-th of the run.
+  Session make_fork(const Session& of, std::size_t index, std::int32_t n_common, std::int32_t n_tokens) {
+    Session fork = make_session(n_tokens, of.first, 0.2, true);
+    const auto copy = [&](auto member) {
+      const std::size_t n = (of.*member).size() / to_size(of.n_tokens) * to_size(n_common);
+      std::copy_n((of.*member).begin(), n, (fork.*member).begin());
+    };
+    for (const auto member :
+         {&Session::k, &Session::v, &Session::stored_k, &Session::stored_v, &Session::open_k, &Session::open_v}) {
+      copy(member);
+    }
+    fork.fork_of = index;
+    for (std::size_t h = 0; h < to_size(shape_.n_kv_heads); ++h) {
+      std::vector<TableEntry>& entries = fork.written[h];
+      fork.n_common.push_back(0);
+      while (fork.n_common[h] < entries.size() && entries[fork.n_common[h]].span().end <= of.first + n_common) {
+        fork.dropped[h][fork.n_common[h]] = of.dropped[h][fork.n_common[h]];
+        ++fork.n_common[h];
+      }
+    }
+    return fork;
   }
 
   [[nodiscard]] std::vector<Output> run(std::vector<Session> sessions, const std::vector<Cut>& cuts,
@@ -279,6 +308,21 @@ class Layer {
     }
   }
 
+  // What was written before the chunk, in frames of its own, is in those of the other session too.
+  static void share_frames(std::vector<TableEntry>& entries, const std::vector<Session>& sessions, const Chunk& chunk,
+                           std::int32_t head) {
+    const Session& session = sessions[chunk.session];
+    if (!session.fork_of) return;
+    const std::vector<TableEntry>& own = session.written[to_size(head)];
+    const std::vector<TableEntry>& others = sessions[*session.fork_of].written[to_size(head)];
+    for (TableEntry& entry : entries) {
+      for (std::size_t e = 0; e < session.n_common[to_size(head)]; ++e) {
+        const bool is_done = own[e].span().end <= session.first + chunk.begin;
+        if (is_done && own[e].begin == entry.begin) entry.frame = others[e].frame;
+      }
+    }
+  }
+
   void run_step(AttentionStep& step, const std::vector<Session>& sessions, const std::vector<Chunk>& chunks,
                 const RunOptions& options, AttentionScratch& scratch, std::vector<Output>& outputs) const {
     const std::int32_t dk = shape_.layout.head_dim_k;
@@ -303,6 +347,7 @@ class Layer {
         kept.push_back(kept_entries(session, h, chunk.begin + chunk.n_tokens));
         let_go(written.back(), session.first + chunk.begin);
         let_go(kept.back(), session.first + chunk.begin);
+        if (options.share) share_frames(kept.back(), sessions, chunk, h);
       }
     }
     std::vector<float> out(to_size(n_rows * shape_.n_heads * dv), std::nanf(""));
