@@ -115,20 +115,13 @@ std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const
   };
   std::map<BlockIndex, double> scores;
   for (const Scored& scored : session_.words_.rank(question)) scores[scored.block] = scored.score;
-  // What nobody asks for comes back only where it need not move: the anchors that a rebase freed are for what is new.
-  const auto moves = [&](BlockIndex block) {
-    return session_.options_.recall_place != RecallPlace::kOriginal ||
-           session_.blocks_[block.index()].epoch != session_.epoch_;
-  };
   std::vector<Candidate> candidates;
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const BlockIndex block(b);
     if (session_.residency_.is_hot(block) || !session_.is_saved(block)) continue;
     const auto score = scores.find(block);
-    const Candidate candidate = {
-        .is_pinned = session_.is_pinned(block), .score = score != scores.end() ? score->second : 0.0, .block = block};
-    if (!candidate.is_pinned && candidate.score == 0.0 && moves(block)) continue;
-    candidates.push_back(candidate);
+    candidates.push_back(
+        {.is_pinned = session_.is_pinned(block), .score = score != scores.end() ? score->second : 0.0, .block = block});
   }
   std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
     return std::tuple(a.is_pinned, a.score, a.block.value()) > std::tuple(b.is_pinned, b.score, b.block.value());
