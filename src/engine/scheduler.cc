@@ -148,9 +148,10 @@ Status Scheduler::set_budget(Lane& lane, std::int32_t n_tokens) {
   return {};
 }
 
-std::int32_t Scheduler::least_share() const {
+std::int32_t Scheduler::most_pinned_tokens() const {
   const std::int32_t block_size = state_->engine.layout().block_size;
-  return stats().budget_tokens / state_->options.n_parallel / block_size * block_size;
+  const std::int32_t least_share = stats().budget_tokens / state_->options.n_parallel / block_size * block_size;
+  return static_cast<std::int32_t>(kMostPinned * least_share);
 }
 
 }  // namespace ebb

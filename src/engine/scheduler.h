@@ -92,8 +92,9 @@ class Scheduler {
   Status set_budget(std::int32_t n_tokens);
   // The same of one lane, called by an act; 0: as much as its share.
   Status set_budget(Lane& lane, std::int32_t n_tokens);
-  // The least share of the budget that a request at work can have.
-  [[nodiscard]] std::int32_t least_share() const;
+  // What a client may pin of one session: a part (kMostPinned) of the least share that a request at work can have, so that
+  // every request finds room beside it.
+  [[nodiscard]] std::int32_t most_pinned_tokens() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace ebb {
 namespace {
@@ -64,7 +65,7 @@ class Choice {
 
   void choose(BlockIndex block) {
     beside_.erase(block);
-    is_chosen_.push_back(block);
+    chosen_.insert(block);
     const auto found = scored_.find(block);
     if (found == scored_.end()) return;
     const Scored& scored = *found->second;
@@ -75,22 +76,20 @@ class Choice {
   }
 
   void raise_neighbours(const Scored& scored) {
-    double all = 0.0;
     double at_begin = 0.0;
     double at_end = 0.0;
     for (const WordScore& word : scored.words) {
-      const double score = word.score * weight(word);
-      all += score;
-      if (word.at_begin) at_begin += score;
-      if (word.at_end) at_end += score;
+      if (word.at_begin) at_begin += word.score * weight(word);
+      if (word.at_end) at_end += word.score * weight(word);
     }
+    const double all = worth_of(scored);
     raise(scored.block.value() - 1, std::max(kNeighbour * all, kBeyond * at_begin));
     raise(scored.block.value() + 1, std::max(kNeighbour * all, kBeyond * at_end));
   }
 
   void raise(std::int32_t b, double worth) {
     if (b < 0 || b >= std::ssize(is_hot_) || is_hot_[static_cast<std::size_t>(b)] != hot_) return;
-    if (std::ranges::find(is_chosen_, BlockIndex(b)) != is_chosen_.end()) return;
+    if (chosen_.contains(BlockIndex(b))) return;
     double& most = beside_[BlockIndex(b)];
     most = std::max(most, worth);
   }
@@ -98,9 +97,9 @@ class Choice {
   const std::vector<bool>& is_hot_;
   const bool hot_;
   std::map<BlockIndex, const Scored*> scored_;
-  std::map<BlockIndex, double> beside_;  // what a block is worth for its neighbour's sake
-  std::map<std::int32_t, double> weights_;
-  std::vector<BlockIndex> is_chosen_;
+  std::map<BlockIndex, double> beside_;     // what a block is worth for its neighbour's sake
+  std::map<std::int32_t, double> weights_;  // of words, where not 1
+  std::set<BlockIndex> chosen_;
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ Result<std::vector<HistoryPart>> history_parts(const ApiState& state, const Chat
     if (part.pinned) n_pinned += run.n_tokens;
     parts.push_back(std::move(part));
   }
-  if (const std::int32_t most = state.scheduler.least_share() / 2; n_pinned > most) {
+  if (const std::int32_t most = state.scheduler.most_pinned_tokens(); n_pinned > most) {
     return error(
         Code::kInvalidArgument,
         "messages with ebb.pin have {} tokens, and at most {} may be pinned; pin fewer, or raise the KV budget",

@@ -153,8 +153,7 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
   if (!body) return;
   const Result<std::vector<std::string>> names = read_names(*body);
   if (!names.ok()) return refuse(call, names.status());
-  // Of the least share half, so that every request finds room beside what is pinned.
-  const std::int32_t most_pinned = state.scheduler.least_share() / 2;
+  const std::int32_t most_pinned = state.scheduler.most_pinned_tokens();
   Json data;
   const auto act = [&](Lanes& lanes, Lane& lane) {
     EBB_RETURN_IF_ERROR(lanes.wake(lane));

@@ -247,6 +247,7 @@ class Turn {
   void compact();
   void place_cold(BlockIndex block);
   void place_cold_open(BlockIndex block);
+  void place_at_tail(BlockIndex block);
   void settle_anchors();
   void move_open_block();
   void move_block(BlockIndex block, Position anchor);

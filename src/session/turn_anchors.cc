@@ -63,21 +63,22 @@ void Turn::compact() {
 
 // Decides the anchor that a cold block comes back with: its own while that means something, else the tail's.
 void Turn::place_cold(BlockIndex block) {
-  Session::Block& b = session_.blocks_[block.index()];
-  if (session_.options_.recall_place == RecallPlace::kOriginal && b.epoch == session_.epoch_) return;
-  b.anchor = session_.next_anchor_;
-  b.epoch = session_.epoch_;
-  session_.next_anchor_ = session_.next_anchor_ + session_.residency_.span(block).n_tokens();
+  const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
+  if (session_.options_.recall_place != RecallPlace::kOriginal || !is_of_epoch) place_at_tail(block);
 }
 
 // The block that new tokens join, before it comes back: where they go on, since its anchors must go on without a gap.
 void Turn::place_cold_open(BlockIndex block) {
+  const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
+  const Position end_anchor = session_.anchor(block) + session_.residency_.span(block).n_tokens();
+  if (!is_of_epoch || end_anchor != session_.next_anchor_) place_at_tail(block);
+}
+
+void Turn::place_at_tail(BlockIndex block) {
   Session::Block& b = session_.blocks_[block.index()];
-  const std::int32_t n_tokens = session_.residency_.span(block).n_tokens();
-  if (b.epoch == session_.epoch_ && b.anchor + n_tokens == session_.next_anchor_) return;
   b.anchor = session_.next_anchor_;
   b.epoch = session_.epoch_;
-  session_.next_anchor_ = session_.next_anchor_ + n_tokens;
+  session_.next_anchor_ = session_.next_anchor_ + session_.residency_.span(block).n_tokens();
 }
 
 // After cold blocks came back.

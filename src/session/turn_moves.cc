@@ -159,12 +159,7 @@ void Turn::cut(Position end) {
     const Position end_anchor = session_.anchor(block) + session_.residency_.span(block).n_tokens();
     session_.next_anchor_ = std::max(session_.next_anchor_, end_anchor);
   }
-  if (n_in_open > 0 && !session_.residency_.is_hot(open) &&
-      session_.anchor(open) + n_in_open != session_.next_anchor_) {
-    // It has no rows to turn: it comes back, or is computed again, where new tokens go on.
-    session_.blocks_.back().anchor = session_.next_anchor_;
-    session_.next_anchor_ = session_.next_anchor_ + n_in_open;
-  }
+  // One without rows to turn is placed when it comes back (wake_open_block).
   move_open_block();
   session_.said_.truncate(end);
   std::erase_if(kept_, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
