@@ -50,7 +50,7 @@ class CliTest : public testing::Test {
 TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
   const ProgramResult result = run_ebb({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* word : {"run", "chat", "inspect", "apply-template", "bench", "demo", "Exit codes", "130"}) {
+  for (const char* word : {"run", "chat", "key", "inspect", "apply-template", "bench", "demo", "Exit codes", "130"}) {
     EXPECT_THAT(result.out, HasSubstr(word));
   }
   EXPECT_THAT(result.err, IsEmpty());
@@ -78,6 +78,7 @@ TEST_F(CliTest, EveryCommandExplainsItsFlags) {
                                                                                        {"chat", "--help"},
                                                                                        {"inspect", "--help"},
                                                                                        {"apply-template", "--help"},
+                                                                                       {"key", "--help"},
                                                                                        {"bench", "--help"},
                                                                                        {"bench", "speed", "--help"},
                                                                                        {"bench", "splice", "--help"},
@@ -159,6 +160,25 @@ TEST_F(CliTest, AnEmptyKeyIsNoKeyToServeWith) {
   const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key", ""});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("--api-key is empty"));
+}
+
+TEST_F(CliTest, AKeyIsMadeWithTheLineThatStandsForIt) {
+  const ProgramResult made = run_ebb({"key"});
+  EXPECT_EQ(made.exit_code, 0);
+  EXPECT_THAT(made.out, ContainsRegex("^ebb-[0-9a-f]{64}\nsha256:[0-9a-f]{64}\n$"));
+  const std::size_t key_end = made.out.find('\n') + 1;
+  const ProgramResult hashed = run_ebb({"key", "--hash"}, made.out.substr(0, key_end));
+  EXPECT_EQ(hashed.exit_code, 0);
+  EXPECT_EQ(hashed.out, made.out.substr(key_end));
+  EXPECT_THAT(run_ebb({"key", "--hash"}, "# none\n").err, HasSubstr("no key on standard input"));
+}
+
+TEST_F(CliTest, AMalformedHashInAKeyFileIsNamedByItsLineAndNotByItsText) {
+  const TemporaryFile keys(".txt");
+  std::ofstream(keys.path()) << "# keys\nsha256:0123456789abcdef\n";
+  const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key-file", keys.path().string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr(keys.path().string() + ": line 2"), Not(HasSubstr("0123456789abcdef"))));
 }
 
 TEST_F(CliTest, AModelThatIsNotThereFailsWithALineThatNamesIt) {

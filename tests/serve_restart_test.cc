@@ -23,10 +23,12 @@ std::string filler(int n) {
 
 class ServeRestart : public ::testing::Test {
  protected:
-  void start() {
+  void start(const std::vector<std::string>& more = {}) {
     server_.reset();
-    server_.emplace(std::vector<std::string>{"--kv-budget", "1024", "--parallel", "2", "--kv-store",
-                                             "ram=16M,disk=" + folder_.path().string()});
+    std::vector<std::string> flags = {"--kv-budget", "1024",       "--parallel",
+                                      "2",           "--kv-store", "ram=16M,disk=" + folder_.path().string()};
+    flags.insert(flags.end(), more.begin(), more.end());
+    server_.emplace(flags);
     ASSERT_NE(server_->port(), 0);
   }
 
@@ -91,6 +93,30 @@ TEST_F(ServeRestart, after_sigterm_every_session_goes_on_without_a_prefill) {
   for (const Json& session : sessions) EXPECT_EQ(session["parked"], true);
   check_goes_on(two, "two", 1848);
   check_goes_on(one, "one", 4711);
+}
+
+TEST_F(ServeRestart, sessions_stay_with_their_key_when_the_file_holds_its_hash_instead) {
+  const TemporaryFile keys(".txt");
+  const auto write = [&](const std::string& text) { std::ofstream(keys.path(), std::ios::trunc) << text; };
+  const auto sessions_of = [&](std::string_view key) { return server_->ask("GET", "/v1/sessions", "", key); };
+  const ProgramResult made = run_ebb({"key"});
+  const std::string key = made.out.substr(0, made.out.find('\n'));
+
+  write("another\n" + key + "\n");
+  start({"--api-key-file", keys.path().string()});
+  const std::string body = body_of(Json::array({message("user", "The code of the north gate is 4711.")}), "one");
+  EXPECT_EQ(server_->ask("POST", "/v1/chat/completions", body, key).status, 200);
+  const Json before = sessions_of(key).json()["data"];
+  ASSERT_EQ(before.size(), 1U);
+  EXPECT_EQ(server_->stop().exit_code, 0);
+
+  write("another\n" + made.out.substr(key.size() + 1));
+  start({"--api-key-file", keys.path().string()});
+  const Json after = sessions_of(key).json()["data"];
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0]["id"], before[0]["id"]);
+  EXPECT_TRUE(sessions_of("another").json()["data"].empty());
+  EXPECT_EQ(sessions_of("a-wrong-one").status, 401);
 }
 
 TEST_F(ServeRestart, after_kill_9_in_the_middle_of_a_stream_sessions_go_on_from_where_they_settled_last) {

@@ -24,5 +24,6 @@ void add_apply_template(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
+void add_key(CLI::App& app, Action& action);
 
 }  // namespace ebb

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cctype>
 #include <cstdio>
-#include <iterator>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -28,7 +27,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   ebb serve                                              the bundled model on http://127.0.0.1:8080
   ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
-  ebb serve --host /run/ebb.sock --api-key-file keys.txt
+  ebb serve --host /run/ebb.sock --api-key-file keys.txt  `ebb key` makes keys and what to write for them there
 
   EBB_KV_BUDGET=8192 EBB_API_KEY=secret ebb serve        every flag is a variable too; the command line wins
 
@@ -65,20 +64,21 @@ struct ServeFlags {
 };
 
 Result<ApiKeys> all_keys(const ServeFlags& flags) {
-  std::vector<std::string> keys = flags.api_keys;
-  if (std::ranges::find(keys, "") != keys.end()) {
+  if (std::ranges::find(flags.api_keys, "") != flags.api_keys.end()) {
     return error(Code::kInvalidArgument, "--api-key is empty; give a key, or leave the flag out to serve everybody");
   }
+  ApiKeys keys(flags.api_keys);
   if (!flags.api_key_file.empty()) {
     EBB_ASSIGN_OR_RETURN(const std::string text, read_text(flags.api_key_file));
-    std::vector<std::string> more = ApiKeys::parse_lines(text);
-    if (more.empty()) {
+    if (const Status added = keys.add_lines(text); !added.ok()) {
+      return error(added.code(), "{}: {}", flags.api_key_file, added.message());
+    }
+    if (keys.size() == flags.api_keys.size()) {
       return error(Code::kInvalidArgument, "{} holds no key; write one to a line, or leave the flag out",
                    flags.api_key_file);
     }
-    std::ranges::move(more, std::back_inserter(keys));
   }
-  return ApiKeys(keys);
+  return keys;
 }
 
 // Sessions are kept beside the blocks that they need, in room of their own.
@@ -274,7 +274,9 @@ void add_serve(CLI::App& app, Action& action) {
   command->add_option("--api-key", flags->api_keys, "A key that clients must send; may be given several times")
       ->type_name("KEY")
       ->group(group);
-  command->add_option("--api-key-file", flags->api_key_file, "Keys, one to a line; lines with # are comments")
+  command
+      ->add_option("--api-key-file", flags->api_key_file,
+                   "Keys, or the lines that `ebb key` prints for them, one to a line; lines with # are comments")
       ->type_name("FILE")
       ->group(group);
   command

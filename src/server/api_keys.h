@@ -1,10 +1,11 @@
 // API keys: who may ask, and whose a request is.
 //
-// Of keys only hashes are kept, and compared in a time that does not depend on what was given. The hash is XXH3-128, which
-// is not made for secrets: it names owners and keeps keys out of memory dumps and files, and does not protect a short key
-// from somebody who reads that memory. Thread rule: immutable; any thread.
+// Of keys only SHA-256 is kept, and compared in a time that does not depend on what was given. It hides long random keys,
+// not ones that somebody could guess. A key's owner is named by its hash, whether the key or the hash was configured, so
+// that sessions on disk stay that owner's. Thread rule: immutable once it is filled; then any thread.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,12 +20,19 @@ class ApiKeys {
  public:
   // None: everybody may ask, and all are one owner, "".
   ApiKeys() = default;
+  // The keys themselves.
   explicit ApiKeys(const std::vector<std::string>& keys);
-  // One key to a line; empty lines and those that begin with '#' are none.
-  static std::vector<std::string> parse_lines(std::string_view text);
+  // From the system's random source; kIo when it has none to give.
+  [[nodiscard]] static Result<std::string> make_key();
 
-  [[nodiscard]] std::size_t size() const { return owners_.size(); }
-  [[nodiscard]] bool empty() const { return owners_.empty(); }
+  // A key file's: one key, or "sha256:" and a key's hash in 64 hexadecimal digits, to a line; empty lines and those that
+  // begin with '#' are none. An error names the line by its number and tells nothing of it.
+  Status add_lines(std::string_view text);
+  // What may stand for the keys in a key file, in the order in which they were given.
+  [[nodiscard]] std::vector<std::string> hashed_lines() const;
+
+  [[nodiscard]] std::size_t size() const { return hashes_.size(); }
+  [[nodiscard]] bool empty() const { return hashes_.empty(); }
   // Whose request it is, by "Authorization: Bearer KEY" or "X-Api-Key: KEY"; nothing for a stranger's, and
   // an empty key is always a stranger's.
   [[nodiscard]] std::optional<std::string> find_owner(const HttpRequest& request) const;
@@ -32,7 +40,12 @@ class ApiKeys {
   [[nodiscard]] bool is_owner(std::string_view owner) const;
 
  private:
-  std::vector<std::string> owners_;
+  using Hash = std::array<unsigned char, 32>;
+
+  static Hash hash_of(std::string_view key);
+  static std::optional<Hash> parse_hash(std::string_view digits);
+
+  std::vector<Hash> hashes_;
 };
 
 }  // namespace ebb
