@@ -155,6 +155,20 @@ TEST_F(ServeLoad, clients_that_vanish_leave_nothing_behind) {
   expect_service(4713);
 }
 
+TEST_F(ServeLoad, strangers_cannot_hold_the_room_for_bodies) {
+  std::vector<HttpTestClient> strangers;
+  for (int i = 0; i < 40; ++i) {  // 2 GB announced, twice what there is room for
+    strangers.push_back(server_->connect());
+    ASSERT_TRUE(strangers.back().send(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: test\r\nX-Api-Key: wrong\r\nContent-Length: 50000000\r\n\r\n{"));
+    const auto answer = strangers.back().read_answer();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 401);
+    EXPECT_EQ(Json::parse(answer->body, nullptr, false)["error"]["type"], "authentication_error");
+  }
+  expect_service(4715);
+}
+
 TEST_F(ServeLoad, a_thousand_malformed_requests_are_refused_one_by_one) {
   std::mt19937_64 random(7);
   const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

@@ -188,7 +188,7 @@ TEST_F(Server, routes_that_are_not_there_and_methods_that_do_not_fit_say_so) {
 }
 
 TEST_F(Server, without_keys_pages_of_other_origins_may_look_and_not_act) {
-  open({.cors_origins = {"https://chat.example"}});
+  open({.cors_origins = {"https://chat.example"}, .allowed_hosts = {"box.lan"}});
   const auto status = [&](const std::string& method, const std::string& origin) {
     return ask(method, method == "GET" ? "/v1/sessions" : "/tokenize", R"({"content":"x"})",
                {{"Host", "Box.lan:8080"}, {"Origin", origin}, {"Content-Type", "text/plain"}})
@@ -215,6 +215,67 @@ TEST_F(Server, pages_of_all_origins_may_act_where_all_are_allowed_or_with_a_key)
   EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
   open({.keys = ApiKeys({"alpha"})});
   EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})", page)->status(), 200);
+}
+
+TEST_F(Server, without_keys_names_that_are_not_this_servers_own_are_refused_whoever_asks_by_them) {
+  open({.allowed_hosts = {"box.lan"}});
+  const auto status = [&](const std::string& host, const std::string& path = "/v1/sessions") {
+    return ask("GET", path, "", {{"Host", host}})->status();
+  };
+  for (const char* foreign : {"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
+                              "box.lan.evil.example:8080", "evil.example."}) {
+    EXPECT_EQ(status(foreign), 403) << foreign;
+    // Its own page asks, as it does once its name means this machine.
+    EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})",
+                  {{"Host", foreign}, {"Origin", std::string("http://") + foreign}})
+                  ->status(),
+              403)
+        << foreign;
+    EXPECT_EQ(status(foreign, "/health"), 200) << foreign;
+  }
+  for (const char* ours : {"localhost", "localhost:8080", "127.0.0.1:8080", "192.168.1.7", "[::1]:8080", "[fe80::1]",
+                           "Box.LAN:8080", "box:8080", ""}) {
+    EXPECT_EQ(status(ours), 200) << ours;
+  }
+  EXPECT_EQ(ask("GET", "/v1/sessions")->status(), 200) << "without a Host, as HTTP/1.0 may";
+  EXPECT_THAT(ask("GET", "/v1/sessions", "", {{"Host", "evil.example"}})->json()["error"]["message"].get<std::string>(),
+              HasSubstr("--allowed-hosts"));
+  auto over_unix = std::make_shared<Kept>();
+  api_->handle(
+      {.method = "GET", .path = "/v1/sessions", .headers = {{"Host", "evil.example"}}, .remote_address = "unix"},
+      over_unix);
+  over_unix->wait();
+  EXPECT_EQ(over_unix->status(), 200);
+}
+
+TEST_F(Server, with_keys_or_where_all_names_are_allowed_a_host_may_be_any) {
+  const HttpHeaders headers = {{"Host", "api.example"}, {"X-Api-Key", "alpha"}};
+  for (const ApiOptions& options : {ApiOptions{.keys = ApiKeys({"alpha"})}, ApiOptions{.allowed_hosts = {"*"}},
+                                    ApiOptions{.cors_origins = {"*"}}}) {
+    open(options);
+    EXPECT_EQ(ask("GET", "/v1/sessions", "", headers)->status(), 200);
+  }
+}
+
+TEST_F(Server, strangers_are_refused_before_their_body_is_read) {
+  open({.keys = ApiKeys({"alpha"}), .cors_origins = {"https://chat.example"}});
+  HttpRequest head{.method = "POST", .path = "/v1/chat/completions", .headers = {{"Origin", "https://chat.example"}}};
+  for (const char* path : {"/v1/chat/completions", "/health", "/nowhere"}) {
+    head.path = path;
+    const std::optional<HttpAnswer> answer = api_->check_body(head);
+    ASSERT_TRUE(answer) << path;
+    EXPECT_EQ(answer->status, 401);
+    EXPECT_EQ(Json::parse(answer->body)["error"]["type"], "authentication_error");
+    EXPECT_THAT(answer->headers,
+                ::testing::Contains(::testing::Field(&HttpHeader::name, "Access-Control-Allow-Origin")));
+  }
+  head.headers.push_back({"X-Api-Key", "alpha"});
+  EXPECT_FALSE(api_->check_body(head));
+  open({});
+  head.headers = {};
+  EXPECT_FALSE(api_->check_body(head));
+  head.headers = {{"Origin", "https://evil.example"}};
+  EXPECT_EQ(api_->check_body(head).value().status, 403);
 }
 
 TEST_F(Server, texts_are_completed_and_tokens_told) {

@@ -51,6 +51,7 @@ struct ServeFlags {
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;
+  std::vector<std::string> allowed_hosts;
   std::int32_t n_parallel = 4;
   std::size_t max_queued = 64;
   std::size_t max_sessions = 256;
@@ -153,6 +154,7 @@ class TroubleReport {
 };
 
 Status serve(ServeFlags flags) {
+  flags.allowed_hosts.push_back(flags.http.host);
   EBB_RETURN_IF_ERROR(check_prefix(flags.prefix));
   fit_file_limit(flags.http.max_connections);
   EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
@@ -187,6 +189,7 @@ Status serve(ServeFlags flags) {
                                     .keys = keys,
                                     .prefix = flags.prefix,
                                     .cors_origins = flags.cors_origins,
+                                    .allowed_hosts = flags.allowed_hosts,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
                                     .slots = !flags.no_slots,
                                     .http_counters =
@@ -196,6 +199,7 @@ Status serve(ServeFlags flags) {
                                         },
                                     .resuming = flags.resuming}));
   flags.http.error_answer = http_error_answer;
+  flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
   EBB_ASSIGN_OR_RETURN(http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
                          api->handle(std::move(request), std::move(responder));
@@ -283,6 +287,12 @@ void add_serve(CLI::App& app, Action& action) {
       ->add_option("--cors-origins", flags->cors_origins,
                    "Web pages of other machines that may ask, such as https://chat.example; pages of this machine may")
       ->type_name("ORIGIN")
+      ->group(group);
+  command
+      ->add_option("--allowed-hosts", flags->allowed_hosts,
+                   "Names with a dot by which clients without keys may ask, such as box.lan (*: all); addresses, names "
+                   "without a dot and --host always may")
+      ->type_name("NAME")
       ->group(group);
   command->add_option("--sse-ping-interval", flags->ping_s, "Seconds of silence after which a stream gets a comment")
       ->check(CLI::Range(1, 3600))

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <map>
+#include <iterator>
+
+#include <arpa/inet.h>
 
 #include "server/answer.h"
 #include "server/api_error.h"
@@ -91,7 +93,48 @@ bool is_foreign_page(const HttpRequest& request, const std::vector<std::string>&
          !equal_ignoring_case(std::string_view(*origin).substr(scheme_end + 3), *host);
 }
 
+bool is_address(const std::string& host) {
+  in_addr address{};
+  return host.starts_with('[') || ::inet_pton(AF_INET, host.c_str(), &address) == 1;
+}
+
+// Whether this server is asked by a name that only a stranger can have given it: a web page of evil.example whose name's
+// address became ours asks from its own origin. Addresses are no names, and names without a dot are this network's.
+bool is_foreign_host(const HttpRequest& request, const ApiOptions& options) {
+  const std::string* header = request.find_header("host");
+  if (header == nullptr || request.remote_address == "unix") return false;
+  const std::string host = header->substr(0, header->starts_with('[') ? std::string::npos : header->find(':'));
+  if (is_address(host) || host.find('.') == std::string::npos) return false;
+  const auto is_host = [&](const std::string& name) { return name == "*" || equal_ignoring_case(name, host); };
+  return std::ranges::none_of(options.allowed_hosts, is_host) &&
+         std::ranges::find(options.cors_origins, "*") == options.cors_origins.end();
+}
+
 bool only_reads(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
+
+// Why nobody who asks so is answered, by the request's head alone; nothing for those who may ask.
+std::optional<ApiError> find_refusal(const ApiOptions& options, const HttpRequest& head) {
+  if (!options.keys.empty()) {
+    if (options.keys.find_owner(head)) return std::nullopt;
+    return ApiError{.status = 401, .type = "authentication_error", .message = "Invalid API Key"};
+  }
+  if (is_foreign_host(head, options)) {
+    return ApiError{.status = 403,
+                    .type = "permission_error",
+                    .message =
+                        "the Host header has a name that this server does not know as its own; ask by address, "
+                        "or start the server with --allowed-hosts and that name, or with --api-key"};
+  }
+  // A key is what no page can send without being asked first.
+  if (!only_reads(head.method) && is_foreign_page(head, options.cors_origins)) {
+    return ApiError{.status = 403,
+                    .type = "permission_error",
+                    .message =
+                        "a web page of another origin asks; start the server with --cors-origins and that "
+                        "origin, or with --api-key"};
+  }
+  return std::nullopt;
+}
 
 std::string_view next_segment(std::string_view& path) {
   const std::size_t end = std::min(path.find('/', 1), path.size());
@@ -144,6 +187,15 @@ Result<std::unique_ptr<Api>> Api::create(const Engine& engine, Scheduler& schedu
 Api::Api(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Api::~Api() = default;
 
+// Of strangers nothing is read: no route that is open to them takes a body.
+std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
+  const std::optional<ApiError> refusal = find_refusal(state_->options, head);
+  if (!refusal) return std::nullopt;
+  HttpAnswer answer = to_answer(*refusal);
+  std::ranges::move(cors_headers(head, state_->options.cors_origins), std::back_inserter(answer.headers));
+  return answer;
+}
+
 void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   ApiCall call{.request = std::move(request), .responder = std::move(responder)};
   call.headers = cors_headers(call.request, state_->options.cors_origins);
@@ -151,15 +203,6 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
     return call.send({});
-  }
-  // A key is what no page can send without being asked first.
-  if (state_->options.keys.empty() && !only_reads(call.request.method) &&
-      is_foreign_page(call.request, state_->options.cors_origins)) {
-    return call.send(
-        to_answer({.status = 403,
-                   .type = "permission_error",
-                   .message = "a web page of another origin asks; start the server with --cors-origins and "
-                              "that origin, or with --api-key"}));
   }
   const std::string_view path = route_path(call.request.path, state_->options.prefix);
   const bool is_head = call.request.method == "HEAD";
@@ -170,11 +213,9 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }
-  std::optional<std::string> owner = state_->options.keys.find_owner(call.request);
-  if (!owner && (found == nullptr || !found->is_open)) {
-    return call.send(to_answer({.status = 401, .type = "authentication_error", .message = "Invalid API Key"}));
-  }
-  call.owner = owner.value_or("");
+  const std::optional<ApiError> refusal = find_refusal(state_->options, call.request);
+  if (refusal && (found == nullptr || !found->is_open)) return call.send(to_answer(*refusal));
+  call.owner = state_->options.keys.find_owner(call.request).value_or("");
   if (found == nullptr && methods.empty()) {
     return call.send(to_answer({.status = 404, .type = "not_found_error", .message = "no such route"}));
   }

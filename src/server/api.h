@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct ApiOptions {
   std::string prefix;
   // Web pages of other origins that may ask; pages of this machine always may.
   std::vector<std::string> cors_origins;
+  // Names with a dot by which this server may be asked where there are no keys (docs/http_api.md).
+  std::vector<std::string> allowed_hosts;
   // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.
   std::chrono::milliseconds ping_after{30'000};
   // Requests that may be read and rendered at once, and that may wait for it.
@@ -59,6 +62,8 @@ class Api {
   Api& operator=(const Api&) = delete;
 
   void handle(HttpRequest request, std::shared_ptr<Responder> responder);
+  // What the head of a request with a body gets instead of being read to its end: HttpOptions::check_body.
+  [[nodiscard]] std::optional<HttpAnswer> check_body(const HttpRequest& head) const;
 
  private:
   struct State;

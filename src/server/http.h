@@ -10,7 +10,8 @@
 // reading, and with it the noticing, rests until the answer is complete). A client that closes its sending half before it
 // has its answer is taken to have left.
 //
-// What HTTP itself refuses (400, 408, 413, 431, 503) gets its body from error_answer, and the connection ends with it.
+// What HTTP itself refuses (400, 408, 413, 431, 503) gets its body from error_answer, and the connection ends with it. Whose
+// body may be read at all is the owner's to say (check_body), so that strangers cannot fill max_bodies_bytes.
 //
 // Thread rule: start, stop and the destructor on the owner's thread, never on an io thread; port, address and counters on
 // any. The handler and on_close callbacks run on io threads and must not block: they post to the engine.
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,8 @@
 namespace ebb {
 
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<Responder> responder)>;
+// What a request gets instead of being read to its end, by its head alone; nothing: it may go on.
+using HttpBodyCheck = std::function<std::optional<HttpAnswer>(const HttpRequest& head)>;
 using HttpErrorAnswer = std::function<HttpAnswer(int status, std::string_view message)>;
 
 // The message as plain text.
@@ -55,6 +59,9 @@ struct HttpOptions {
   std::chrono::milliseconds linger_timeout{2'000};   // for the client to close, once we have closed our half
 
   HttpErrorAnswer error_answer = plain_error_answer;
+  // Asked of each request that has a body, before any of it is waited for or counted; whom it refuses, the connection ends.
+  // None: all bodies are read. On an io thread; it must not block.
+  HttpBodyCheck check_body = {};
 };
 
 struct HttpCounters {
@@ -63,7 +70,7 @@ struct HttpCounters {
   std::uint64_t n_turned_away = 0;      // for max_connections
   std::uint64_t n_accept_failures = 0;  // out of file descriptors or memory; tried again
   std::uint64_t n_requests = 0;         // handed to the handler
-  std::uint64_t n_refused = 0;          // by HTTP itself
+  std::uint64_t n_refused = 0;          // by HTTP itself, or by check_body
   std::uint64_t n_left = 0;             // clients that left before their answer was complete
   std::uint64_t n_too_slow = 0;         // clients dropped for not reading
   std::uint64_t n_failures = 0;         // what was thrown, by the handler or by the work on one connection

@@ -178,6 +178,13 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
       refuse(400, "malformed HTTP request: HTTP/1.1 asks for one Host header");
       return false;
     }
+    if (!take_head()) return false;
+    if (!parser_->is_done() && options().check_body) {
+      if (std::optional<HttpAnswer> answer = options().check_body(request_)) {
+        refuse_with(*std::move(answer));
+        return false;
+      }
+    }
     if (!has_room()) return false;
     if (head.version() >= 11 && !parser_->is_done() &&
         equal_ignoring_case(std::string(head[boost::beast::http::field::expect]), "100-continue")) {
@@ -195,6 +202,24 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     return false;
   }
 
+  // All of the request but its body. False, and refused, when it makes no sense.
+  bool take_head() {
+    const auto& head = parser_->get();
+    std::optional<HttpTarget> target = parse_target(std::string_view(head.target()));
+    if (!target) {
+      refuse(400, "malformed HTTP request: the target is neither a path nor a URL, or has a bad % escape");
+      return false;
+    }
+    request_ = {.method = std::string(head.method_string()),
+                .path = std::move(target->path),
+                .query = std::move(target->query),
+                .remote_address = remote_address_};
+    for (const auto& field : head) {
+      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+    }
+    return true;
+  }
+
   void open_exchange(HttpExchangeTraits traits) {
     traits.options = floor_.options;
     traits.wake = [weak = weak_from_this()] {
@@ -206,23 +231,11 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   void serve() {
     phase_ = Phase::kServing;
     read_deadline_ = kNever;
-    auto message = parser_->release();
+    request_.body = std::move(parser_->get().body());
     parser_.reset();
-    std::optional<HttpTarget> target = parse_target(std::string_view(message.target()));
-    if (!target) {
-      return refuse(400, "malformed HTTP request: the target is neither a path nor a URL, or has a bad % escape");
-    }
-    HttpRequest request{.method = std::string(message.method_string()),
-                        .path = std::move(target->path),
-                        .query = std::move(target->query),
-                        .body = std::move(message.body()),
-                        .remote_address = remote_address_};
-    for (const auto& field : message) {
-      request.headers.push_back({std::string(field.name_string()), std::string(field.value())});
-    }
     ++floor_.tally.n_requests;
     try {
-      floor_.handler(std::move(request), HttpExchange::responder_of(exchange_));
+      floor_.handler(std::exchange(request_, {}), HttpExchange::responder_of(exchange_));
     } catch (const std::exception&) {  // the Responder that it let go of has answered
       ++floor_.tally.n_failures;
     }
@@ -242,14 +255,24 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   }
 
   void refuse(int status, std::string_view message) {
+    give_request_up();
+    exchange_->send_error(status, message);
+  }
+
+  void refuse_with(HttpAnswer answer) {
+    give_request_up();
+    exchange_->send(std::move(answer));
+  }
+
+  void give_request_up() {
     phase_ = Phase::kDraining;
     read_deadline_ = kNever;
     parser_.reset();
+    request_ = {};
     hold_body_bytes(0);
     buffer_.clear();
     if (!exchange_) open_exchange({});
     exchange_->end_keep_alive();
-    exchange_->send_error(status, message);
     ++floor_.tally.n_refused;
     wait_readable();
   }
@@ -379,6 +402,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   bool input_ended_ = false;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  HttpRequest request_;  // that comes, or is none; its body still lies in the parser
   Time request_start_{};
   std::size_t n_held_body_bytes_ = 0;
 

@@ -111,6 +111,60 @@ TEST(HttpLimits, ABodyCountsAsLongAsItWasAnnouncedBeforeItComes) {
   EXPECT_EQ(answer->status, 200);
 }
 
+std::optional<HttpAnswer> refuse_strangers(const HttpRequest& head) {
+  const std::string* const key = head.find_header("key");
+  if (key != nullptr && *key == "right") return std::nullopt;
+  return HttpAnswer{.status = 401,
+                    .headers = {{"Content-Type", "application/json"}},
+                    .body = fmt::format("{{\"401\":\"{} {}?{}\"}}", head.method, head.path, head.query)};
+}
+
+TEST(HttpLimits, BodiesOfThoseWhoAreRefusedByTheHeadAreNeitherAwaitedNorCounted) {
+  const auto server =
+      start_test_server({.max_bodies_bytes = 1000, .error_answer = json_error, .check_body = refuse_strangers}, echo);
+  std::vector<HttpTestClient> strangers;
+  for (int i = 0; i < 4; ++i) {
+    strangers.emplace_back(server->port());
+    ASSERT_TRUE(strangers.back().send("POST /a?b HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\nhello"));
+    const auto answer = strangers.back().read_answer();
+    ASSERT_TRUE(answer && answer->whole);
+    EXPECT_EQ(answer->status, 401);
+    EXPECT_EQ(answer->body, "{\"401\":\"POST /a?b\"}");
+    EXPECT_EQ(server->counters().body_bytes, 0u);
+  }
+  HttpTestClient known(server->port());
+  ASSERT_TRUE(
+      known.send("POST / HTTP/1.1\r\nHost: t\r\nKey: right\r\nContent-Length: 1000\r\n\r\n" + std::string(1000, 'x')));
+  const auto answer = known.read_answer();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(server->counters().n_requests, 1u);
+  EXPECT_EQ(server->counters().n_refused, 4u);
+}
+
+TEST(HttpLimits, WhoIsRefusedByTheHeadGetsTheAnswerThoughItsBodyComes) {
+  const auto server = start_test_server({.error_answer = json_error, .check_body = refuse_strangers}, echo);
+  for (const char* head : {"Content-Length: 3000000\r\n", "Content-Length: 9\r\nExpect: 100-continue\r\n",
+                           "Transfer-Encoding: chunked\r\n"}) {
+    expect_refusal(*server, fmt::format("POST / HTTP/1.1\r\nHost: t\r\n{}\r\n{}", head, std::string(3'000'000, 'x')),
+                   401);
+  }
+  // What stands behind the body is no header of the request.
+  expect_refusal(*server, "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nKey: right\r\n\r\n",
+                 401);
+}
+
+TEST(HttpLimits, RequestsWithoutABodyAreTheHandlersToRefuse) {
+  const auto server = start_test_server({.error_answer = json_error, .check_body = refuse_strangers}, echo);
+  HttpTestClient client(server->port());
+  for (const char* length : {"", "Content-Length: 0\r\n"}) {
+    ASSERT_TRUE(client.send(fmt::format("POST /a HTTP/1.1\r\nHost: t\r\n{}\r\n", length)));
+    const auto answer = client.read_answer();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->body, "POST /a? ");
+  }
+}
+
 TEST(HttpLimits, WhatIsThrownOutsideTheHandlerEndsThatConnectionAlone) {
   const auto throws = [](int, std::string_view) -> HttpAnswer { throw std::runtime_error("of the answer"); };
   const auto server = start_test_server({.error_answer = throws}, echo);

@@ -98,6 +98,17 @@ TEST(Http, ReadsABodyThatComesByteByByte) {
   }
 }
 
+TEST(Http, TakesNoHeadersFromBehindTheBody) {
+  TestDesk desk;
+  const auto server = start_test_server({}, desk.handler());
+  HttpTestClient client(server->port());
+  ASSERT_TRUE(client.send("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Api-Key: k\r\n\r\n"));
+  const TestCase given = desk.take();
+  ASSERT_TRUE(given.responder);
+  EXPECT_EQ(given.request.find_header("x-api-key"), nullptr);
+  given.responder->send({});
+}
+
 TEST(Http, CarriesALargeBodyBothWays) {
   const auto server = start_test_server({}, [](HttpRequest request, const std::shared_ptr<Responder>& responder) {
     responder->send({.body = std::move(request.body)});
