@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/lane_acts.h"
 #include "model/random_model.h"
 #include "tests/files.h"
 
@@ -302,6 +303,27 @@ TEST_F(Schedulers, where_blocks_seal_idle_lanes_give_up_the_open_ones_too) {
 TEST_F(Schedulers, more_requests_at_once_than_the_budget_holds_are_refused_at_the_start) {
   const auto refused = Scheduler::start(*engine_, {.n_parallel = 50});
   EXPECT_THAT(refused.status().message(), HasSubstr("1 to 10"));
+}
+
+TEST_F(Schedulers, what_an_act_throws_is_its_callers_and_the_next_request_is_served) {
+  start({.n_parallel = 2});
+  const Said before = say(request(letters(40, 'a'), "", "lane"));
+  EXPECT_THROW(scheduler_->inspect([](const Lanes&) { throw std::runtime_error("looking"); }), std::runtime_error);
+  EXPECT_THROW(scheduler_->act([](Lanes&) { throw std::bad_alloc(); }), std::bad_alloc);
+  // In the midst of changing the session.
+  const auto evict_and_throw = [](Lanes& lanes) {
+    Lane& lane = lanes.all().front();
+    (void)act_on(lane, [&]() -> Status {
+      const std::vector<std::string> first = {lane.session->block_name(BlockIndex(0))};
+      EXPECT_TRUE(evict_blocks(*lane.session, first).ok());
+      throw std::bad_alloc();
+    });
+  };
+  EXPECT_THROW(scheduler_->act(evict_and_throw), std::bad_alloc);
+  EXPECT_EQ(scheduler_->stats().n_hot_tokens, 0) << "its frames are given back";
+  const Said after = say(request(letters(40, 'a'), "", "lane"));
+  EXPECT_TRUE(after.end.status.ok()) << after.end.status.message();
+  EXPECT_EQ(after.text, before.text);
 }
 
 }  // namespace

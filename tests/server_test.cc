@@ -313,5 +313,49 @@ TEST_F(Server, what_a_library_throws_is_answered_and_ends_nothing) {
   EXPECT_EQ(ask("GET", "/v1/models")->status(), 200);
 }
 
+// A client to whom the writes from one on, and as many as given, end in an exception.
+class ThrowsWhileWriting final : public Kept {
+ public:
+  ThrowsWhileWriting(int first, int n) : first_(first), end_(first + n) {}
+  std::size_t write(std::string_view text) override {
+    const int number = n_writes_++;
+    if (number >= first_ && number < end_) throw std::runtime_error("secret");
+    return Kept::write(text);
+  }
+  void send(HttpAnswer answer) override {
+    EXPECT_EQ(n_writes_, 0) << "a stream is no place for a second answer";
+    Kept::send(std::move(answer));
+  }
+
+ private:
+  const int first_;
+  const int end_;
+  int n_writes_ = 0;
+};
+
+TEST_F(Server, what_is_thrown_in_the_midst_of_a_stream_breaks_it_off_and_nothing_else) {
+  Json body = {{"messages", Json::array({user("The code of the north gate is 4711.")})},
+               {"stream", true},
+               {"max_tokens", 100'000}};
+  for (std::int32_t t = 0; t < engine_->vocabulary().n_tokens(); ++t) {
+    if (engine_->vocabulary().is_end_of_generation(Token(t))) body["logit_bias"][std::to_string(t)] = false;
+  }
+  // On the route's thread, on the scheduler's, and so that not even the error can be told.
+  const std::vector<std::pair<int, int>> faults = {{0, 1}, {3, 1}, {0, 1000}, {3, 1000}};
+  for (const auto& [first, n] : faults) {
+    const auto kept = std::make_shared<ThrowsWhileWriting>(first, n);
+    api_->handle({.method = "POST", .path = "/v1/chat/completions", .body = body.dump()}, kept);
+    kept->wait();
+    EXPECT_EQ(kept->body().find("server_error") != std::string::npos, n == 1) << kept->body();
+    EXPECT_EQ(kept->body().find("[DONE]"), std::string::npos);
+    EXPECT_EQ(kept->body().find("secret"), std::string::npos);
+    // Its work ends with the step that is under way.
+    const auto is_busy = [&] { return std::ranges::any_of(scheduler_->slots(), &Slot::busy); };
+    for (int i = 0; i < 10 && is_busy(); ++i) continue;
+    EXPECT_FALSE(is_busy());
+  }
+  EXPECT_EQ(chat(Json::array({user("Hello")}))->status(), 200);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -17,6 +17,18 @@ std::int32_t n_pinned_tokens(const Session& session) {
 
 }  // namespace
 
+Status act_on(Lane& lane, const std::function<Status()>& act) {
+  try {
+    return act();
+  } catch (...) {
+    if (!lane.busy) {
+      lane.session.reset();
+      lane.image.reset();
+    }
+    throw;
+  }
+}
+
 Result<std::vector<BlockIndex>> find_blocks(const Session& session, std::span<const std::string> names) {
   std::vector<BlockIndex> all;
   for (const std::string& name : names) {

@@ -5,6 +5,7 @@
 // that a session can always go on. Thread rule: the scheduler's thread.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@
 #include "engine/lanes.h"
 
 namespace ebb {
+
+// Does `act` to a lane. What that throws goes on to the caller, and leaves an idle lane as one that was never awake: what it
+// was in the midst of is not to be gone on with, and its next request computes or recalls what it needs (law 8).
+Status act_on(Lane& lane, const std::function<Status()>& act);
 
 // In position order, each once. kNotFound says which name no block has.
 Result<std::vector<BlockIndex>> find_blocks(const Session& session, std::span<const std::string> names);

@@ -2,6 +2,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "engine/scheduler_state.h"
 
@@ -91,10 +92,16 @@ void Scheduler::run_between_steps(const std::function<void()>& act) {
   std::mutex mutex;
   std::condition_variable done;
   bool is_done = false;
+  std::exception_ptr thrown;
   {
     const std::scoped_lock lock(state_->mutex);
     state_->acts.emplace_back([&] {
-      act();
+      try {
+        act();
+      } catch (...) {  // the caller's, and not the scheduler's
+        thrown = std::current_exception();
+      }
+      state_->note_lanes();
       const std::scoped_lock done_lock(mutex);
       is_done = true;
       done.notify_all();
@@ -103,13 +110,11 @@ void Scheduler::run_between_steps(const std::function<void()>& act) {
   }
   std::unique_lock lock(mutex);
   done.wait(lock, [&] { return is_done; });
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 void Scheduler::act(const std::function<void(Lanes&)>& act) {
-  run_between_steps([&] {
-    act(state_->lanes);
-    state_->note_lanes();
-  });
+  run_between_steps([&] { act(state_->lanes); });
 }
 
 void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {

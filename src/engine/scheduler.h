@@ -6,7 +6,7 @@
 // owners: of those that wait, the owner with the fewest requests at work is next, the longest waiting first.
 //
 // It does not know HTTP, JSON or templates. Thread rule: all methods from any thread; callbacks come from the scheduler's
-// own thread, one at a time, and must neither block nor call back.
+// own thread, one at a time, and must neither block, call back nor throw.
 #pragma once
 
 #include <cstdint>
@@ -83,6 +83,7 @@ class Scheduler {
   [[nodiscard]] SchedulerStats stats() const;
   [[nodiscard]] const SchedulerOptions& options() const;
   // Calls `act` between two steps, on the scheduler's thread, and returns after it. Of busy lanes it changes no residency.
+  // What it throws is thrown to the caller, and the scheduler goes on.
   void act(const std::function<void(Lanes&)>& act);
   // The same for those who only look.
   void inspect(const std::function<void(const Lanes&)>& look);

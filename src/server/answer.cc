@@ -13,41 +13,50 @@ constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 10;
 }  // namespace
 
 void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
-  bool is_refused = false;
-  {
-    // Text may come before submit() is back, and must find the stream begun.
-    const std::scoped_lock lock(mutex_);
-    scheduler_ = &scheduler;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
-                                    .n_prompt = parts[i].n_prompt,
-                                    .is_first_of_prompt = parts[i].is_first_of_prompt},
-                         .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});
-    }
-    for (std::size_t i = 0; i < parts.size() && !is_refused; ++i) {
-      Request& request = parts[i].request;
-      const auto self = shared_from_this();
-      request.on_chances = [self, i](std::vector<TokenChances> chances) { self->take_chances(i, std::move(chances)); };
-      request.on_text = [self, i](std::string_view text) { self->take_text(i, text); };
-      request.on_end = [self, i](const RequestEnd& end) { self->end(i, end); };
-      const Result<RequestId> submitted = scheduler.submit(std::move(request));
-      if (submitted.ok()) {
-        ids_.push_back(*submitted);
-        continue;
-      }
-      is_refused = is_over_ = true;
-      HttpAnswer answer = to_answer(
-          {.status = 429, .type = "rate_limit_error", .message = submitted.status().message(), .retry_after_s = 1});
-      answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
-      responder_->send(std::move(answer));
-    }
-    if (options_.stream && !is_refused) begin_stream();
+  guard([&] { begin(scheduler, std::move(parts)); });
+}
+
+// Text may come before submit() is back, and waits until the stream is begun.
+void Answer::guard(const std::function<void()>& work) {
+  const std::scoped_lock lock(mutex_);
+  if (is_over_) return;
+  try {
+    work();
+  } catch (const std::exception&) {
+    break_off();
   }
+}
+
+void Answer::begin(Scheduler& scheduler, std::vector<AnswerPart> parts) {
+  scheduler_ = &scheduler;
+  ids_.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
+                                  .n_prompt = parts[i].n_prompt,
+                                  .is_first_of_prompt = parts[i].is_first_of_prompt},
+                       .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Request& request = parts[i].request;
+    const auto self = shared_from_this();
+    request.on_chances = [self, i](std::vector<TokenChances> chances) {
+      self->guard([&] { self->take_chances(i, std::move(chances)); });
+    };
+    request.on_text = [self, i](std::string_view text) { self->guard([&] { self->take_text(i, text); }); };
+    request.on_end = [self, i](const RequestEnd& end) { self->guard([&] { self->end(i, end); }); };
+    const Result<RequestId> submitted = scheduler.submit(std::move(request));
+    if (!submitted.ok()) {
+      return fail(
+          {.status = 429, .type = "rate_limit_error", .message = submitted.status().message(), .retry_after_s = 1});
+    }
+    ids_.push_back(*submitted);
+  }
+  if (options_.stream) begin_stream();
   // Work for a client that left is stopped.
   const auto stop = [weak = weak_from_this()] {
     if (const std::shared_ptr<Answer> self = weak.lock()) self->cancel();
   };
-  if (is_refused || !responder_->on_close(stop)) cancel();
+  if (!responder_->on_close(stop)) cancel();
 }
 
 // What has ended takes no notice.
@@ -59,18 +68,16 @@ void Answer::begin_stream() {
   HttpStreamHead head{.headers = sse_headers(), .ping = std::string(kSsePing), .ping_after = options_.ping_after};
   head.headers.insert(head.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->begin_stream(std::move(head));
+  has_begun_stream_ = true;
   if (const std::string bytes = shape_->begin(); !bytes.empty()) write(bytes);
 }
 
 void Answer::take_chances(std::size_t index, std::vector<TokenChances> chances) {
-  const std::scoped_lock lock(mutex_);
   std::vector<TokenChances>& all = tracks_[index].choice.chances;
   all.insert(all.end(), std::make_move_iterator(chances.begin()), std::make_move_iterator(chances.end()));
 }
 
 void Answer::take_text(std::size_t index, std::string_view text) {
-  const std::scoped_lock lock(mutex_);
-  if (is_over_) return;
   Track& track = tracks_[index];
   hold(track, track.parser->push(text));
   if (!options_.stream || track.held.empty()) return;
@@ -102,8 +109,6 @@ void Answer::write_held(Track& track) {
 }
 
 void Answer::end(std::size_t index, const RequestEnd& end) {
-  const std::scoped_lock lock(mutex_);
-  if (is_over_) return;
   if (!end.status.ok()) return fail(to_api_error(end.status));
   Track& track = tracks_[index];
   hold(track, track.parser->finish());
@@ -132,13 +137,23 @@ void Answer::answer_all() {
 void Answer::fail(const ApiError& error) {
   is_over_ = true;
   cancel();
-  if (options_.stream) {
+  if (has_begun_stream_) {
     write(shape_->failure(error));
     return responder_->finish();
   }
   HttpAnswer answer = to_answer(error);
   answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->send(std::move(answer));
+}
+
+// Where telling the client is what failed, the connection ends.
+void Answer::break_off() {
+  try {
+    if (!is_over_) return fail(internal_error());
+  } catch (const std::exception&) {
+    is_over_ = true;
+  }
+  responder_->abort();
 }
 
 }  // namespace ebb

@@ -2,11 +2,13 @@
 //
 // It runs one generation for each choice, reads thinking and calls out of their text, and has a ReplyShape write them. What
 // a client does not take in time is held back and merged, so that a slow reader costs memory for its text once. A client
-// that leaves cancels its generations. It does not know routes. Thread rule: its callbacks come from the scheduler's thread;
-// send() is called once, from a worker.
+// that leaves cancels its generations. What a library throws on the way, on whichever thread, breaks this answer off, with
+// a word to the client where that can be, and nothing else. It does not know routes. Thread rule: its callbacks come from
+// the scheduler's thread; send() is called once, from a worker.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -47,11 +49,14 @@ class Answer : public std::enable_shared_from_this<Answer> {
     std::vector<ReplyDelta> held;
   };
 
+  void guard(const std::function<void()>& work);
+  void begin(Scheduler& scheduler, std::vector<AnswerPart> parts);
   void begin_stream();
   void take_chances(std::size_t index, std::vector<TokenChances> chances);
   void take_text(std::size_t index, std::string_view text);
   void end(std::size_t index, const RequestEnd& end);
   void fail(const ApiError& error);
+  void break_off();
   void cancel();
   void hold(Track& track, std::vector<ReplyDelta> deltas);
   void write_held(Track& track);
@@ -67,6 +72,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   Scheduler* scheduler_ = nullptr;
   std::vector<RequestId> ids_;
   std::size_t n_ended_ = 0;
+  bool has_begun_stream_ = false;
   // Answered, well or not; what comes later is nobody's.
   bool is_over_ = false;
   std::size_t n_queued_bytes_ = 0;

@@ -32,6 +32,10 @@ ApiError to_api_error(const Status& status) {
   }
 }
 
+ApiError internal_error() {
+  return {.status = 500, .type = "server_error", .message = "an error inside the server; this request was given up"};
+}
+
 HttpAnswer http_error_answer(int status, std::string_view message) {
   ApiError error{.status = status, .message = std::string(message)};
   if (status == 503) {

@@ -24,6 +24,8 @@ struct ApiError {
 [[nodiscard]] HttpAnswer to_answer(const ApiError& error);
 // What a lower room says of a request: kInvalidArgument and kUnsupported are the client's, the rest is ours.
 [[nodiscard]] ApiError to_api_error(const Status& status);
+// Of what was thrown: it does not say what, for that may hold text of the request.
+[[nodiscard]] ApiError internal_error();
 // Of what HTTP itself refuses.
 [[nodiscard]] HttpAnswer http_error_answer(int status, std::string_view message);
 [[nodiscard]] HttpAnswer json_answer(const Json& json, int status = 200);

@@ -28,8 +28,7 @@ void answer_guarded(const ApiCall& call, const std::function<void()>& work) {
     work();
   } catch (const std::exception&) {
     if (call.responder->is_closed()) return;
-    call.send(to_answer(
-        {.status = 500, .type = "server_error", .message = "an error inside the server; this request was given up"}));
+    call.send(to_answer(internal_error()));
   }
 }
 

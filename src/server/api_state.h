@@ -55,7 +55,7 @@ struct ApiState {
 };
 
 // Does the work of answering, if the client still waits for it. What a library throws there does not end the process: it
-// becomes a 500, and is not repeated, for it may hold text of the request.
+// becomes a 500. The work must not have begun a stream: only an Answer does (server/answer.h), and lets nothing out.
 void answer_guarded(const ApiCall& call, const std::function<void()>& work);
 
 // Answers that the request is wrong, or cannot be.

@@ -82,7 +82,7 @@ bool act_on_session(ApiState& state, const ApiCall& call, Wants wants,
     } else if (wants == Wants::kIdle && lane->busy) {
       failed = ApiError{
           .status = 409, .message = "a request is at work in this session; try again later", .retry_after_s = 1};
-    } else if (const Status status = act(lanes, *lane); !status.ok()) {
+    } else if (const Status status = act_on(*lane, [&] { return act(lanes, *lane); }); !status.ok()) {
       failed = to_api_error(status);
     }
   });
