@@ -48,6 +48,18 @@ std::vector<float> floats_of(const std::string& text) {
   return floats;
 }
 
+TEST_F(Embeddings, have_a_model_that_is_listed_beside_the_one_that_generates) {
+  const Json models = ask("GET", "/v1/models")->json()["data"];
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_EQ(models[0]["id"], "m");
+  EXPECT_EQ(models[1]["id"], "toy");
+  EXPECT_EQ(models[1]["meta"]["n_embd"], embedder_->n_dimensions());
+  EXPECT_EQ(models[1]["meta"]["n_ctx"], embedder_->max_tokens());
+  EXPECT_EQ(ask("GET", "/v1/models/toy")->json(), models[1]);
+  EXPECT_EQ(ask("GET", "/v1/models/m")->json(), models[0]);
+  EXPECT_EQ(ask("GET", "/v1/models/other")->status(), 404);
+}
+
 TEST_F(Embeddings, come_in_the_order_of_their_texts_with_the_tokens_counted) {
   const Json json = embeddings({{"input", {"north gate", "rain"}}, {"model", "any"}});
   EXPECT_EQ(json["object"], "list");

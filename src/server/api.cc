@@ -35,6 +35,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "/page/{id}", answer_page, By::kCaller, true},
     Entry{"GET", "/health", answer_health, By::kCaller, true},
     Entry{"GET", "/models", answer_models, By::kCaller, true},
+    Entry{"GET", "/models/{id}", answer_model, By::kCaller, true},
     Entry{"GET", "/props", answer_props},
     Entry{"GET", "/metrics", answer_metrics},
     Entry{"GET", "/slots", answer_slots, By::kAsker},

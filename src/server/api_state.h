@@ -66,6 +66,7 @@ std::optional<Json> read_body(const ApiCall& call);
 // model_routes.cc
 void answer_health(ApiState& state, const ApiCall& call);
 void answer_models(ApiState& state, const ApiCall& call);
+void answer_model(ApiState& state, const ApiCall& call);
 void answer_props(ApiState& state, const ApiCall& call);
 void answer_metrics(ApiState& state, const ApiCall& call);
 void answer_tokenize(ApiState& state, const ApiCall& call);

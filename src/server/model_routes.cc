@@ -64,20 +64,42 @@ constexpr std::array kHttpMetrics = {
     HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
 };
 
+Json model_json(const ApiState& state, const std::string& name, Json meta) {
+  return {{"id", name},        {"object", "model"},        {"created", state.started},
+          {"owned_by", "ebb"}, {"aliases", Json::array()}, {"meta", std::move(meta)}};
+}
+
+// The model that generates, and the one that embeds where there is one.
+Json all_models(const ApiState& state) {
+  const Hparams& hparams = state.engine.model().hparams();
+  Json models = Json::array();
+  models.push_back(model_json(state, state.options.model_name,
+                              {{"n_ctx", state.engine.budget_tokens()},
+                               {"n_ctx_train", hparams.n_ctx_train},
+                               {"n_vocab", hparams.n_vocab},
+                               {"n_embd", hparams.n_embd}}));
+  if (const Embedder* const embedder = state.options.embedder; embedder != nullptr) {
+    models.push_back(model_json(
+        state, state.options.embedding_model_name,
+        {{"n_ctx", embedder->max_tokens()}, {"n_vocab", embedder->n_vocab()}, {"n_embd", embedder->n_dimensions()}}));
+  }
+  return models;
+}
+
 }  // namespace
 
 void answer_health(ApiState& /*state*/, const ApiCall& call) { call.send(json_answer({{"status", "ok"}})); }
 
 void answer_models(ApiState& state, const ApiCall& call) {
-  const Hparams& hparams = state.engine.model().hparams();
-  const Json meta = {{"n_ctx", state.engine.budget_tokens()},
-                     {"n_ctx_train", hparams.n_ctx_train},
-                     {"n_vocab", hparams.n_vocab},
-                     {"n_embd", hparams.n_embd}};
-  const Json model = {{"id", state.options.model_name}, {"object", "model"},
-                      {"created", state.started},       {"owned_by", "ebb"},
-                      {"aliases", Json::array()},       {"meta", meta}};
-  call.send(json_answer({{"object", "list"}, {"data", Json::array({model})}}));
+  call.send(json_answer({{"object", "list"}, {"data", all_models(state)}}));
+}
+
+void answer_model(ApiState& state, const ApiCall& call) {
+  for (const Json& model : all_models(state)) {
+    if (model["id"] == call.id) return call.send(json_answer(model));
+  }
+  call.send(
+      to_answer({.status = 404, .type = "not_found_error", .message = "no such model; GET /v1/models lists them"}));
 }
 
 void answer_props(ApiState& state, const ApiCall& call) {
