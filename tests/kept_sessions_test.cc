@@ -262,5 +262,40 @@ TEST(LaneFolders, one_that_is_forgotten_and_saved_again_is_there) {
   EXPECT_EQ(images[0].image.n_turns, 2);
 }
 
+// A disk on which somebody looks at the folder, and saves into it, whenever a file is to be removed.
+class WatchedDisk final : public FaultFileSystem {
+ public:
+  Status remove(const std::filesystem::path& path) override {
+    if (LaneFolder* const folder = std::exchange(watched_, nullptr); folder != nullptr) {
+      n_images_seen_ = folder->stats().n_images;
+      folder->save(image_of("again", 7));
+    }
+    return FaultFileSystem::remove(path);
+  }
+  void watch(LaneFolder& folder) { watched_ = &folder; }
+  [[nodiscard]] std::optional<std::size_t> n_images_seen() const { return n_images_seen_; }
+
+ private:
+  LaneFolder* watched_ = nullptr;
+  std::optional<std::size_t> n_images_seen_;
+};
+
+TEST(LaneFolders, nobody_waits_while_a_file_is_removed_and_what_is_saved_meanwhile_stays) {
+  WatchedDisk system;
+  {
+    auto folder = open_folder(system);
+    folder->save(image_of("again", 1));
+    folder->flush();
+    system.watch(*folder);
+    folder->forget("", "again");
+    folder->flush();
+    EXPECT_EQ(system.n_images_seen(), 0U);
+  }
+  const std::vector<LaneImage> images = open_folder(system)->load([](const LaneImage&) { return true; });
+  ASSERT_EQ(images.size(), 1U);
+  EXPECT_EQ(images[0].image.n_turns, 7);
+  EXPECT_EQ(system.paths().size(), 1U);
+}
+
 }  // namespace
 }  // namespace ebb

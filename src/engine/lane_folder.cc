@@ -40,7 +40,7 @@ LaneFolder::LaneFolder(const LaneFolderOptions& options)
 std::filesystem::path LaneFolder::path(std::uint64_t file) const { return options_.folder / file_name(file); }
 
 std::vector<LaneImage> LaneFolder::load(const std::function<bool(const LaneImage&)>& fits) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::map<Key, LaneImage> images;
   std::vector<std::uint64_t> useless;
   for (const auto& [file, n_bytes] : file_bytes_) {
@@ -59,11 +59,12 @@ std::vector<LaneImage> LaneFolder::load(const std::function<bool(const LaneImage
       images.insert_or_assign(std::move(key), *std::move(image));
     }
   }
-  for (const std::uint64_t file : useless) remove_file(file);
   std::vector<LaneImage> found;
   for (auto& [key, image] : images) found.push_back(std::move(image));
   std::ranges::sort(found, {}, [&](const LaneImage& image) { return kept_.at({image.owner, image.public_id}).file; });
   stats_.n_resumed = std::ssize(found);
+  lock.unlock();
+  for (const std::uint64_t file : useless) remove_file(file);
   return found;
 }
 
@@ -124,11 +125,14 @@ void LaneFolder::forget(std::string_view owner, std::string_view public_id) {
 
 // Unless it was saved again since: that is another session of the same name.
 void LaneFolder::remove(const Key& key, std::uint64_t call) {
-  const std::lock_guard lock(mutex_);
-  const auto kept = kept_.find(key);
-  if (kept == kept_.end() || kept->second.call > call) return;
-  const std::uint64_t file = kept->second.file;
-  kept_.erase(kept);
+  std::uint64_t file = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = kept_.find(key);
+    if (kept == kept_.end() || kept->second.call > call) return;
+    file = kept->second.file;
+    kept_.erase(kept);
+  }
   remove_file(file);
 }
 
@@ -154,23 +158,24 @@ Status LaneFolder::replace_file(const Key& key, const Waiting& next) {
     return error(Code::kOutOfBudget, "a session's image of {} bytes is not kept on disk: all together may have {}",
                  bytes.size(), options_.max_bytes);
   }
+  make_room(bytes.size());
   std::uint64_t file = 0;
   {
     const std::lock_guard lock(mutex_);
-    make_room(bytes.size());
     file = ++n_files_;
     file_bytes_[file] = bytes.size();
     stats_.bytes += bytes.size();
   }
   Status written = write_file(file, bytes);
-  const std::lock_guard lock(mutex_);
-  if (!written.ok()) {
-    remove_file(file);
-    return written;
+  std::optional<std::uint64_t> useless = file;
+  if (written.ok()) {
+    const std::lock_guard lock(mutex_);
+    const auto old = kept_.find(key);
+    useless = old != kept_.end() ? std::optional(old->second.file) : std::nullopt;
+    kept_[key] = {.file = file, .call = next.call};
   }
-  if (const auto old = kept_.find(key); old != kept_.end()) remove_file(old->second.file);
-  kept_[key] = {.file = file, .call = next.call};
-  return {};
+  if (useless) remove_file(*useless);
+  return written;
 }
 
 Status LaneFolder::write_file(std::uint64_t file, std::span<const std::byte> bytes) {
@@ -181,16 +186,24 @@ Status LaneFolder::write_file(std::uint64_t file, std::span<const std::byte> byt
 }
 
 void LaneFolder::make_room(std::uint64_t n_bytes) {
-  while (!file_bytes_.empty() && stats_.bytes + n_bytes > options_.max_bytes) {
-    const std::uint64_t oldest = file_bytes_.begin()->first;
-    std::erase_if(kept_, [&](const auto& kept) { return kept.second.file == oldest; });
+  while (true) {
+    std::uint64_t oldest = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (file_bytes_.empty() || stats_.bytes + n_bytes <= options_.max_bytes) return;
+      oldest = file_bytes_.begin()->first;
+      std::erase_if(kept_, [&](const auto& kept) { return kept.second.file == oldest; });
+      ++stats_.n_dropped;
+    }
     remove_file(oldest);
-    ++stats_.n_dropped;
   }
 }
 
+// Not under the lock: a disk may take long over it, and who saves or looks does not wait. Only the writer's thread removes,
+// and load() before it has anything to write.
 void LaneFolder::remove_file(std::uint64_t file) {
   const Status removed = system_.remove(path(file));
+  const std::lock_guard lock(mutex_);
   if (!removed.ok() && removed.code() != Code::kNotFound) note(removed);
   const auto found = file_bytes_.find(file);
   if (found == file_bytes_.end()) return;
