@@ -330,8 +330,7 @@ Status Loader::advance(std::size_t n_bytes, bool reports) {
 std::vector<ggml_tensor*> matrices_of(const WeightTensors& weights) {
   std::vector<ggml_tensor*> result = {weights.output};
   for (const LayerWeights& layer : weights.layers) {
-    for (ggml_tensor* matrix :
-         {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down}) {
+    for (ggml_tensor* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down}) {
       if (matrix != nullptr) result.push_back(matrix);
     }
   }

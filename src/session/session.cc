@@ -11,6 +11,11 @@ constexpr std::int32_t kMostAnchor = 1 << 30;
 constexpr std::int32_t kMostTurns = 1 << 30;
 constexpr std::int64_t kMostEpoch = std::int64_t{1} << 60;
 
+// How far an anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
+void add_shift(std::int32_t shift, Hasher& hasher) {
+  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
+}
+
 }  // namespace
 
 Status SessionOptions::validate() const {
@@ -30,7 +35,10 @@ Session::Session(const SessionParts& parts, const SessionOptions& options)
       options_(options),
       residency_(parts.pool, parts.shape, parts.open_pool, options.adopts ? parts.hot : nullptr) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
-  if (!options.adopts) parts_.hot = nullptr;
+  if (!options.adopts) {
+    parts_.hot = nullptr;
+    parts_.starts = nullptr;
+  }
   const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
   EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
@@ -133,22 +141,34 @@ Hash128 Session::exact_name(BlockIndex block) const {
   return name;
 }
 
+Hash128 Session::place_name(Position begin, const Hash128& visible) const {
+  Hasher hasher;
+  hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
+  if (!options_.tenant.empty()) hasher.add_text(options_.tenant);
+  return hasher.add(static_cast<std::uint64_t>(begin.value())).add(visible).finish();
+}
+
 Hash128 Session::visible_before(BlockIndex block) const {
   Hasher hasher;
-  for (std::int32_t b = 0; b < block.value(); ++b) {
-    if (!residency_.is_hot(BlockIndex(b))) continue;
-    hasher.add(exact_name(BlockIndex(b)));
-    add_shift(BlockIndex(b), hasher);
-  }
-  add_shift(block, hasher);
+  add_visible(block.value(), hasher);
+  add_shift(anchor(block) - residency_.span(block).begin, hasher);
   return hasher.finish();
 }
 
-// How far its anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
-void Session::add_shift(BlockIndex block, Hasher& hasher) const {
-  const Block& b = blocks_[block.index()];
-  const std::int32_t shift = b.anchor - residency_.span(block).begin;
-  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
+Hash128 Session::visible_behind() const {
+  Hasher hasher;
+  add_visible(n_blocks(), hasher);
+  add_shift(next_anchor_ - end(), hasher);
+  return hasher.finish();
+}
+
+void Session::add_visible(std::int32_t n_blocks, Hasher& hasher) const {
+  for (std::int32_t b = 0; b < n_blocks; ++b) {
+    const BlockIndex block(b);
+    if (!residency_.is_hot(block)) continue;
+    hasher.add(exact_name(block));
+    add_shift(anchor(block) - residency_.span(block).begin, hasher);
+  }
 }
 
 RecordKey Session::record_key(BlockIndex block) const {

@@ -24,6 +24,7 @@
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
+#include "session/block_starts.h"
 #include "session/lineage.h"
 #include "session/parts.h"
 #include "store/cold_store.h"
@@ -45,6 +46,8 @@ struct SessionParts {
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
   HotBlocks* hot = nullptr;
+  // What they computed, by its begin; null: only whole blocks of others are taken.
+  BlockStarts* starts = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
@@ -228,7 +231,11 @@ class Session {
   void count_move(BlockIndex block);
   // What a block at `block` sees before itself.
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
-  void add_shift(BlockIndex block, Hasher& hasher) const;
+  // The same of a block behind the last.
+  [[nodiscard]] Hash128 visible_behind() const;
+  void add_visible(std::int32_t n_blocks, Hasher& hasher) const;
+  // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
+  [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
   [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
   // Until the cold store no longer reads the block's frames.

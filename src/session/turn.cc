@@ -130,6 +130,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   }
 
   adopt_saved();
+  adopt_start();
   EBB_RETURN_IF_ERROR(take_grafts());
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));

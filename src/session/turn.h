@@ -101,7 +101,8 @@ class Turn {
   void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
   // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
   // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
-  // the same tokens behind the same visible blocks. At least one token stays pending. Steps do the same where a block ends.
+  // the same tokens behind the same visible blocks. Of the block behind them, a copy of the rows that begin as another's do,
+  // where rows are not sealed. At least one token stays pending. Steps do the same where a block ends.
   void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
@@ -233,6 +234,8 @@ class Turn {
   // turn_adopt.cc: what comes in by its exact name
   [[nodiscard]] bool can_append_block(std::size_t n_appended) const;
   [[nodiscard]] BlockIndex append_cold(std::size_t n_appended);
+  void adopt_start();
+  bool load_start(const BlockStarts::Match& match);
   void drop_last_block();
 
   // turn_graft.cc: what comes in from where it stood before an edit
@@ -244,6 +247,7 @@ class Turn {
 
   // turn_share.cc: frames that serve several sessions
   void publish(BlockIndex block);
+  void list_start(BlockIndex block);
   bool share_hot(BlockIndex block);
   Status make_own(BlockIndex block);
   Status make_own_copy(BlockIndex block);
