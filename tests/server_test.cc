@@ -12,18 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The data of each event, [DONE] too.
-std::vector<std::string> events(const std::string& body) {
-  std::vector<std::string> all;
-  std::size_t at = 0;
-  while ((at = body.find("data: ", at)) != std::string::npos) {
-    const std::size_t end = body.find('\n', at);
-    all.push_back(body.substr(at + 6, end - at - 6));
-    at = end;
-  }
-  return all;
-}
-
 TEST_F(Server, a_chat_is_answered_in_openais_shape_with_honest_counters) {
   const auto kept = chat({user("The code of the north gate is 4711."),
                           {{"role", "assistant"}, {"content", "Noted."}},

@@ -78,6 +78,9 @@ class Generation {
   [[nodiscard]] const GenerationStats& stats() const { return stats_; }
   // Of stats().n_prompt, what is not computed yet.
   [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
+  // Turn::n_computed, n_to_compute.
+  [[nodiscard]] std::int32_t n_computed() const { return turn_.n_computed(); }
+  [[nodiscard]] std::int32_t n_to_compute() const { return turn_.n_to_compute(); }
   [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
 
   // Of a finished one: Turn::save_for_image.

@@ -25,6 +25,15 @@ struct HistoryPart {
   bool pinned = false;
 };
 
+// How far a request is.
+struct RequestProgress {
+  std::int32_t n_prompt = 0;    // tokens of the whole history
+  std::int32_t n_cached = 0;    // of them not to be computed for this request, as far as is known
+  std::int32_t n_computed = 0;  // of the others so far
+  double elapsed_ms = 0.0;      // since it began
+  GenerationStats stats;
+};
+
 struct RequestEnd {
   // Not ok: nothing came of it, or it broke off.
   Status status;
@@ -53,6 +62,8 @@ struct Request {
   }
   GenerationOptions options;
   ResumeOptions resuming;
+  // When it begins, and after each of its steps; before the step's chances and text.
+  std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
   // Of each token, where options.n_chances asks for them; before its text.
   std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
   // Text as it comes.

@@ -9,15 +9,10 @@ namespace ebb {
 namespace {
 
 Slot to_slot(const Running& running) {
-  const Generation& generation = *running.generation;
-  const auto n_prompt = static_cast<std::int32_t>(running.request.all_tokens().size());
   return {.busy = true,
           .request = running.id,
           .owner = running.request.owner,
-          .n_prompt = n_prompt,
-          .n_cached = n_prompt - generation.stats().n_prompt,
-          .n_processed = generation.stats().n_prompt - generation.n_prompt_left(),
-          .n_generated = generation.stats().n_generated,
+          .progress = running.progress(),
           .options = running.request.options};
 }
 

@@ -44,10 +44,7 @@ struct Slot {
   bool busy = false;
   RequestId request = 0;
   std::string owner;
-  std::int32_t n_prompt = 0;     // tokens of the whole history
-  std::int32_t n_cached = 0;     // of them not computed for this request
-  std::int32_t n_processed = 0;  // of the others computed so far
-  std::int32_t n_generated = 0;
+  RequestProgress progress;
   GenerationOptions options;
 };
 

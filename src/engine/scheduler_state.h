@@ -25,9 +25,14 @@ inline constexpr double kMostPinned = 0.5;
 struct Running {
   RequestId id = 0;
   Request request;
+  // Tokens of its history.
+  std::int32_t n_prompt = 0;
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  Stopwatch since = {};
+
+  [[nodiscard]] RequestProgress progress() const;
 };
 
 struct Scheduler::State {
@@ -73,7 +78,7 @@ struct Scheduler::State {
   void share_budget();
   void set_budget(std::int32_t n_tokens);
   void free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane);
-  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const;
+  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const;
   [[nodiscard]] std::int32_t n_blocks_to_step(const Running& request) const;
   void step();
   void note_lanes();

@@ -18,6 +18,16 @@ std::int64_t n_generated(const std::vector<Running>& running) {
 
 }  // namespace
 
+// A reply that is held as it was written may have more tokens than the history that says it.
+RequestProgress Running::progress() const {
+  const std::int32_t n_cached = std::max(0, n_prompt - generation->n_computed() - generation->n_to_compute());
+  return {.n_prompt = n_prompt,
+          .n_cached = n_cached,
+          .n_computed = std::min(generation->n_computed(), n_prompt - n_cached),
+          .elapsed_ms = since.elapsed_ms(),
+          .stats = generation->stats()};
+}
+
 void Scheduler::State::work() {
   while (true) {
     std::vector<std::function<void()>> acts_now;
@@ -99,9 +109,12 @@ void Scheduler::State::start_waiting() {
 void Scheduler::State::start(WaitingRequest next, Lane& lane) {
   Running request{
       .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
+  for (const HistoryPart& part : request.request.history) {
+    request.n_prompt += static_cast<std::int32_t>(part.tokens.size());
+  }
   const std::int32_t n_tokens = share(lane, running.size() + 1);
   for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
-  free_frames(n_blocks_to_begin(lane, request.request.all_tokens().size(), n_tokens), running.size() + 1, &lane);
+  free_frames(n_blocks_to_begin(lane, request.n_prompt, n_tokens), running.size() + 1, &lane);
   Status status = lanes.wake(lane, n_tokens);
   if (status.ok()) {
     std::vector<PromptPart> parts;
@@ -123,6 +136,8 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
     end(running.back(), status);
     running.pop_back();
     share_budget();
+  } else {
+    running.back().request.on_progress(running.back().progress());
   }
   const std::scoped_lock lock(mutex);
   stats.n_running = running.size();
@@ -140,12 +155,11 @@ void Scheduler::State::free_frames(std::int32_t n_blocks, std::size_t n_requests
 
 // What a lane needs to take in a history: frames for what of it is not hot. What other lanes use too is not its own: it
 // gives no frames back when it leaves for something else.
-std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const {
+std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const {
   const std::int32_t block_size = engine.layout().block_size;
   const Session* const session = lane.session.get();
   const bool has_holes = session != nullptr ? session->n_hot_blocks() < session->n_blocks() : lane.image.has_value();
-  const std::int32_t n_wanted =
-      static_cast<std::int32_t>(n_history) / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
+  const std::int32_t n_wanted = n_history / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
   const std::int32_t n_hot = session != nullptr ? session->n_hot_blocks() : 0;
   const std::int32_t n_own = session != nullptr ? session->n_own_blocks() : 0;
   return std::min(n_wanted - n_hot, n_share / block_size - n_own);
@@ -185,6 +199,7 @@ void Scheduler::State::step() {
     stats.n_generated_tokens += n_generated(running) - n_generated_before;
   }
   for (Running& request : running) {
+    request.request.on_progress(request.progress());
     if (auto chances = request.generation->take_chances(); !chances.empty()) {
       request.request.on_chances(std::move(chances));
     }
@@ -223,8 +238,6 @@ void Scheduler::State::end(Running& request, const Status& status) {
       end.status = Status();
     }
   }
-  std::int32_t n_history = 0;
-  for (const HistoryPart& part : request.request.history) n_history += static_cast<std::int32_t>(part.tokens.size());
   if (const Session* session = request.lane->session.get(); session != nullptr) {
     end.session = session->stats();
     end.n_hot_tokens = session->n_hot_tokens();
@@ -232,7 +245,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
   }
   request.lane->busy = false;
   const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
-  note_end(end, n_computed, std::max(0, n_history - n_computed));
+  note_end(end, n_computed, std::max(0, request.n_prompt - n_computed));
   // Before the answer: who has it finds its session on its way to the disk.
   if (folder != nullptr && request.generation != nullptr) {
     request.generation->save_for_image();

@@ -26,11 +26,14 @@ std::string choice_lane(const std::string& lane_id, std::size_t choice) {
 
 }  // namespace
 
-ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings) {
+ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
+                     std::vector<std::string> warnings) {
   return {.id = new_id(prefix),
           .created = std::time(nullptr),
           .model = state.options.model_name,
-          .warnings = std::move(warnings)};
+          .warnings = std::move(warnings),
+          .tells_progress = request.tells_progress,
+          .tells_timings = request.tells_timings};
 }
 
 void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,

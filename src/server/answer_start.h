@@ -10,11 +10,13 @@
 
 #include "server/answer.h"
 #include "server/api_state.h"
+#include "server/generation_request.h"
 
 namespace ebb {
 
-// A head with a new id.
-[[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings);
+// A head with a new id, for answers to `request`.
+[[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
+                                   std::vector<std::string> warnings);
 
 // The same prompt for each of n choices.
 struct AskedChoices {

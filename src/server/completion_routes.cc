@@ -34,7 +34,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
   const Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   start_answer(state, call, plan->generation.stream, asked_choices(*plan, call, *body),
-               make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->warnings),
+               make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->generation, plan->warnings),
                                plan->generation.include_usage));
 }
 
@@ -47,7 +47,7 @@ void answer_native_completion(ApiState& state, const ApiCall& call) {
   Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   const Vocabulary& vocabulary = state.engine.vocabulary();
-  NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->warnings),
+  NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->generation, plan->warnings),
                            .returns_tokens = returns_tokens,
                            .returns_chances = plan->generation.options.n_chances.has_value()};
   if (returns_tokens && !shape.returns_chances) plan->generation.options.n_chances = 0;

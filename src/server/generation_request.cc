@@ -138,6 +138,8 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.resuming = resume_options(fields, resuming);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, max_choices));
   request.stream = fields.boolean("stream", false);
+  request.tells_progress = fields.boolean("return_progress", false);
+  request.tells_timings = fields.boolean("timings_per_token", false);
   if (const Json* options = fields.find("stream_options"); options != nullptr) {
     Fields inner(*options);
     request.include_usage = inner.boolean("include_usage", false);

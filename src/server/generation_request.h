@@ -18,6 +18,9 @@ struct GenerationRequest {
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
+  // Of a stream: ReplyHead.
+  bool tells_progress = false;
+  bool tells_timings = false;
 };
 
 // Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without

@@ -24,11 +24,20 @@ class NativeShape final : public ReplyShape {
 
   std::string begin() override { return {}; }
 
+  std::string progress(const Choice& choice) override {
+    if (!options_.head.tells_progress) return {};
+    Json json = part(choice, "");
+    json["tokens"] = Json::array();
+    json["prompt_progress"] = progress_json(*choice.progress);
+    return sse_event(json);
+  }
+
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
     for (const ReplyDelta& delta : deltas) {
-      Json json = {{"index", choice.index}, {"content", delta.text}, {"stop", false}};
+      Json json = part(choice, delta.text);
       add_tokens(json, choice);
+      add_timings_so_far(json, options_.head, choice);
       bytes += sse_event(json);
     }
     return bytes;
@@ -46,6 +55,10 @@ class NativeShape final : public ReplyShape {
   }
 
  private:
+  static Json part(const Choice& choice, std::string_view content) {
+    return {{"index", choice.index}, {"content", content}, {"stop", false}};
+  }
+
   Json last(Choice& choice, std::string_view content) const {
     const RequestEnd& end = *choice.end;
     Json json = {{"index", choice.index}, {"content", content}, {"stop", true}};

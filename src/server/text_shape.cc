@@ -15,9 +15,22 @@ class TextShape final : public ReplyShape {
 
   std::string begin() override { return {}; }
 
+  std::string progress(const Choice& choice) override {
+    if (!head_.tells_progress) return {};
+    Json json = reply_shell(head_, "text_completion");
+    json["choices"].push_back(
+        {{"index", choice.index}, {"text", ""}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
+    json["prompt_progress"] = progress_json(*choice.progress);
+    return sse_event(json);
+  }
+
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
-    for (const ReplyDelta& delta : deltas) bytes += sse_event(part(choice, delta.text, nullptr));
+    for (const ReplyDelta& delta : deltas) {
+      Json json = part(choice, delta.text, nullptr);
+      add_timings_so_far(json, head_, choice);
+      bytes += sse_event(json);
+    }
     return bytes;
   }
 

@@ -338,29 +338,6 @@ const TurnStats& Turn::settle() {
   return stats_;
 }
 
-// Law 7: every token that was there before the turn is hot already, shared, recalled, computed again, or a hole.
-void Turn::count_prefix() {
-  if (prefix_counted_) return;
-  prefix_counted_ = true;
-  stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted - stats_.n_grafted;
-  stats_.n_recalled_approximate += stats_.n_grafted;
-  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
-    const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
-    if (!session_.residency_.is_hot(BlockIndex(b))) {
-      stats_.n_holes += n;
-    } else if (std::ranges::find(stats_.recomputed, BlockIndex(b)) != stats_.recomputed.end()) {
-      stats_.n_recomputed += n;
-    } else if (std::ranges::find(stats_.shared, BlockIndex(b)) != stats_.shared.end()) {
-      stats_.n_shared += n;
-    } else if (std::ranges::find(stats_.recalled, BlockIndex(b)) != stats_.recalled.end()) {
-      (session_.blocks_[static_cast<std::size_t>(b)].turned ? stats_.n_recalled_approximate
-                                                            : stats_.n_recalled_exact) += n;
-    } else {
-      stats_.n_hot_already += n;
-    }
-  }
-}
-
 std::int32_t Turn::n_free_blocks() const {
   const std::int32_t per_block = session_.residency_.shape().frames_per_block();
   return std::min(session_.budget_blocks_ - session_.n_hot_blocks(), session_.parts_.pool.n_free() / per_block);
