@@ -65,6 +65,8 @@ class Generation {
 
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
+  // TextStream::stop_string.
+  [[nodiscard]] const std::string& stop_string() const { return stream_.stop_string(); }
   // Why it could not go on, when it ended for want of room or by logits that are no numbers; finished then.
   [[nodiscard]] const Status& status() const { return status_; }
   // Text that came since the last call.

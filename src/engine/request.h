@@ -27,6 +27,8 @@ struct HistoryPart {
 
 // How far a request is.
 struct RequestProgress {
+  // Where it is computed: an index of Scheduler::slots().
+  std::size_t slot = 0;
   std::int32_t n_prompt = 0;    // tokens of the whole history
   std::int32_t n_cached = 0;    // of them not to be computed for this request, as far as is known
   std::int32_t n_computed = 0;  // of the others so far
@@ -40,6 +42,8 @@ struct RequestEnd {
   // Why a reply ended early though it stands, in words for the user: no more of it found room.
   std::string warning;
   FinishReason reason = FinishReason::kLength;
+  // That ended the text; empty where none did.
+  std::string stop_string;
   GenerationStats stats;
   TurnStats turn;
   SessionStats session;

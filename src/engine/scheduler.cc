@@ -114,7 +114,7 @@ void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
 std::vector<Slot> Scheduler::slots() {
   std::vector<Slot> slots(static_cast<std::size_t>(state_->options.n_parallel));
   run_between_steps([&] {
-    for (std::size_t i = 0; i < state_->running.size(); ++i) slots[i] = to_slot(state_->running[i]);
+    for (const Running& running : state_->running) slots[running.slot] = to_slot(running);
   });
   return slots;
 }

@@ -25,6 +25,8 @@ inline constexpr double kMostPinned = 0.5;
 struct Running {
   RequestId id = 0;
   Request request;
+  // Its own as long as it runs.
+  std::size_t slot = 0;
   // Tokens of its history.
   std::int32_t n_prompt = 0;
   Lane* lane = nullptr;
@@ -72,6 +74,7 @@ struct Scheduler::State {
   void take_cancelled();
   void start_waiting();
   void start(WaitingRequest next, Lane& lane);
+  [[nodiscard]] std::size_t free_slot() const;
   [[nodiscard]] std::int32_t n_frames_per_block() const;
   [[nodiscard]] std::int32_t least_budget() const;
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;

@@ -21,7 +21,8 @@ std::int64_t n_generated(const std::vector<Running>& running) {
 // A reply that is held as it was written may have more tokens than the history that says it.
 RequestProgress Running::progress() const {
   const std::int32_t n_cached = std::max(0, n_prompt - generation->n_computed() - generation->n_to_compute());
-  return {.n_prompt = n_prompt,
+  return {.slot = slot,
+          .n_prompt = n_prompt,
           .n_cached = n_cached,
           .n_computed = std::min(generation->n_computed(), n_prompt - n_cached),
           .elapsed_ms = since.elapsed_ms(),
@@ -107,8 +108,11 @@ void Scheduler::State::start_waiting() {
 }
 
 void Scheduler::State::start(WaitingRequest next, Lane& lane) {
-  Running request{
-      .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
+  Running request{.id = next.id,
+                  .request = std::move(next.request),
+                  .slot = free_slot(),
+                  .lane = &lane,
+                  .queued_ms = next.since.elapsed_ms()};
   for (const HistoryPart& part : request.request.history) {
     request.n_prompt += static_cast<std::int32_t>(part.tokens.size());
   }
@@ -141,6 +145,13 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
   }
   const std::scoped_lock lock(mutex);
   stats.n_running = running.size();
+}
+
+// There is one: no more than n_parallel run.
+std::size_t Scheduler::State::free_slot() const {
+  std::size_t slot = 0;
+  while (std::ranges::find(running, slot, &Running::slot) != running.end()) ++slot;
+  return slot;
 }
 
 // Idle lanes give up their frames, the longest unused first, until n_blocks are free, and each request may have a block
@@ -230,6 +241,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
   RequestEnd end{.status = status, .queued_ms = request.queued_ms};
   if (request.generation != nullptr) {
     end.reason = request.generation->reason().value_or(FinishReason::kCancelled);
+    end.stop_string = request.generation->stop_string();
     end.stats = request.generation->stats();
     end.turn = request.generation->turn_stats();
     // What was said stands: a client that tried again would have all of it computed once more, and end at the same place.

@@ -21,7 +21,8 @@ void Answer::send(Scheduler& scheduler, std::vector<AnswerPart> parts) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
                                     .n_prompt = parts[i].n_prompt,
-                                    .is_first_of_prompt = parts[i].is_first_of_prompt},
+                                    .is_first_of_prompt = parts[i].is_first_of_prompt,
+                                    .seed = parts[i].request.options.sampling.seed},
                          .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});
     }
     for (std::size_t i = 0; i < parts.size() && !is_refused; ++i) {

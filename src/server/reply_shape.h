@@ -26,6 +26,8 @@ struct Choice {
   bool is_first_of_prompt = true;
   // All that came so far.
   ParsedReply reply = {};
+  // As it was given.
+  std::optional<std::uint32_t> seed = std::nullopt;
   // None before it began.
   std::optional<RequestProgress> progress = std::nullopt;
   // Of the tokens that are not written yet.

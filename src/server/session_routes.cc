@@ -91,16 +91,11 @@ bool act_on_session(ApiState& state, const ApiCall& call, Wants wants,
 }
 
 Result<std::vector<std::string>> read_names(const Json& body) {
-  const Json* const given = Fields(body).find("names");
-  std::vector<std::string> names;
-  bool fits = given != nullptr && given->is_array() && !given->empty() && given->size() <= kMostNames;
-  for (std::size_t i = 0; fits && i < given->size(); ++i) {
-    fits = (*given)[i].is_string();
-    if (fits) names.push_back((*given)[i].get<std::string>());
-  }
-  if (fits) return names;
-  return error(Code::kInvalidArgument, "Field 'names': must be an array of 1 to {} names of blocks or parts",
-               kMostNames);
+  Fields fields(body);
+  std::vector<std::string> names = fields.texts("names", kMostNames);
+  if (names.empty()) fields.refuse("Field 'names': must hold the name of a block or a part");
+  EBB_RETURN_IF_ERROR(fields.status());
+  return names;
 }
 
 }  // namespace
