@@ -210,6 +210,22 @@ TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
   EXPECT_TRUE(say(request("hello")).end.status.ok());
 }
 
+TEST_F(Schedulers, a_grammar_is_compiled_before_a_request_waits_and_not_again) {
+  start({.n_parallel = 1});
+  Request sick = request("hello");
+  sick.options.sampling.grammar = "root ::= (";
+  EXPECT_EQ(scheduler_->submit(std::move(sick)).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(scheduler_->stats().n_requests, 0);
+  Request made = request("hello");
+  GenerationOptions options = made.options;
+  options.sampling.grammar = "root ::= \"yes\"";
+  made.options.sampling.grammar = "root ::= (";
+  made.writer = Writer::create(engine_->vocabulary(), options).value();
+  const Said said = say(std::move(made));
+  EXPECT_TRUE(said.end.status.ok()) << said.end.status.message();
+  EXPECT_EQ(said.text, "yes");
+}
+
 TEST_F(Schedulers, one_owner_may_not_fill_the_queue) {
   start({.n_parallel = 1, .max_queued = 3, .max_queued_of_owner = 1});
   std::latch looked{1};

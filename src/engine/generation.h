@@ -36,6 +36,18 @@ struct GenerationOptions {
   std::int32_t max_recalled_blocks = 8;
 };
 
+// What makes text of a generation's logits. Options alone make it, on any thread: compiling a grammar may take long, and
+// whoever runs generations has others to serve.
+struct Writer {
+  const Vocabulary* vocabulary;
+  Sampler sampler;
+  TextStream stream;
+  Thinking thinking;
+
+  // The vocabulary must outlive it. kInvalidArgument for sick options.
+  static Result<Writer> create(const Vocabulary& vocabulary, const GenerationOptions& options);
+};
+
 struct GenerationStats {
   std::int32_t n_prompt = 0;
   std::int32_t n_generated = 0;
@@ -59,6 +71,10 @@ class Generation {
                                                     std::span<const PromptPart> history,
                                                     const GenerationOptions& options,
                                                     const ResumeOptions& resuming = {});
+  // With a writer that was made of these options.
+  static Result<std::unique_ptr<Generation>> resume(Session& session, Writer writer,
+                                                    std::span<const PromptPart> history,
+                                                    const GenerationOptions& options, const ResumeOptions& resuming);
 
   // Turn::set_budget.
   std::int32_t set_budget(std::int32_t n_tokens) { return turn_.set_budget(n_tokens); }
@@ -66,7 +82,7 @@ class Generation {
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
   // TextStream::stop_string.
-  [[nodiscard]] const std::string& stop_string() const { return stream_.stop_string(); }
+  [[nodiscard]] const std::string& stop_string() const { return writer_.stream.stop_string(); }
   // Why it could not go on, when it ended for want of room or by logits that are no numbers; finished then.
   [[nodiscard]] const Status& status() const { return status_; }
   // Text that came since the last call.
@@ -95,9 +111,9 @@ class Generation {
   friend class Engine;
 
   template <typename MakeTurn>
-  static Result<std::unique_ptr<Generation>> make(const Vocabulary& vocabulary, std::span<const Token> prompt,
+  static Result<std::unique_ptr<Generation>> make(Writer writer, std::span<const Token> prompt,
                                                   const GenerationOptions& options, MakeTurn make_turn);
-  Generation(Turn turn, Sampler sampler, TextStream stream, Thinking thinking, const GenerationOptions& options);
+  Generation(Turn turn, Writer writer, const GenerationOptions& options);
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);
@@ -106,9 +122,7 @@ class Generation {
   void fail(const Status& status);
 
   Turn turn_;
-  Sampler sampler_;
-  TextStream stream_;
-  Thinking thinking_;
+  Writer writer_;
   std::int32_t max_tokens_;
   std::optional<std::int32_t> n_chances_;
   std::vector<TokenChances> chances_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,8 @@ struct Request {
     return tokens;
   }
   GenerationOptions options;
+  // Made of them; none: Scheduler::submit makes it, on the thread that calls.
+  std::optional<Writer> writer = std::nullopt;
   ResumeOptions resuming;
   // When it begins, and after each of its steps; before the step's chances and text.
   std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};

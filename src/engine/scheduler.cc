@@ -54,6 +54,9 @@ Scheduler::~Scheduler() {
 }
 
 Result<RequestId> Scheduler::submit(Request request) {
+  if (!request.writer) {
+    EBB_ASSIGN_OR_RETURN(request.writer, Writer::create(state_->engine.vocabulary(), request.options));
+  }
   const std::scoped_lock lock(state_->mutex);
   if (state_->stopping) return error(Code::kCancelled, "the server is going down");
   EBB_RETURN_IF_ERROR(state_->waiting.check_room(request.owner));

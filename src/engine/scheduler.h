@@ -73,7 +73,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // kOutOfBudget when the queue is full; no callback is called then.
+  // kOutOfBudget when the queue is full, kInvalidArgument for sick options; no callback is called then.
   Result<RequestId> submit(Request request);
   // Ends it after the step under way; what was computed stays in its lane. Nothing if it has ended.
   void cancel(RequestId id);

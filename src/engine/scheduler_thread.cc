@@ -130,7 +130,7 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
                        .pinned = part.pinned});
     }
     Result<std::unique_ptr<Generation>> generation = Generation::resume(
-        *lane.session, engine.vocabulary(), parts, request.request.options, request.request.resuming);
+        *lane.session, *std::move(request.request.writer), parts, request.request.options, request.request.resuming);
     status = generation.status();
     if (generation.ok()) request.generation = *std::move(generation);
   }

@@ -56,6 +56,10 @@ void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::
       // The same seed would make the same choice again.
       std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
       if (seed) *seed += static_cast<std::uint32_t>(i);
+      // Here and not where generations run: a grammar takes its time. And before the first byte, when it can be refused.
+      Result<Writer> writer = Writer::create(state.engine.vocabulary(), part.request.options);
+      if (!writer.ok()) return refuse(call, writer.status());
+      part.request.writer = *std::move(writer);
       parts.push_back(std::move(part));
     }
   }

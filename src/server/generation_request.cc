@@ -150,12 +150,6 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   return request;
 }
 
-Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options) {
-  EBB_RETURN_IF_ERROR(Sampler::create(vocabulary, options.sampling).status());
-  EBB_RETURN_IF_ERROR(Thinking::create(vocabulary, options.thinking).status());
-  return StopStrings::create(options.stop_strings).status();
-}
-
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body) {
   Fields fields(body);
   const bool is_asked = fields.boolean("logprobs", false);

@@ -28,9 +28,6 @@ struct GenerationRequest {
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    std::int32_t max_choices, const ResumeOptions& resuming);
 
-// Whether the engine takes the options, a grammar above all: after the first byte of a stream it is too late to say no.
-Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options);
-
 // Chat's logprobs and top_logprobs.
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body);
 // The count that text completions take: "logprobs", or "n_probs" of llama.cpp.
