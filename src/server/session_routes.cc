@@ -130,9 +130,12 @@ void answer_delete_session(ApiState& state, const ApiCall& call) {
 
 void answer_blocks(ApiState& state, const ApiCall& call) {
   Json data;
-  const auto look = [&](Lanes& lanes, Lane& lane) {
-    EBB_RETURN_IF_ERROR(lanes.wake(lane));
-    data = blocks_json(*lane.session);
+  const auto look = [&](const Lanes& lanes, const Lane& lane) {
+    std::unique_ptr<Session> parked;
+    if (lane.session == nullptr) {
+      EBB_ASSIGN_OR_RETURN(parked, lanes.copy_parked(lane));
+    }
+    data = blocks_json(parked != nullptr ? *parked : *lane.session);
     return Status();
   };
   if (!act_on_session(state, call, Wants::kAny, look)) return;

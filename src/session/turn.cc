@@ -86,6 +86,7 @@ void Turn::hold_as_asked(const PromptPart& part) {
 }
 
 void Turn::begin(std::span<const PromptPart> prompt) {
+  session_.index_restored_words();
   session_.unfinished_.clear();
   ++session_.n_turns_;
   for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
