@@ -119,6 +119,30 @@ TEST_F(SessionRoutes, blocks_leave_and_come_back_by_name_and_the_next_request_co
   EXPECT_EQ(again["ebb"]["prompt"]["holes"], 0);
 }
 
+TEST_F(SessionRoutes, looking_and_moving_blocks_between_two_requests_changes_no_names) {
+  std::vector<Json> names;
+  for (const bool is_watched : {false, true}) {
+    const std::string client = is_watched ? "watched" : "alone";
+    const std::string id = talk(client);
+    if (is_watched) {
+      const Json first = Json::array({blocks(id)[0]["name"]});
+      ASSERT_EQ(act(id, "evict", first)->status(), 200);
+      ASSERT_EQ(act(id, "recall", first)->status(), 200);
+      scheduler_->act([&](Lanes& lanes) { lanes.park(*lanes.find("", id)); });
+      ASSERT_FALSE(blocks(id).empty());
+    }
+    messages_.push_back({{"role", "assistant"}, {"content", "It rained."}});
+    messages_.push_back(user("What is the code of the north gate?"));
+    ASSERT_EQ(chat(messages_, {}, {{"x-session-id", client}})->status(), 200);
+    Json& told = names.emplace_back();
+    scheduler_->act([&](Lanes& lanes) {
+      for (const Part& part : lanes.find("", id)->session->parts()) told.push_back(part.name);
+    });
+  }
+  EXPECT_EQ(names[0], names[1]);
+  EXPECT_EQ(names[0].back(), "reply2");
+}
+
 TEST_F(SessionRoutes, a_pin_is_told_and_more_than_half_of_a_share_is_not_pinned) {
   const std::string id = talk("ses");
   const std::string name = blocks(id)[0]["name"];

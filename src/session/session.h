@@ -131,6 +131,7 @@ struct SessionImage {
   std::vector<Block> blocks;
   Position next_anchor;
   std::int64_t epoch = 0;
+  // That said something.
   std::int32_t n_turns = 0;
 };
 

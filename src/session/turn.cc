@@ -88,12 +88,16 @@ void Turn::hold_as_asked(const PromptPart& part) {
 void Turn::begin(std::span<const PromptPart> prompt) {
   session_.index_restored_words();
   session_.unfinished_.clear();
-  ++session_.n_turns_;
-  for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
   say(prompt);
 }
 
+// One that says nothing moves blocks for somebody, and is no turn of the conversation: names and what is told by turns do
+// not know it.
 void Turn::say(std::span<const PromptPart> prompt) {
+  if (std::ranges::any_of(prompt, [](const PromptPart& part) { return !part.tokens.empty(); })) {
+    ++session_.n_turns_;
+    for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
+  }
   for (const PromptPart& part : prompt) {
     if (part.tokens.empty()) continue;
     const Position begin = session_.end() + n_pending();
