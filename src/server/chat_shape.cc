@@ -33,7 +33,7 @@ class ChatShape final : public ReplyShape {
       if (delta.kind == ReplyDelta::Kind::kCallEnd) continue;
       Json json = chunk(choice.index, delta_json(delta));
       json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
-      add_timings_so_far(json, options_.head, choice);
+      if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
       bytes += sse_event(json);
     }
     return bytes;

@@ -79,7 +79,7 @@ class NativeShape final : public ReplyShape {
     for (const ReplyDelta& delta : deltas) {
       Json json = part(choice, delta.text);
       add_tokens(json, choice);
-      add_timings_so_far(json, options_.head, choice);
+      if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
       bytes += sse_event(json);
     }
     return bytes;
@@ -114,14 +114,14 @@ class NativeShape final : public ReplyShape {
     json["stop"] = true;
     json["model"] = options_.head.model;
     json["generation_settings"] = settings_json(options_.generation, choice.seed);
-    json["tokens_cached"] = usage_totals({&choice, 1}).n_cached;
+    json["tokens_cached"] = choice.progress->n_cached;
     json["prompt"] = options_.prompts.at(static_cast<std::size_t>(choice.index));
     json["has_new_line"] = choice.reply.content.find('\n') != std::string::npos;
     // A prompt that does not fit is refused, never cut.
     json["truncated"] = false;
     json["stop_type"] = stop_type(end.reason);
     json["stopping_word"] = end.stop_string;
-    json["timings"] = timings_json({&choice, 1});
+    json["timings"] = timings_so_far_json(choice);
     json["ebb"] = ebb_json(options_.head, {&choice, 1});
     return options_.response_fields.empty() ? json : picked(json);
   }

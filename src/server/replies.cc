@@ -115,12 +115,11 @@ Json progress_json(const RequestProgress& progress) {
           {"time_ms", static_cast<std::int64_t>(progress.elapsed_ms)}};
 }
 
-void add_timings_so_far(Json& json, const ReplyHead& head, const Choice& choice) {
-  if (!head.tells_timings || !choice.progress) return;
+Json timings_so_far_json(const Choice& choice) {
   const RequestProgress& progress = *choice.progress;
   Work work{.n_cached = progress.n_cached, .n_computed = progress.n_computed, .prompt_ms = progress.stats.prefill_ms};
   work.add(progress.stats);
-  json["timings"] = work_json(work);
+  return work_json(work);
 }
 
 Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {

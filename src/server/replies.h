@@ -33,8 +33,8 @@ struct UsageTotals {
 [[nodiscard]] Json timings_json(std::span<const Choice> choices);
 // llama.cpp's prompt_progress: what it calls processed is what was cached and what was computed.
 [[nodiscard]] Json progress_json(const RequestProgress& progress);
-// To a part of a stream, where it tells timings: those so far.
-void add_timings_so_far(Json& json, const ReplyHead& head, const Choice& choice);
+// timings of one choice by itself, so far.
+[[nodiscard]] Json timings_so_far_json(const Choice& choice);
 [[nodiscard]] Json ebb_json(const ReplyHead& head, std::span<const Choice> choices);
 
 // What every reply and every chunk begins with.

@@ -47,7 +47,7 @@ class TextShape final : public ReplyShape {
     std::string bytes;
     for (const ReplyDelta& delta : deltas) {
       Json json = part(choice, delta.text, nullptr);
-      add_timings_so_far(json, head_, choice);
+      if (head_.tells_timings) json["timings"] = timings_so_far_json(choice);
       bytes += sse_event(json);
     }
     return bytes;
