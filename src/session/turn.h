@@ -66,6 +66,12 @@ enum class Reuse : std::uint8_t {
   kApproximate,
 };
 
+// Which holes are filled while there is room.
+enum class Holes : std::uint8_t {
+  kOfEpoch,  // those that come back where they were, and pinned ones
+  kAll,
+};
+
 struct ResumeOptions {
   Reuse reuse = Reuse::kExact;
   // Of each block that is grafted, so many first tokens are computed all the same.
@@ -90,8 +96,9 @@ class Turn {
   // turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
   // Recalls saved blocks into free frames without evicting any, leaving n_left_blocks free: pinned ones first, then those
-  // that share the rarest words with the question, then the newest.
-  void refill(std::int32_t n_left_blocks, std::string_view question = {});
+  // that share the rarest words with the question, then the newest. Those of older epochs would come back at the tail and
+  // bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
+  void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
   // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
   // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
   // the same tokens behind the same visible blocks. At least one token stays pending. Steps do the same where a block ends.
