@@ -252,6 +252,21 @@ TEST_F(Sessions, a_message_that_is_held_already_is_held_more_firmly_when_that_is
   EXPECT_TRUE(session->is_pinned(BlockIndex(0))) << "saying nothing lets nothing go";
 }
 
+TEST_F(Sessions, names_count_the_turns_that_say_something_and_no_others) {
+  const auto session = new_session();
+  say(*session, "the first " + std::string(40, 'a'));
+  for (int i = 0; i < 3; ++i) {
+    Turn upkeep(*session, std::span<const Token>());
+    upkeep.evict(std::vector{BlockIndex(0)});
+    upkeep.recall(std::vector{BlockIndex(0)});
+    upkeep.settle();
+  }
+  say(*session, "the second");
+  std::vector<std::string> names;
+  for (const Part& part : session->parts()) names.push_back(part.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("turn1", "reply1", "turn2", "reply2"));
+}
+
 TEST_F(Sessions, a_lower_budget_evicts_at_once_and_gives_the_frames_to_others) {
   const auto session = open_session({.budget_tokens = 640});
   const auto generation = start(*session, kLongText + kLongText + kLongText, {.max_tokens = 4});

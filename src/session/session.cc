@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace ebb {
 namespace {
@@ -263,6 +264,13 @@ void Session::index_words(BlockIndex block) {
   words_.add(block, std::string_view(*text).substr(begin));
 }
 
+void Session::index_restored_words() {
+  if (!std::exchange(awaits_words_, false)) return;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    if (is_full(BlockIndex(b))) index_words(BlockIndex(b));
+  }
+}
+
 Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const {
   const Span span = residency_.span(block);
   const bool is_pin = is_pinned(block);
@@ -377,7 +385,6 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
                                 .anchor = saved.anchor,
                                 .epoch = saved.epoch,
                                 .pinned = saved.pinned});
-    if (session->is_full(block)) session->index_words(block);
   }
   return session;
 }

@@ -134,6 +134,7 @@ struct SessionImage {
   std::vector<Block> blocks;
   Position next_anchor;
   std::int64_t epoch = 0;
+  // That said something.
   std::int32_t n_turns = 0;
 };
 
@@ -241,6 +242,8 @@ class Session {
   // Until the cold store no longer reads the block's frames.
   void wait_for_copy(BlockIndex block) const;
   void index_words(BlockIndex block);
+  // Of one that was restored, once: for what a turn recalls, and too much work for those who only look.
+  void index_restored_words();
   // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
   [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
   [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const;
@@ -255,6 +258,7 @@ class Session {
   std::vector<Block> blocks_;
   Parts said_;
   WordIndex words_;
+  bool awaits_words_ = true;  // of blocks that it was restored with
   Focus focus_;
   Position next_anchor_;
   std::int64_t epoch_ = 0;

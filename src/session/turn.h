@@ -123,6 +123,11 @@ class Turn {
   // Tokens whose K and V are not computed yet.
   [[nodiscard]] std::int32_t n_pending() const { return static_cast<std::int32_t>(pending_.size()); }
 
+  // Of the prompt and what came before it: tokens that steps have computed so far, and tokens that they have yet to. What
+  // is adopted or grafted later leaves the second for neither.
+  [[nodiscard]] std::int32_t n_computed() const;
+  [[nodiscard]] std::int32_t n_to_compute() const;
+
   // Blocks that are to be computed again; steps go on until there are none, prompt or not.
   [[nodiscard]] std::int32_t n_recomputing() const { return static_cast<std::int32_t>(recompute_.size()); }
 
@@ -196,6 +201,9 @@ class Turn {
   void place(std::int32_t n_tokens);
   void advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted);
   void open_block(Position begin);
+
+  // turn_counts.cc
+  [[nodiscard]] std::int32_t n_new() const;
   void count_prefix();
 
   // turn_recall.cc, turn_moves.cc: what changes residency besides new tokens
