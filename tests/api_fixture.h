@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -172,6 +173,18 @@ class Server : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Api> api_;
 };
+
+// The data of each event, [DONE] too.
+inline std::vector<std::string> events(const std::string& body) {
+  std::vector<std::string> all;
+  std::size_t at = 0;
+  while ((at = body.find("data: ", at)) != std::string::npos) {
+    const std::size_t end = body.find('\n', at);
+    all.push_back(body.substr(at + 6, end - at - 6));
+    at = end;
+  }
+  return all;
+}
 
 inline Json user(std::string_view text) { return {{"role", "user"}, {"content", text}}; }
 

@@ -173,5 +173,37 @@ TEST_F(NativeCompletion, is_llama_cpps_shape_whole_and_streamed) {
   EXPECT_EQ(n_tokens, 4U);
 }
 
+TEST_F(NativeCompletion, its_last_part_says_how_it_was_asked_for_where_it_ran_and_what_ended_it) {
+  Json body = {{"prompt", "The code of"}, {"n_predict", 24}, {"temperature", 0}, {"seed", 7}, {"n", 2}};
+  const std::string text = ask("POST", "/completion", body.dump())->json()[0]["content"];
+  ASSERT_GT(text.size(), 4U);
+  body["stop"] = {text.substr(2, 2), "never said"};
+  const Json both = ask("POST", "/completion", body.dump())->json();
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0]["content"], text.substr(0, 2));
+  EXPECT_EQ(both[0]["stop_type"], "word");
+  EXPECT_EQ(both[0]["stopping_word"], text.substr(2, 2));
+  EXPECT_EQ(both[0]["generation_settings"]["stop"], body["stop"]);
+  EXPECT_EQ(both[0]["generation_settings"]["n_predict"], 24);
+  EXPECT_EQ(both[0]["generation_settings"]["seed"], 7);
+  EXPECT_EQ(both[1]["generation_settings"]["seed"], 8) << "the same would say the same again";
+  EXPECT_EQ(both[0]["id_slot"].get<int>() + both[1]["id_slot"].get<int>(), 0 + 1) << "two at once";
+  EXPECT_EQ(both[0]["truncated"], false);
+  const Json limited = ask("POST", "/completion", R"({"prompt":"The code of","n_predict":1})")->json();
+  EXPECT_EQ(limited["stopping_word"], "");
+  EXPECT_EQ(limited["generation_settings"]["seed"], -1);
+}
+
+TEST_F(NativeCompletion, only_the_members_that_are_asked_for_are_told) {
+  const Json fields = {"content", "generation_settings/n_predict", "generation_settings/nothing", "stop/deeper"};
+  Json body = {{"prompt", "The code of"}, {"n_predict", 2}, {"response_fields", fields}};
+  const Json picked = ask("POST", "/completion", body.dump())->json();
+  EXPECT_EQ(picked.size(), 2U) << picked;
+  EXPECT_TRUE(picked["content"].is_string());
+  EXPECT_EQ(picked["generation_settings/n_predict"], 2);
+  body["response_fields"] = {1};
+  EXPECT_EQ(ask("POST", "/completion", body.dump())->status(), 400);
+}
+
 }  // namespace
 }  // namespace ebb

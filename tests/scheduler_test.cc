@@ -164,6 +164,30 @@ TEST_F(Schedulers, a_system_prompt_that_an_idle_lane_has_hot_is_shared_with_a_ne
   EXPECT_LE(n_blocks, 10 + 2 * 4) << "what both have is counted once";
 }
 
+TEST_F(Schedulers, progress_counts_what_blocks_give_as_cached_and_what_steps_compute_as_computed) {
+  start({.n_parallel = 1});
+  const std::string system = letters(160, 's');
+  say(request(system + letters(30, 'a'), "", "one"));
+  Request other = request(system + letters(100, 'b'), "", "two", 3);
+  const auto n_prompt = static_cast<std::int32_t>(other.all_tokens().size());
+  std::vector<RequestProgress> all;
+  other.on_progress = [&](const RequestProgress& progress) { all.push_back(progress); };
+  const Said said = say(std::move(other));
+  ASSERT_GE(all.size(), 1U + 2 + 2) << "the beginning, 2 steps of 64 rows for the prompt, 2 more tokens";
+  EXPECT_EQ(all.front().n_computed, 0);
+  EXPECT_GE(all.front().n_cached, 144);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].n_prompt, n_prompt);
+    EXPECT_GE(all[i].n_cached, all[i - 1].n_cached);
+    EXPECT_GE(all[i].n_computed, all[i - 1].n_computed);
+    EXPECT_GE(all[i].elapsed_ms, all[i - 1].elapsed_ms);
+  }
+  EXPECT_LT(all[1].n_cached + all[1].n_computed, n_prompt);
+  EXPECT_EQ(all.back().n_computed, said.end.turn.n_new + said.end.turn.n_recomputed);
+  EXPECT_EQ(all.back().n_cached + all.back().n_computed, n_prompt);
+  EXPECT_EQ(all.back().stats.n_generated, 3);
+}
+
 TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
   start({.n_parallel = 1, .max_queued = 1});
   std::latch looked{1};
@@ -185,6 +209,22 @@ TEST_F(Schedulers, a_full_queue_refuses_and_a_cancelled_request_ends_once) {
   go.set_value();
   EXPECT_EQ(waiting.get().end.status.code(), Code::kCancelled);
   EXPECT_TRUE(say(request("hello")).end.status.ok());
+}
+
+TEST_F(Schedulers, a_grammar_is_compiled_before_a_request_waits_and_not_again) {
+  start({.n_parallel = 1});
+  Request sick = request("hello");
+  sick.options.sampling.grammar = "root ::= (";
+  EXPECT_EQ(scheduler_->submit(std::move(sick)).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(scheduler_->stats().n_requests, 0);
+  Request made = request("hello");
+  GenerationOptions options = made.options;
+  options.sampling.grammar = "root ::= \"yes\"";
+  made.options.sampling.grammar = "root ::= (";
+  made.writer = Writer::create(engine_->vocabulary(), options).value();
+  const Said said = say(std::move(made));
+  EXPECT_TRUE(said.end.status.ok()) << said.end.status.message();
+  EXPECT_EQ(said.text, "yes");
 }
 
 TEST_F(Schedulers, one_owner_may_not_fill_the_queue) {

@@ -12,18 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The data of each event, [DONE] too.
-std::vector<std::string> events(const std::string& body) {
-  std::vector<std::string> all;
-  std::size_t at = 0;
-  while ((at = body.find("data: ", at)) != std::string::npos) {
-    const std::size_t end = body.find('\n', at);
-    all.push_back(body.substr(at + 6, end - at - 6));
-    at = end;
-  }
-  return all;
-}
-
 TEST_F(Server, a_chat_is_answered_in_openais_shape_with_honest_counters) {
   const auto kept = chat({user("The code of the north gate is 4711."),
                           {{"role", "assistant"}, {"content", "Noted."}},
@@ -292,6 +280,46 @@ TEST_F(Server, texts_are_completed_and_tokens_told) {
   EXPECT_THAT(prompt->json()["prompt"].get<std::string>(), HasSubstr("hi"));
   EXPECT_THAT(ask("GET", "/metrics")->body(), HasSubstr("llamacpp:tokens_predicted_total 4"));
   EXPECT_EQ(ask("GET", "/props")->json()["model_alias"], "m");
+}
+
+// Where each character of UTF-8 text begins.
+std::vector<std::size_t> characters(const std::string& text) {
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) begins.push_back(i);
+  }
+  return begins;
+}
+
+TEST_F(Server, text_offsets_count_characters_whole_and_streamed) {
+  const std::string said = "n\u00e9 \u00e0 5 \u20ac \u65e5\u672c end";
+  Json body = Json::parse(R"({"prompt":"The code of","temperature":0,"logprobs":1})");
+  body["grammar"] = "root ::= \"" + said + "\"";
+  const Json choice = ask("POST", "/v1/completions", body.dump())->json()["choices"][0];
+  ASSERT_EQ(choice["text"], said);
+  const Json& logprobs = choice["logprobs"];
+  ASSERT_EQ(logprobs["text_offset"].size(), logprobs["tokens"].size());
+  const std::vector<std::size_t> begins = characters(said);
+  std::size_t n_whole = 0;
+  for (std::size_t i = 0; i < logprobs["tokens"].size(); ++i) {
+    const std::string token = logprobs["tokens"][i];
+    const auto offset = logprobs["text_offset"][i].get<std::size_t>();
+    ASSERT_LT(offset, begins.size());
+    if (token.find("\uFFFD") != std::string::npos) continue;
+    EXPECT_TRUE(said.substr(begins[offset]).starts_with(token)) << token << " at " << offset;
+    ++n_whole;
+  }
+  EXPECT_GT(n_whole, 3U);
+  EXPECT_EQ(logprobs["text_offset"][0], 0);
+  EXPECT_GT(logprobs["text_offset"].back(), 8);
+  body["stream"] = true;
+  Json streamed = Json::array();
+  for (const std::string& data : events(ask("POST", "/v1/completions", body.dump())->body())) {
+    if (data == "[DONE]") break;
+    const Json part = Json::parse(data)["choices"][0]["logprobs"];
+    if (part.is_object()) streamed.insert(streamed.end(), part["text_offset"].begin(), part["text_offset"].end());
+  }
+  EXPECT_EQ(streamed, logprobs["text_offset"]);
 }
 
 TEST_F(Server, a_client_that_leaves_stops_its_request) {

@@ -57,6 +57,33 @@ TEST_F(Sessions, what_was_evicted_after_a_rebase_comes_back_as_it_was_moved) {
   EXPECT_EQ(frames(), before);
 }
 
+TEST_F(Sessions, holes_of_an_older_epoch_wait_for_a_question_unless_pinned) {
+  const auto session = new_session(320);
+  while (session->stats().n_rebases == 0) say(*session, kLongText, {.max_tokens = 1});
+  const std::int32_t epoch_begin = session->next_anchor().value();
+  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  session->set_pinned(BlockIndex(1), true);
+  std::vector<BlockIndex> hot;
+  for (std::int32_t b = 0; b + 1 < session->n_blocks(); ++b) {
+    if (session->residency().is_hot(BlockIndex(b))) hot.push_back(BlockIndex(b));
+  }
+  Turn evicting(*session, std::span<const Token>());
+  evicting.evict(hot);
+  evicting.settle();
+  Turn refilling(*session, std::span<const Token>());
+  refilling.refill(0);
+  hot.insert(hot.begin(), BlockIndex(1));
+  const std::vector<BlockIndex> recalled = refilling.settle().recalled;
+  EXPECT_THAT(recalled, testing::IsSubsetOf(hot));
+  EXPECT_THAT(recalled, testing::Contains(BlockIndex(1)));
+  const std::int32_t n_open = session->end().value() % 16;
+  EXPECT_EQ(session->next_anchor().value(), epoch_begin + 16 + n_open) << "the pinned one came to the tail, before it";
+  Turn filling(*session, std::span<const Token>());
+  filling.refill(0, {}, Holes::kAll);
+  filling.settle();
+  EXPECT_EQ(session->n_hot_blocks(), std::min(session->n_blocks(), session->budget_blocks()));
+}
+
 TEST_F(Sessions, compacting_survivors_close_up_at_each_eviction_and_count_as_moved) {
   const auto session = open_session({.budget_tokens = 96, .removal = Removal::kCompact});
   say(*session, kLongText + kLongText, {.max_tokens = 4});

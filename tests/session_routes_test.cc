@@ -66,6 +66,30 @@ TEST_F(SessionRoutes, a_session_is_listed_inspected_and_its_blocks_are_told) {
   EXPECT_EQ(next, session["tokens"]);
 }
 
+TEST_F(SessionRoutes, looking_at_a_parked_session_leaves_it_parked_and_tells_the_same_blocks) {
+  const std::string id = talk("ses");
+  const Json before = blocks(id);
+  const std::string name = before[0]["name"];
+  ASSERT_EQ(act(id, "pin", {name})->status(), 200);
+  scheduler_->act([](Lanes& lanes) { EXPECT_TRUE(lanes.park_one()); });
+  ASSERT_EQ(engine_->pool().n_free(), engine_->pool().n_frames());
+  for (int look = 0; look < 2; ++look) {
+    const Json parked = blocks(id);
+    ASSERT_EQ(parked.size(), before.size());
+    for (std::size_t i = 0; i < parked.size(); ++i) {
+      for (const char* member : {"name", "begin", "end", "tokens"}) EXPECT_EQ(parked[i][member], before[i][member]);
+      EXPECT_EQ(parked[i]["state"], "saved");
+      EXPECT_EQ(parked[i]["pinned"], i == 0);
+      EXPECT_TRUE(parked[i]["score"].is_null());
+    }
+    EXPECT_EQ(ask("GET", "/v1/sessions/" + id)->json()["parked"], true);
+    EXPECT_EQ(engine_->pool().n_free(), engine_->pool().n_frames());
+  }
+  const Json again = chat(messages_, {}, {{"x-session-id", "ses"}})->json();
+  EXPECT_EQ(again["ebb"]["prompt"]["recomputed"], 0);
+  EXPECT_GT(again["ebb"]["prompt"]["recalled_exact"], 0);
+}
+
 TEST_F(SessionRoutes, a_session_without_a_clients_id_gets_one) {
   ASSERT_EQ(chat(Json::array({user("Hello there.")}))->status(), 200);
   const Json data = ask("GET", "/v1/sessions")->json()["data"];
@@ -93,6 +117,30 @@ TEST_F(SessionRoutes, blocks_leave_and_come_back_by_name_and_the_next_request_co
   const Json again = chat(messages_, {}, {{"x-session-id", "ses"}})->json();
   EXPECT_LE(again["ebb"]["prompt"]["new"].get<int>() + again["ebb"]["prompt"]["recomputed"].get<int>(), 64);
   EXPECT_EQ(again["ebb"]["prompt"]["holes"], 0);
+}
+
+TEST_F(SessionRoutes, looking_and_moving_blocks_between_two_requests_changes_no_names) {
+  std::vector<Json> names;
+  for (const bool is_watched : {false, true}) {
+    const std::string client = is_watched ? "watched" : "alone";
+    const std::string id = talk(client);
+    if (is_watched) {
+      const Json first = Json::array({blocks(id)[0]["name"]});
+      ASSERT_EQ(act(id, "evict", first)->status(), 200);
+      ASSERT_EQ(act(id, "recall", first)->status(), 200);
+      scheduler_->act([&](Lanes& lanes) { lanes.park(*lanes.find("", id)); });
+      ASSERT_FALSE(blocks(id).empty());
+    }
+    messages_.push_back({{"role", "assistant"}, {"content", "It rained."}});
+    messages_.push_back(user("What is the code of the north gate?"));
+    ASSERT_EQ(chat(messages_, {}, {{"x-session-id", client}})->status(), 200);
+    Json& told = names.emplace_back();
+    scheduler_->act([&](Lanes& lanes) {
+      for (const Part& part : lanes.find("", id)->session->parts()) told.push_back(part.name);
+    });
+  }
+  EXPECT_EQ(names[0], names[1]);
+  EXPECT_EQ(names[0].back(), "reply2");
 }
 
 TEST_F(SessionRoutes, a_pin_is_told_and_more_than_half_of_a_share_is_not_pinned) {

@@ -154,7 +154,7 @@ TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_stor
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
   ASSERT_GE(last_.adopted.size(), 2U);
-  EXPECT_EQ(last_.n_adopted, 16 * static_cast<std::int32_t>(last_.adopted.size()));
+  EXPECT_EQ(last_.n_new, 1) << "whole blocks, the begin of the next, and the token whose logits are asked for";
   EXPECT_EQ(last_.n_recalled_exact, last_.n_adopted);
   EXPECT_EQ(last_.n_recalled_exact + last_.n_new, static_cast<std::int32_t>(tokenize("quagga " + kLongText).size()));
   for (const BlockIndex block : last_.adopted) {
@@ -250,6 +250,21 @@ TEST_F(Sessions, a_message_that_is_held_already_is_held_more_firmly_when_that_is
   EXPECT_EQ(session->parts().front().priority, 3.0);
   send({.tokens = facts, .name = "user1"});
   EXPECT_TRUE(session->is_pinned(BlockIndex(0))) << "saying nothing lets nothing go";
+}
+
+TEST_F(Sessions, names_count_the_turns_that_say_something_and_no_others) {
+  const auto session = new_session();
+  say(*session, "the first " + std::string(40, 'a'));
+  for (int i = 0; i < 3; ++i) {
+    Turn upkeep(*session, std::span<const Token>());
+    upkeep.evict(std::vector{BlockIndex(0)});
+    upkeep.recall(std::vector{BlockIndex(0)});
+    upkeep.settle();
+  }
+  say(*session, "the second");
+  std::vector<std::string> names;
+  for (const Part& part : session->parts()) names.push_back(part.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("turn1", "reply1", "turn2", "reply2"));
 }
 
 TEST_F(Sessions, a_lower_budget_evicts_at_once_and_gives_the_frames_to_others) {

@@ -29,6 +29,67 @@ TEST_P(Sharing, a_prompt_that_another_session_has_hot_needs_no_copy_and_says_the
   second->check_invariants();
 }
 
+// All variants are the same up to three tokens into block 3.
+constexpr std::int32_t kCommonInBlock = 3;
+
+TEST_P(Sharing, of_a_block_that_begins_as_another_does_only_the_rest_is_computed) {
+  const auto first = make_session();
+  say(*first, 4 * kBlockSize);
+  const auto second = make_session();
+  const auto alone = make_session({.adopts = false});
+  const std::int32_t n = 3 * kBlockSize + 7;  // of the fourth block's eight, six can be taken: the last is asked for
+  const auto copied = say(*second, n);
+  const bool has_rows = GetParam().kv_type != RowType::kKivi4;
+  EXPECT_EQ(last_.n_new, has_rows ? 1 : 7);
+  EXPECT_EQ(last_.n_adopted, has_rows ? n - 1 : 3 * kBlockSize);
+  EXPECT_EQ(last_.n_recalled_exact, has_rows ? 6 : 0) << "whole blocks are shared, this one is copied";
+  EXPECT_EQ(second->n_own_blocks(), 1);
+  const auto computed = say(*alone, n);
+  ASSERT_TRUE(copied && computed);
+  EXPECT_EQ(std::memcmp(copied->data(), computed->data(), copied->size() * sizeof(float)), 0);
+  second->check_invariants();
+}
+
+TEST_P(Sharing, what_begins_alike_but_for_a_few_tokens_is_computed) {
+  const auto first = make_session();
+  say(*first, 4 * kBlockSize);
+  const auto other = make_session();
+  say(*other, 3 * kBlockSize + 7, 1);
+  EXPECT_EQ(last_.n_new, 7) << kCommonInBlock << " tokens are not worth a copy";
+}
+
+TEST_P(Sharing, the_begin_of_a_block_comes_from_the_cold_store_too) {
+  if (GetParam().kv_type == RowType::kKivi4) return;  // sealed rows are not to be had: the test above
+  std::vector<BlockIndex> all;
+  for (std::int32_t b = 0; b < 4; ++b) all.emplace_back(b);
+  const auto first = make_session();
+  say(*first, 4 * kBlockSize);
+  ASSERT_TRUE(store_->flush().ok());
+  evict(*first, all);
+  const auto second = make_session();
+  const auto logits = say(*second, 3 * kBlockSize + 7);
+  EXPECT_EQ(last_.n_new, 1);
+  EXPECT_EQ(last_.n_recalled_exact, 3 * kBlockSize + 6);
+  const auto alone = make_session({.adopts = false});
+  const auto computed = say(*alone, 3 * kBlockSize + 7);
+  ASSERT_TRUE(logits && computed);
+  EXPECT_EQ(std::memcmp(logits->data(), computed->data(), logits->size() * sizeof(float)), 0);
+  // What is neither hot nor saved any more is computed.
+  evict(*second, all);
+  for (const BlockIndex block : all) store_->drop(first->exact_name(block));
+  const auto third = make_session();
+  say(*third, 3 * kBlockSize + 7);
+  EXPECT_EQ(last_.n_new, 3 * kBlockSize + 7);
+}
+
+TEST_P(Sharing, another_tenant_has_nothing_of_a_block_that_begins_alike) {
+  const auto first = make_session({.tenant = "a"});
+  say(*first, 4 * kBlockSize);
+  const auto second = make_session({.tenant = "b"});
+  say(*second, 3 * kBlockSize + 7);
+  EXPECT_EQ(last_.n_adopted, 0);
+}
+
 TEST_P(Sharing, what_two_sessions_compute_side_by_side_is_in_the_pool_once) {
   const auto first = make_session();
   const auto second = make_session();

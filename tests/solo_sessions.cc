@@ -30,6 +30,7 @@ SessionParts SoloSessions::parts(ColdStore* store) {
 SessionParts SoloSessions::sharing_parts(ColdStore* store) {
   SessionParts parts = this->parts(store);
   parts.hot = &hot_;
+  parts.starts = &starts_;
   return parts;
 }
 

@@ -39,6 +39,7 @@ class SoloSessions {
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<BlockMover> mover_;
   HotBlocks hot_;
+  BlockStarts starts_;
 };
 
 }  // namespace ebb

@@ -40,6 +40,13 @@ void set_session_budget(Session& session, std::int32_t n_tokens) {
   turn.settle();
 }
 
+// As the arms that do not ask fill holes: all that fit, from the tail on.
+void fill_holes(Session& session, std::int32_t n_left_blocks) {
+  Turn turn(session, std::span<const Token>());
+  turn.refill(n_left_blocks, {}, Holes::kAll);
+  turn.settle();
+}
+
 class Client {
  public:
   Client(Engine& engine, const ResendOptions& options) : engine_(engine), options_(options) {}
@@ -84,7 +91,10 @@ class Client {
     const std::int32_t n_blocks_before = session_->n_blocks() - 1;
     const Stopwatch watch;
     if (options_.arm == ResendArm::kEverything) set_session_budget(*session_, engine_.budget_tokens());
-    // Without a question, holes are filled from the tail on.
+    if (options_.arm == ResendArm::kEverything || options_.arm == ResendArm::kAware) {
+      const auto n_new = static_cast<std::int32_t>(exchanges_.back().tokens.size()) + options_.n_reply;
+      fill_holes(*session_, n_new / session_->block_size() + 2);
+    }
     Result<std::unique_ptr<Generation>> generation =
         Generation::resume(*session_, engine_.vocabulary(), history, generation_options);
     turn.overhead_ms = watch.elapsed_ms();

@@ -25,9 +25,9 @@ const std::map<std::string, RecallPlace> kRecallPlaces = {
 const std::map<std::string, Removal> kRemovals = {{"sparse", Removal::kSparse}, {"compact", Removal::kCompact}};
 
 std::string eviction_help() {
-  std::string text = "What leaves when room is needed:";
-  for (const PolicyEntry& policy : policies()) text += fmt::format("\n{}: {}", policy.name, policy.summary);
-  return text;
+  std::vector<std::string> entries;
+  for (const PolicyEntry& policy : policies()) entries.push_back(fmt::format("{} ({})", policy.name, policy.summary));
+  return fmt::format("What leaves when room is needed: {}", fmt::join(entries, ", "));
 }
 
 std::set<std::string> policy_names() {

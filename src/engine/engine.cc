@@ -38,6 +38,7 @@ struct Engine::State {
   std::unique_ptr<FramePool> pool;
   std::unique_ptr<FramePool> open_pool;
   HotBlocks hot;
+  BlockStarts starts;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<Policy> policy;
   std::unique_ptr<ColdStore> store;
@@ -139,6 +140,7 @@ SessionParts Engine::State::session_parts() {
           .mover = mover.get(),
           .open_pool = open_pool.get(),
           .hot = &hot,
+          .starts = &starts,
           .shape = shape,
           .model = model->fingerprint(),
           .n_ctx_train = model->hparams().n_ctx_train};

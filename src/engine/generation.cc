@@ -10,6 +10,18 @@ constexpr std::int32_t kReplyBlocks = 4;
 
 }  // namespace
 
+Result<Writer> Writer::create(const Vocabulary& vocabulary, const GenerationOptions& options) {
+  EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
+  EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
+                                                                          .special = options.special,
+                                                                          .marks = options.sampling.marks}));
+  EBB_ASSIGN_OR_RETURN(Thinking thinking, Thinking::create(vocabulary, options.thinking));
+  return Writer{.vocabulary = &vocabulary,
+                .sampler = std::move(sampler),
+                .stream = std::move(stream),
+                .thinking = std::move(thinking)};
+}
+
 Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
                                                       std::span<const Token> prompt, const GenerationOptions& options) {
   const std::array<PromptPart, 1> parts = {PromptPart{.tokens = prompt}};
@@ -46,17 +58,26 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
                                                       const GenerationOptions& options) {
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(prompt, vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, session.end().value() + session.n_unfinished(), tokens.size()));
-  return make(vocabulary, tokens, options, [&] { return Turn(session, prompt); });
+  EBB_ASSIGN_OR_RETURN(Writer writer, Writer::create(vocabulary, options));
+  return make(std::move(writer), tokens, options, [&] { return Turn(session, prompt); });
 }
 
 Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const Vocabulary& vocabulary,
                                                        std::span<const PromptPart> history,
                                                        const GenerationOptions& options,
                                                        const ResumeOptions& resuming) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, vocabulary));
+  EBB_ASSIGN_OR_RETURN(Writer writer, Writer::create(vocabulary, options));
+  return resume(session, std::move(writer), history, options, resuming);
+}
+
+Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer writer,
+                                                       std::span<const PromptPart> history,
+                                                       const GenerationOptions& options,
+                                                       const ResumeOptions& resuming) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, *writer.vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
-  EBB_ASSIGN_OR_RETURN(auto generation,
-                       make(vocabulary, tokens, options, [&] { return Turn::resume(session, history, resuming); }));
+  EBB_ASSIGN_OR_RETURN(auto generation, make(std::move(writer), tokens, options,
+                                             [&] { return Turn::resume(session, history, resuming); }));
   // Of a lane that was parked, or had to do with less: what is still saved fills the room that the prompt leaves.
   const std::int32_t n_prompt_blocks = generation->turn_.n_pending() / session.block_size() + 1;
   if (!generation->finished()) generation->turn_.refill(n_prompt_blocks + kReplyBlocks, options.recall_question);
@@ -65,28 +86,19 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const V
 
 // What can fail comes before the turn, which changes the session.
 template <typename MakeTurn>
-Result<std::unique_ptr<Generation>> Generation::make(const Vocabulary& vocabulary, std::span<const Token> prompt,
+Result<std::unique_ptr<Generation>> Generation::make(Writer writer, std::span<const Token> prompt,
                                                      const GenerationOptions& options, MakeTurn make_turn) {
-  EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));
-  EBB_ASSIGN_OR_RETURN(TextStream stream, TextStream::create(vocabulary, {.stop_strings = options.stop_strings,
-                                                                          .special = options.special,
-                                                                          .marks = options.sampling.marks}));
-  EBB_ASSIGN_OR_RETURN(Thinking thinking, Thinking::create(vocabulary, options.thinking));
-  EBB_RETURN_IF_ERROR(sampler.accept_prompt(prompt));
-  std::unique_ptr<Generation> generation(
-      new Generation(make_turn(), std::move(sampler), std::move(stream), std::move(thinking), options));
+  EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt));
+  std::unique_ptr<Generation> generation(new Generation(make_turn(), std::move(writer), options));
   generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
   if (options.max_tokens == 0) generation->finish(FinishReason::kLength);
   return generation;
 }
 
-Generation::Generation(Turn turn, Sampler sampler, TextStream stream, Thinking thinking,
-                       const GenerationOptions& options)
+Generation::Generation(Turn turn, Writer writer, const GenerationOptions& options)
     : turn_(std::move(turn)),
-      sampler_(std::move(sampler)),
-      stream_(std::move(stream)),
-      thinking_(std::move(thinking)),
+      writer_(std::move(writer)),
       max_tokens_(options.max_tokens),
       n_chances_(options.n_chances) {
   stats_.n_prompt = turn_.n_pending();
@@ -100,27 +112,27 @@ std::string Generation::take_text() {
 
 void Generation::finish(FinishReason reason) {
   if (finished()) return;
-  TextDelta delta = stream_.finish(reason);
+  TextDelta delta = writer_.stream.finish(reason);
   text_ += delta.text;
   reason_ = delta.finished.value_or(reason);
   turn_.settle();
 }
 
 Status Generation::take_logits(std::span<const float> logits) {
-  std::optional<Token> token = thinking_.forced();
+  std::optional<Token> token = writer_.thinking.forced();
   if (!token) {
-    EBB_ASSIGN_OR_RETURN(token, sampler_.sample(logits));
+    EBB_ASSIGN_OR_RETURN(token, writer_.sampler.sample(logits));
   }
   if (!token) {
     finish(FinishReason::kEndOfGeneration);
     return {};
   }
-  EBB_RETURN_IF_ERROR(sampler_.accept(*token));
-  EBB_ASSIGN_OR_RETURN(const TextDelta delta, stream_.push(*token));
-  EBB_RETURN_IF_ERROR(thinking_.push(*token));
+  EBB_RETURN_IF_ERROR(writer_.sampler.accept(*token));
+  EBB_ASSIGN_OR_RETURN(const TextDelta delta, writer_.stream.push(*token));
+  EBB_RETURN_IF_ERROR(writer_.thinking.push(*token));
   tokens_.push_back(*token);
   ++stats_.n_generated;
-  stats_.n_thinking = thinking_.n_tokens();
+  stats_.n_thinking = writer_.thinking.n_tokens();
   if (n_chances_ && !delta.finished) chances_.push_back(token_chances(logits, *token, *n_chances_));
   text_ += delta.text;
   // Pushed even when it ends the reply: the next turn's history holds it.

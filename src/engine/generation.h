@@ -36,6 +36,18 @@ struct GenerationOptions {
   std::int32_t max_recalled_blocks = 8;
 };
 
+// What makes text of a generation's logits. Options alone make it, on any thread: compiling a grammar may take long, and
+// whoever runs generations has others to serve.
+struct Writer {
+  const Vocabulary* vocabulary;
+  Sampler sampler;
+  TextStream stream;
+  Thinking thinking;
+
+  // The vocabulary must outlive it. kInvalidArgument for sick options.
+  static Result<Writer> create(const Vocabulary& vocabulary, const GenerationOptions& options);
+};
+
 struct GenerationStats {
   std::int32_t n_prompt = 0;
   std::int32_t n_generated = 0;
@@ -59,12 +71,18 @@ class Generation {
                                                     std::span<const PromptPart> history,
                                                     const GenerationOptions& options,
                                                     const ResumeOptions& resuming = {});
+  // With a writer that was made of these options.
+  static Result<std::unique_ptr<Generation>> resume(Session& session, Writer writer,
+                                                    std::span<const PromptPart> history,
+                                                    const GenerationOptions& options, const ResumeOptions& resuming);
 
   // Turn::set_budget.
   std::int32_t set_budget(std::int32_t n_tokens) { return turn_.set_budget(n_tokens); }
 
   [[nodiscard]] bool finished() const { return reason_.has_value(); }
   [[nodiscard]] std::optional<FinishReason> reason() const { return reason_; }
+  // TextStream::stop_string.
+  [[nodiscard]] const std::string& stop_string() const { return writer_.stream.stop_string(); }
   // Why it could not go on, when it ended for want of room or by logits that are no numbers; finished then.
   [[nodiscard]] const Status& status() const { return status_; }
   // Text that came since the last call.
@@ -78,6 +96,9 @@ class Generation {
   [[nodiscard]] const GenerationStats& stats() const { return stats_; }
   // Of stats().n_prompt, what is not computed yet.
   [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
+  // Turn::n_computed, n_to_compute.
+  [[nodiscard]] std::int32_t n_computed() const { return turn_.n_computed(); }
+  [[nodiscard]] std::int32_t n_to_compute() const { return turn_.n_to_compute(); }
   [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
 
   // Of a finished one: Turn::save_for_image.
@@ -90,9 +111,9 @@ class Generation {
   friend class Engine;
 
   template <typename MakeTurn>
-  static Result<std::unique_ptr<Generation>> make(const Vocabulary& vocabulary, std::span<const Token> prompt,
+  static Result<std::unique_ptr<Generation>> make(Writer writer, std::span<const Token> prompt,
                                                   const GenerationOptions& options, MakeTurn make_turn);
-  Generation(Turn turn, Sampler sampler, TextStream stream, Thinking thinking, const GenerationOptions& options);
+  Generation(Turn turn, Writer writer, const GenerationOptions& options);
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);
@@ -101,9 +122,7 @@ class Generation {
   void fail(const Status& status);
 
   Turn turn_;
-  Sampler sampler_;
-  TextStream stream_;
-  Thinking thinking_;
+  Writer writer_;
   std::int32_t max_tokens_;
   std::optional<std::int32_t> n_chances_;
   std::vector<TokenChances> chances_;

@@ -184,25 +184,34 @@ Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
     turn.settle();
     return {};
   }
-  SessionOptions options = options_;
-  options.budget_tokens = n_tokens;
-  options.tenant = lane.owner;
-  if (lane.image) {
-    Result<std::unique_ptr<Session>> restored = engine_.restore_session(options, *lane.image);
-    lane.image.reset();
-    if (restored.ok()) {
-      lane.session = *std::move(restored);
-      return {};
-    }
-    // An image that does not fit is as good as none: the history is computed anew (law 8).
-  }
-  EBB_ASSIGN_OR_RETURN(lane.session, engine_.new_session(options));
+  EBB_ASSIGN_OR_RETURN(lane.session, make_session(lane, n_tokens));
+  lane.image.reset();
   return {};
 }
 
 Status Lanes::wake(Lane& lane) {
   if (lane.session != nullptr) return {};
-  return wake(lane, lane.budget_tokens > 0 ? lane.budget_tokens : engine_.budget_tokens());
+  return wake(lane, own_budget(lane));
+}
+
+Result<std::unique_ptr<Session>> Lanes::copy_parked(const Lane& lane) const {
+  return make_session(lane, own_budget(lane));
+}
+
+std::int32_t Lanes::own_budget(const Lane& lane) const {
+  return lane.budget_tokens > 0 ? lane.budget_tokens : engine_.budget_tokens();
+}
+
+// An image that does not fit is as good as none: the history is computed anew (law 8).
+Result<std::unique_ptr<Session>> Lanes::make_session(const Lane& lane, std::int32_t n_tokens) const {
+  SessionOptions options = options_;
+  options.budget_tokens = n_tokens;
+  options.tenant = lane.owner;
+  if (lane.image) {
+    Result<std::unique_ptr<Session>> restored = engine_.restore_session(options, *lane.image);
+    if (restored.ok()) return restored;
+  }
+  return engine_.new_session(options);
 }
 
 void Lanes::park(Lane& lane) {

@@ -65,6 +65,8 @@ class Lanes {
   Status wake(Lane& lane, std::int32_t n_tokens);
   // The same with the lane's own budget; nothing where it lives.
   Status wake(Lane& lane);
+  // The session of a parked lane as it would wake, with nothing hot, for those who only look: the lane stays parked.
+  Result<std::unique_ptr<Session>> copy_parked(const Lane& lane) const;
   // Saves what is hot in the lane that was idle longest and frees its frames. False if none is awake and idle.
   bool park_one(const Lane* but_not = nullptr);
   void park(Lane& lane);
@@ -81,6 +83,8 @@ class Lanes {
   [[nodiscard]] std::list<Lane>& all() { return lanes_; }
 
  private:
+  [[nodiscard]] std::int32_t own_budget(const Lane& lane) const;
+  Result<std::unique_ptr<Session>> make_session(const Lane& lane, std::int32_t n_tokens) const;
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
   [[nodiscard]] Lane* find_changed(std::string_view owner, std::string_view id, std::span<const Token> history);
   void rename(Lane& lane, std::string_view id);

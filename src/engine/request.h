@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,25 @@ struct HistoryPart {
   bool pinned = false;
 };
 
+// How far a request is.
+struct RequestProgress {
+  // Where it is computed: an index of Scheduler::slots().
+  std::size_t slot = 0;
+  std::int32_t n_prompt = 0;    // tokens of the whole history
+  std::int32_t n_cached = 0;    // of them not to be computed for this request, as far as is known
+  std::int32_t n_computed = 0;  // of the others so far
+  double elapsed_ms = 0.0;      // since it began
+  GenerationStats stats;
+};
+
 struct RequestEnd {
   // Not ok: nothing came of it, or it broke off.
   Status status;
   // Why a reply ended early though it stands, in words for the user: no more of it found room.
   std::string warning;
   FinishReason reason = FinishReason::kLength;
+  // That ended the text; empty where none did.
+  std::string stop_string;
   GenerationStats stats;
   TurnStats turn;
   SessionStats session;
@@ -52,7 +66,11 @@ struct Request {
     return tokens;
   }
   GenerationOptions options;
+  // Made of them; none: Scheduler::submit makes it, on the thread that calls.
+  std::optional<Writer> writer = std::nullopt;
   ResumeOptions resuming;
+  // When it begins, and after each of its steps; before the step's chances and text.
+  std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
   // Of each token, where options.n_chances asks for them; before its text.
   std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
   // Text as it comes.

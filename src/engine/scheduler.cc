@@ -10,15 +10,10 @@ namespace ebb {
 namespace {
 
 Slot to_slot(const Running& running) {
-  const Generation& generation = *running.generation;
-  const auto n_prompt = static_cast<std::int32_t>(running.request.all_tokens().size());
   return {.busy = true,
           .request = running.id,
           .owner = running.request.owner,
-          .n_prompt = n_prompt,
-          .n_cached = n_prompt - generation.stats().n_prompt,
-          .n_processed = generation.stats().n_prompt - generation.n_prompt_left(),
-          .n_generated = generation.stats().n_generated,
+          .progress = running.progress(),
           .options = running.request.options};
 }
 
@@ -60,6 +55,9 @@ Scheduler::~Scheduler() {
 }
 
 Result<RequestId> Scheduler::submit(Request request) {
+  if (!request.writer) {
+    EBB_ASSIGN_OR_RETURN(request.writer, Writer::create(state_->engine.vocabulary(), request.options));
+  }
   const std::scoped_lock lock(state_->mutex);
   if (state_->stopping) return error(Code::kCancelled, "the server is going down");
   EBB_RETURN_IF_ERROR(state_->waiting.check_room(request.owner));
@@ -124,7 +122,7 @@ void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
 std::vector<Slot> Scheduler::slots() {
   std::vector<Slot> slots(static_cast<std::size_t>(state_->options.n_parallel));
   run_between_steps([&] {
-    for (std::size_t i = 0; i < state_->running.size(); ++i) slots[i] = to_slot(state_->running[i]);
+    for (const Running& running : state_->running) slots[running.slot] = to_slot(running);
   });
   return slots;
 }

@@ -44,10 +44,7 @@ struct Slot {
   bool busy = false;
   RequestId request = 0;
   std::string owner;
-  std::int32_t n_prompt = 0;     // tokens of the whole history
-  std::int32_t n_cached = 0;     // of them not computed for this request
-  std::int32_t n_processed = 0;  // of the others computed so far
-  std::int32_t n_generated = 0;
+  RequestProgress progress;
   GenerationOptions options;
 };
 
@@ -76,7 +73,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // kOutOfBudget when the queue is full; no callback is called then.
+  // kOutOfBudget when the queue is full, kInvalidArgument for sick options; no callback is called then.
   Result<RequestId> submit(Request request);
   // Ends it after the step under way; what was computed stays in its lane. Nothing if it has ended.
   void cancel(RequestId id);

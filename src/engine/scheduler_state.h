@@ -25,9 +25,16 @@ inline constexpr double kMostPinned = 0.5;
 struct Running {
   RequestId id = 0;
   Request request;
+  // Its own as long as it runs.
+  std::size_t slot = 0;
+  // Tokens of its history.
+  std::int32_t n_prompt = 0;
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  Stopwatch since = {};
+
+  [[nodiscard]] RequestProgress progress() const;
 };
 
 struct Scheduler::State {
@@ -67,13 +74,14 @@ struct Scheduler::State {
   void take_cancelled();
   void start_waiting();
   void start(WaitingRequest next, Lane& lane);
+  [[nodiscard]] std::size_t free_slot() const;
   [[nodiscard]] std::int32_t n_frames_per_block() const;
   [[nodiscard]] std::int32_t least_budget() const;
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
   void share_budget();
   void set_budget(std::int32_t n_tokens);
   void free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane);
-  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const;
+  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const;
   [[nodiscard]] std::int32_t n_blocks_to_step(const Running& request) const;
   void step();
   void note_lanes();

@@ -18,6 +18,17 @@ std::int64_t n_generated(const std::vector<Running>& running) {
 
 }  // namespace
 
+// A reply that is held as it was written may have more tokens than the history that says it.
+RequestProgress Running::progress() const {
+  const std::int32_t n_cached = std::max(0, n_prompt - generation->n_computed() - generation->n_to_compute());
+  return {.slot = slot,
+          .n_prompt = n_prompt,
+          .n_cached = n_cached,
+          .n_computed = std::min(generation->n_computed(), n_prompt - n_cached),
+          .elapsed_ms = since.elapsed_ms(),
+          .stats = generation->stats()};
+}
+
 void Scheduler::State::work() {
   while (true) {
     std::vector<std::function<void()>> acts_now;
@@ -97,11 +108,17 @@ void Scheduler::State::start_waiting() {
 }
 
 void Scheduler::State::start(WaitingRequest next, Lane& lane) {
-  Running request{
-      .id = next.id, .request = std::move(next.request), .lane = &lane, .queued_ms = next.since.elapsed_ms()};
+  Running request{.id = next.id,
+                  .request = std::move(next.request),
+                  .slot = free_slot(),
+                  .lane = &lane,
+                  .queued_ms = next.since.elapsed_ms()};
+  for (const HistoryPart& part : request.request.history) {
+    request.n_prompt += static_cast<std::int32_t>(part.tokens.size());
+  }
   const std::int32_t n_tokens = share(lane, running.size() + 1);
   for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
-  free_frames(n_blocks_to_begin(lane, request.request.all_tokens().size(), n_tokens), running.size() + 1, &lane);
+  free_frames(n_blocks_to_begin(lane, request.n_prompt, n_tokens), running.size() + 1, &lane);
   Status status = lanes.wake(lane, n_tokens);
   if (status.ok()) {
     std::vector<PromptPart> parts;
@@ -113,7 +130,7 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
                        .pinned = part.pinned});
     }
     Result<std::unique_ptr<Generation>> generation = Generation::resume(
-        *lane.session, engine.vocabulary(), parts, request.request.options, request.request.resuming);
+        *lane.session, *std::move(request.request.writer), parts, request.request.options, request.request.resuming);
     status = generation.status();
     if (generation.ok()) request.generation = *std::move(generation);
   }
@@ -123,9 +140,18 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
     end(running.back(), status);
     running.pop_back();
     share_budget();
+  } else {
+    running.back().request.on_progress(running.back().progress());
   }
   const std::scoped_lock lock(mutex);
   stats.n_running = running.size();
+}
+
+// There is one: no more than n_parallel run.
+std::size_t Scheduler::State::free_slot() const {
+  std::size_t slot = 0;
+  while (std::ranges::find(running, slot, &Running::slot) != running.end()) ++slot;
+  return slot;
 }
 
 // Idle lanes give up their frames, the longest unused first, until n_blocks are free, and each request may have a block
@@ -140,12 +166,11 @@ void Scheduler::State::free_frames(std::int32_t n_blocks, std::size_t n_requests
 
 // What a lane needs to take in a history: frames for what of it is not hot. What other lanes use too is not its own: it
 // gives no frames back when it leaves for something else.
-std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::size_t n_history, std::int32_t n_share) const {
+std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const {
   const std::int32_t block_size = engine.layout().block_size;
   const Session* const session = lane.session.get();
   const bool has_holes = session != nullptr ? session->n_hot_blocks() < session->n_blocks() : lane.image.has_value();
-  const std::int32_t n_wanted =
-      static_cast<std::int32_t>(n_history) / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
+  const std::int32_t n_wanted = n_history / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
   const std::int32_t n_hot = session != nullptr ? session->n_hot_blocks() : 0;
   const std::int32_t n_own = session != nullptr ? session->n_own_blocks() : 0;
   return std::min(n_wanted - n_hot, n_share / block_size - n_own);
@@ -185,6 +210,7 @@ void Scheduler::State::step() {
     stats.n_generated_tokens += n_generated(running) - n_generated_before;
   }
   for (Running& request : running) {
+    request.request.on_progress(request.progress());
     if (auto chances = request.generation->take_chances(); !chances.empty()) {
       request.request.on_chances(std::move(chances));
     }
@@ -215,6 +241,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
   RequestEnd end{.status = status, .queued_ms = request.queued_ms};
   if (request.generation != nullptr) {
     end.reason = request.generation->reason().value_or(FinishReason::kCancelled);
+    end.stop_string = request.generation->stop_string();
     end.stats = request.generation->stats();
     end.turn = request.generation->turn_stats();
     // What was said stands: a client that tried again would have all of it computed once more, and end at the same place.
@@ -223,8 +250,6 @@ void Scheduler::State::end(Running& request, const Status& status) {
       end.status = Status();
     }
   }
-  std::int32_t n_history = 0;
-  for (const HistoryPart& part : request.request.history) n_history += static_cast<std::int32_t>(part.tokens.size());
   if (const Session* session = request.lane->session.get(); session != nullptr) {
     end.session = session->stats();
     end.n_hot_tokens = session->n_hot_tokens();
@@ -232,7 +257,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
   }
   request.lane->busy = false;
   const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
-  note_end(end, n_computed, std::max(0, n_history - n_computed));
+  note_end(end, n_computed, std::max(0, request.n_prompt - n_computed));
   // Before the answer: who has it finds its session on its way to the disk.
   if (folder != nullptr && request.generation != nullptr) {
     request.generation->save_for_image();

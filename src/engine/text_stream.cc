@@ -52,7 +52,10 @@ TextDelta TextStream::finish(FinishReason reason) {
 }
 
 TextDelta TextStream::pass_on(StopStrings::Output output) {
-  if (output.match) finished_ = FinishReason::kStopString;
+  if (output.match) {
+    finished_ = FinishReason::kStopString;
+    stop_string_ = stop_strings_.string(*output.match);
+  }
   return {.text = std::move(output.text), .finished = finished_};
 }
 

@@ -56,6 +56,8 @@ class TextStream {
   [[nodiscard]] TextDelta finish(FinishReason reason);
 
   [[nodiscard]] std::optional<FinishReason> finished() const { return finished_; }
+  // That ended the text; empty where none did.
+  [[nodiscard]] const std::string& stop_string() const { return stop_string_; }
 
  private:
   TextStream(const Vocabulary& vocabulary, StopStrings stop_strings, const TextStreamOptions& options);
@@ -67,6 +69,7 @@ class TextStream {
   SpecialTokens special_;
   std::vector<Token> marks_;
   std::optional<FinishReason> finished_;
+  std::string stop_string_;
 };
 
 }  // namespace ebb

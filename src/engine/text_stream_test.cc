@@ -126,5 +126,13 @@ TEST_F(TextStreamTest, NamesItsReasons) {
   EXPECT_EQ(finish_reason_name(FinishReason::kLength), "length");
 }
 
+TEST_F(TextStreamTest, TellsTheStopStringThatEndedTheText) {
+  TextStream stream = make({"zz", "b"});
+  EXPECT_EQ(push_all(stream, tokens_of("a")), "a");
+  EXPECT_EQ(stream.stop_string(), "");
+  EXPECT_EQ(push_all(stream, tokens_of("ba")), "");
+  EXPECT_EQ(stream.stop_string(), "b");
+}
+
 }  // namespace
 }  // namespace ebb

@@ -120,7 +120,7 @@ ggml_tensor* Graph::build_layer(LayerIndex layer, ggml_tensor* x) {
     attention = ggml_get_rows(context_, attention, output_rows_);
     x = ggml_get_rows(context_, x, output_rows_);
   }
-  ggml_tensor* y = multiply(context_, weights.wo, attention);
+  ggml_tensor* y = multiply(weights.wo, attention);
   if (weights.bo != nullptr) y = ggml_add(context_, y, weights.bo);
   if (weights.post_attn_norm != nullptr) y = build_norm(y, weights.post_attn_norm);
   x = ggml_add(context_, y, x);
@@ -191,9 +191,13 @@ ggml_tensor* Graph::build_composed_attention(LayerIndex layer, ggml_tensor* q, g
 
 // [n_embd, n_rows] -> [head_dim, n_heads, n_rows]
 ggml_tensor* Graph::build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor* bias, std::int32_t head_dim) {
-  ggml_tensor* y = multiply(context_, matrix, x);
+  ggml_tensor* y = multiply(matrix, x);
   if (bias != nullptr) y = ggml_add(context_, y, bias);
   return ggml_reshape_3d(context_, y, head_dim, y->ne[0] / head_dim, shape_.n_rows);
+}
+
+ggml_tensor* Graph::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
+  return ebb::multiply(context_, model_.weights().wide().choose(matrix, rows->ne[1]), rows);
 }
 
 ggml_tensor* Graph::build_norm(ggml_tensor* x, ggml_tensor* weight) {
@@ -209,16 +213,16 @@ ggml_tensor* Graph::build_rope(LayerIndex layer, ggml_tensor* x) {
 }
 
 ggml_tensor* Graph::build_feed_forward(const LayerWeights& weights, ggml_tensor* x) {
-  ggml_tensor* up = multiply(context_, weights.ffn_up, x);
-  ggml_tensor* gate = multiply(context_, weights.ffn_gate, x);
+  ggml_tensor* up = multiply(weights.ffn_up, x);
+  ggml_tensor* gate = multiply(weights.ffn_gate, x);
   ggml_tensor* gated = model_.architecture().activation == Activation::kSilu ? ggml_swiglu_split(context_, gate, up)
                                                                              : ggml_geglu_split(context_, gate, up);
-  return multiply(context_, weights.ffn_down, gated);
+  return multiply(weights.ffn_down, gated);
 }
 
 // [n_embd, n_outputs] -> [n_vocab, n_outputs]
 ggml_tensor* Graph::build_logits(ggml_tensor* x) {
-  ggml_tensor* logits = multiply(context_, model_.weights().output, build_norm(x, model_.weights().output_norm));
+  ggml_tensor* logits = multiply(model_.weights().output, build_norm(x, model_.weights().output_norm));
   const float cap = model_.hparams().final_logit_softcap;
   if (cap == 0.0F) return logits;
   return ggml_scale(context_, ggml_tanh(context_, ggml_scale(context_, logits, 1.0F / cap)), cap);

@@ -87,6 +87,7 @@ class Graph {
   ggml_tensor* build_composed_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
   ggml_tensor* build_feed_forward(const LayerWeights& weights, ggml_tensor* x);
   ggml_tensor* build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor* bias, std::int32_t head_dim);
+  ggml_tensor* multiply(ggml_tensor* matrix, ggml_tensor* rows);
   ggml_tensor* build_norm(ggml_tensor* x, ggml_tensor* weight);
   ggml_tensor* build_rope(LayerIndex layer, ggml_tensor* x);
   ggml_tensor* build_logits(ggml_tensor* x);

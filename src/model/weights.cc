@@ -327,6 +327,16 @@ Status Loader::advance(std::size_t n_bytes, bool reports) {
   return error(Code::kCancelled, "{}: loading was cancelled", file_.name());
 }
 
+std::vector<ggml_tensor*> matrices_of(const WeightTensors& weights) {
+  std::vector<ggml_tensor*> result = {weights.output};
+  for (const LayerWeights& layer : weights.layers) {
+    for (ggml_tensor* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down}) {
+      if (matrix != nullptr) result.push_back(matrix);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::byte> expand_to_f16(ggml_type type, std::span<const std::byte> rows) {
@@ -352,6 +362,8 @@ Result<std::unique_ptr<Weights>> Weights::load(const GgufFile& file, const Hpara
   EBB_RETURN_IF_ERROR(loader.allocate(weights->memory_->contexts, weights->memory_->buffers));
   EBB_RETURN_IF_ERROR(loader.fill());
   weights->bytes_ = loader.bytes();
+  if (options.use_repacked) weights->wide_ = WideCopies(matrices_of(*weights));
+  weights->bytes_.copied += weights->wide_.bytes();
   return weights;
 }
 

@@ -15,6 +15,7 @@
 #include "ggml.h"
 
 #include "base/status.h"
+#include "model/wide_copies.h"
 
 namespace ebb {
 
@@ -47,11 +48,12 @@ struct LayerWeights {
 
 struct WeightBytes {
   std::size_t mapped = 0;  // used where the file is mapped
-  std::size_t copied = 0;  // in memory of their own: repacked, or on another device
+  std::size_t copied = 0;  // in memory of their own: repacked, widened, or on another device
 };
 
 struct LoadOptions {
-  // Copy matrices to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has the figures).
+  // Copy matrices to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has the figures), and
+  // small models' to f32 for products of several rows.
   bool use_repacked = true;
   // Called with the share done, 0..1, for every few MB read, from the loading thread. False cancels the load.
   std::function<bool(float)> progress = nullptr;
@@ -77,12 +79,14 @@ class Weights : public WeightTensors {
   Weights& operator=(const Weights&) = delete;
 
   [[nodiscard]] WeightBytes bytes() const { return bytes_; }
+  [[nodiscard]] const WideCopies& wide() const { return wide_; }
 
  private:
   struct Memory;
   Weights();
 
   std::unique_ptr<Memory> memory_;
+  WideCopies wide_;
   WeightBytes bytes_;
 };
 

@@ -33,12 +33,16 @@ void Answer::begin(Scheduler& scheduler, std::vector<AnswerPart> parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
                                   .n_prompt = parts[i].n_prompt,
-                                  .is_first_of_prompt = parts[i].is_first_of_prompt},
+                                  .is_first_of_prompt = parts[i].is_first_of_prompt,
+                                  .seed = parts[i].request.options.sampling.seed},
                        .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Request& request = parts[i].request;
     const auto self = shared_from_this();
+    request.on_progress = [self, i](const RequestProgress& progress) {
+      self->guard([&] { self->take_progress(i, progress); });
+    };
     request.on_chances = [self, i](std::vector<TokenChances> chances) {
       self->guard([&] { self->take_chances(i, std::move(chances)); });
     };
@@ -72,6 +76,21 @@ void Answer::begin_stream() {
   if (const std::string bytes = shape_->begin(); !bytes.empty()) write(bytes);
 }
 
+// A slow reader gets the next one.
+void Answer::take_progress(std::size_t index, const RequestProgress& progress) {
+  std::optional<RequestProgress>& known = tracks_[index].choice.progress;
+  const bool is_news = !known || known->n_cached != progress.n_cached || known->n_computed != progress.n_computed;
+  known = progress;
+  if (!options_.stream || !is_news || !has_room()) return;
+  if (const std::string bytes = shape_->progress(tracks_[index].choice); !bytes.empty()) write(bytes);
+}
+
+// Whether the client has taken enough of what was written to be given more.
+bool Answer::has_room() {
+  if (n_queued_bytes_ > kMostQueuedBytes) n_queued_bytes_ = responder_->write("");
+  return n_queued_bytes_ <= kMostQueuedBytes;
+}
+
 void Answer::take_chances(std::size_t index, std::vector<TokenChances> chances) {
   std::vector<TokenChances>& all = tracks_[index].choice.chances;
   all.insert(all.end(), std::make_move_iterator(chances.begin()), std::make_move_iterator(chances.end()));
@@ -80,12 +99,7 @@ void Answer::take_chances(std::size_t index, std::vector<TokenChances> chances) 
 void Answer::take_text(std::size_t index, std::string_view text) {
   Track& track = tracks_[index];
   hold(track, track.parser->push(text));
-  if (!options_.stream || track.held.empty()) return;
-  if (n_queued_bytes_ > kMostQueuedBytes) {
-    n_queued_bytes_ = responder_->write("");
-    if (n_queued_bytes_ > kMostQueuedBytes) return;
-  }
-  write_held(track);
+  if (options_.stream && !track.held.empty() && has_room()) write_held(track);
 }
 
 // In a stream, neighbours of one kind become one.

@@ -52,6 +52,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void guard(const std::function<void()>& work);
   void begin(Scheduler& scheduler, std::vector<AnswerPart> parts);
   void begin_stream();
+  void take_progress(std::size_t index, const RequestProgress& progress);
   void take_chances(std::size_t index, std::vector<TokenChances> chances);
   void take_text(std::size_t index, std::string_view text);
   void end(std::size_t index, const RequestEnd& end);
@@ -60,6 +61,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void cancel();
   void hold(Track& track, std::vector<ReplyDelta> deltas);
   void write_held(Track& track);
+  bool has_room();
   void write(std::string_view bytes) { n_queued_bytes_ = responder_->write(bytes); }
   void answer_all();
 

@@ -26,11 +26,14 @@ std::string choice_lane(const std::string& lane_id, std::size_t choice) {
 
 }  // namespace
 
-ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings) {
+ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
+                     std::vector<std::string> warnings) {
   return {.id = new_id(prefix),
           .created = std::time(nullptr),
           .model = state.options.model_name,
-          .warnings = std::move(warnings)};
+          .warnings = std::move(warnings),
+          .tells_progress = request.tells_progress,
+          .tells_timings = request.tells_timings};
 }
 
 void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
@@ -53,6 +56,10 @@ void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::
       // The same seed would make the same choice again.
       std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
       if (seed) *seed += static_cast<std::uint32_t>(i);
+      // Here and not where generations run: a grammar takes its time. And before the first byte, when it can be refused.
+      Result<Writer> writer = Writer::create(state.engine.vocabulary(), part.request.options);
+      if (!writer.ok()) return refuse(call, writer.status());
+      part.request.writer = *std::move(writer);
       parts.push_back(std::move(part));
     }
   }

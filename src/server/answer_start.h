@@ -10,11 +10,13 @@
 
 #include "server/answer.h"
 #include "server/api_state.h"
+#include "server/generation_request.h"
 
 namespace ebb {
 
-// A head with a new id.
-[[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, std::vector<std::string> warnings);
+// A head with a new id, for answers to `request`.
+[[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
+                                   std::vector<std::string> warnings);
 
 // The same prompt for each of n choices.
 struct AskedChoices {
@@ -25,7 +27,7 @@ struct AskedChoices {
   ReplyRules rules;
   std::int32_t n = 1;
 };
-// Refuses a prompt that is too long for the context; else starts all of them, which are the answer's choices in this order.
+// Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of them, which are the answer's choices in this order.
 void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
                   std::unique_ptr<ReplyShape> shape);
 

@@ -152,7 +152,6 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
   EBB_RETURN_IF_ERROR(set_reading(body, facts, plan));
   EBB_RETURN_IF_ERROR(set_grammar(facts, plan));
   plan.generation.options.sampling.marks = mark_tokens(vocabulary, facts);
-  EBB_RETURN_IF_ERROR(check_generation(vocabulary, plan.generation.options));
   EBB_ASSIGN_OR_RETURN(plan.tokens, tokenize_prompt(vocabulary, plan.prompt, true));
   return plan;
 }

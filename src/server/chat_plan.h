@@ -1,6 +1,7 @@
 // ChatPlan: what a chat request asks for, ready to run: its prompt, how the answer is generated, and how it is read.
 //
-// Everything that can be refused is refused here. It does not know how answers are written. Thread rule: values.
+// What can be refused is refused here, but for what the engine does not take (start_answer). It does not know how answers
+// are written. Thread rule: values.
 #pragma once
 
 #include <string>

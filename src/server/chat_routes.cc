@@ -50,9 +50,10 @@ void answer_chat(ApiState& state, const ApiCall& call) {
   if (!plan.ok()) return refuse(call, plan.status());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, *body);
   if (!asked.ok()) return refuse(call, asked.status());
-  auto shape = make_chat_shape(state.engine.vocabulary(), {.head = reply_head(state, "chatcmpl-", plan->warnings),
-                                                           .n_choices = plan->generation.n_choices,
-                                                           .include_usage = plan->generation.include_usage});
+  auto shape = make_chat_shape(state.engine.vocabulary(),
+                               {.head = reply_head(state, "chatcmpl-", plan->generation, plan->warnings),
+                                .n_choices = plan->generation.n_choices,
+                                .include_usage = plan->generation.include_usage});
   start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
 }
 
@@ -67,7 +68,7 @@ void answer_responses(ApiState& state, const ApiCall& call) {
   if (!asked.ok()) return refuse(call, asked.status());
   std::vector<std::string> warnings = request->warnings;
   warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
-  auto shape = make_responses_shape(reply_head(state, "resp_", std::move(warnings)), *body);
+  auto shape = make_responses_shape(reply_head(state, "resp_", plan->generation, std::move(warnings)), *body);
   start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
 }
 

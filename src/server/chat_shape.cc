@@ -16,10 +16,15 @@ class ChatShape final : public ReplyShape {
   // The first chunk says the role and nothing else.
   std::string begin() override {
     std::string bytes;
-    for (std::int32_t i = 0; i < options_.n_choices; ++i) {
-      bytes += sse_event(chunk(i, {{"role", "assistant"}, {"content", nullptr}}));
-    }
+    for (std::int32_t i = 0; i < options_.n_choices; ++i) bytes += sse_event(role_chunk(i));
     return bytes;
+  }
+
+  std::string progress(const Choice& choice) override {
+    if (!options_.head.tells_progress) return {};
+    Json json = role_chunk(choice.index);
+    json["prompt_progress"] = progress_json(*choice.progress);
+    return sse_event(json);
   }
 
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
@@ -28,6 +33,7 @@ class ChatShape final : public ReplyShape {
       if (delta.kind == ReplyDelta::Kind::kCallEnd) continue;
       Json json = chunk(choice.index, delta_json(delta));
       json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
+      if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
       bytes += sse_event(json);
     }
     return bytes;
@@ -74,6 +80,10 @@ class ChatShape final : public ReplyShape {
     Json json = shell();
     json["choices"].push_back({{"index", index}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
     return json;
+  }
+
+  [[nodiscard]] Json role_chunk(std::int32_t index) const {
+    return chunk(index, {{"role", "assistant"}, {"content", nullptr}});
   }
 
   void add_counters(Json& json, std::span<const Choice> choices) const {

@@ -9,6 +9,8 @@
 namespace ebb {
 namespace {
 
+constexpr std::size_t kMostResponseFields = 64;
+
 std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& call, const Json& body) {
   std::string lane_id = client_session_id(call.request, body);
   if (!lane_id.empty()) lane_id += "~text";
@@ -34,7 +36,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
   const Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   start_answer(state, call, plan->generation.stream, asked_choices(*plan, call, *body),
-               make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->warnings),
+               make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->generation, plan->warnings),
                                plan->generation.include_usage));
 }
 
@@ -43,14 +45,16 @@ void answer_native_completion(ApiState& state, const ApiCall& call) {
   if (!body) return;
   Fields fields(*body);
   const bool returns_tokens = fields.boolean("return_tokens", false);
+  std::vector<std::string> response_fields = fields.texts("response_fields", kMostResponseFields);
   if (!fields.status().ok()) return refuse(call, fields.status());
   Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   const Vocabulary& vocabulary = state.engine.vocabulary();
-  NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->warnings),
+  NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->generation, plan->warnings),
+                           .generation = plan->generation,
                            .returns_tokens = returns_tokens,
-                           .returns_chances = plan->generation.options.n_chances.has_value()};
-  if (returns_tokens && !shape.returns_chances) plan->generation.options.n_chances = 0;
+                           .response_fields = std::move(response_fields)};
+  if (returns_tokens && !plan->generation.options.n_chances) plan->generation.options.n_chances = 0;
   for (const TextPrompt& prompt : plan->prompts) {
     const Result<std::string> text = vocabulary.detokenize(prompt.tokens, SpecialTokens::kShow);
     if (!text.ok()) return refuse(call, text.status());

@@ -46,6 +46,17 @@ std::string Fields::text(std::string_view name, std::string otherwise) {
   return otherwise;
 }
 
+std::vector<std::string> Fields::texts(std::string_view name, std::size_t most) {
+  const Json* value = find(name);
+  if (value == nullptr) return {};
+  const auto is_string = [](const Json& one) { return one.is_string(); };
+  if (value->is_array() && value->size() <= most && std::ranges::all_of(*value, is_string)) {
+    return value->get<std::vector<std::string>>();
+  }
+  refuse(fmt::format("Field '{}': must be an array of up to {} strings", name, most));
+  return {};
+}
+
 std::int64_t Fields::integer(std::string_view name, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
   const Json* value = find(name);
   if (value == nullptr) return otherwise;

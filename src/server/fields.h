@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,8 @@ class Fields {
   [[nodiscard]] const Json* find(std::string_view name) const;
   [[nodiscard]] bool boolean(std::string_view name, bool otherwise);
   [[nodiscard]] std::string text(std::string_view name, std::string otherwise = {});
+  // An array of at most `most` strings; empty when absent.
+  [[nodiscard]] std::vector<std::string> texts(std::string_view name, std::size_t most);
   // Refused outside [least, most].
   [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t otherwise, std::int64_t least,
                                      std::int64_t most);

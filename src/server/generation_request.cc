@@ -138,6 +138,8 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.resuming = resume_options(fields, resuming);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, max_choices));
   request.stream = fields.boolean("stream", false);
+  request.tells_progress = fields.boolean("return_progress", false);
+  request.tells_timings = fields.boolean("timings_per_token", false);
   if (const Json* options = fields.find("stream_options"); options != nullptr) {
     Fields inner(*options);
     request.include_usage = inner.boolean("include_usage", false);
@@ -146,12 +148,6 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   EBB_RETURN_IF_ERROR(fields.status());
   EBB_RETURN_IF_ERROR(request.options.sampling.validate());
   return request;
-}
-
-Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options) {
-  EBB_RETURN_IF_ERROR(Sampler::create(vocabulary, options.sampling).status());
-  EBB_RETURN_IF_ERROR(Thinking::create(vocabulary, options.thinking).status());
-  return StopStrings::create(options.stop_strings).status();
 }
 
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body) {

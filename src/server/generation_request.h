@@ -18,15 +18,15 @@ struct GenerationRequest {
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
+  // Of a stream: ReplyHead.
+  bool tells_progress = false;
+  bool tells_timings = false;
 };
 
 // Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without
 // what only some routes take: chances, thinking. `resuming`: what holds where the body does not say.
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    std::int32_t max_choices, const ResumeOptions& resuming);
-
-// Whether the engine takes the options, a grammar above all: after the first byte of a stream it is too late to say no.
-Status check_generation(const Vocabulary& vocabulary, const GenerationOptions& options);
 
 // Chat's logprobs and top_logprobs.
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body);

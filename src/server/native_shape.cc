@@ -1,5 +1,7 @@
 #include "server/native_shape.h"
 
+#include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "server/replies.h"
@@ -17,6 +19,47 @@ std::string_view stop_type(FinishReason reason) {
   return "none";
 }
 
+// Under llama.cpp's names, those of its settings that this server has.
+Json settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed) {
+  const GenerationOptions& options = request.options;
+  const SamplingOptions& sampling = options.sampling;
+  Json biases = Json::array();
+  for (const LogitBias& bias : sampling.logit_bias) {
+    // JSON has no infinity; false is how it was asked for.
+    biases.push_back({{"token", bias.token.value()}, {"bias", std::isinf(bias.bias) ? Json(false) : Json(bias.bias)}});
+  }
+  return {{"seed", seed ? Json(*seed) : Json(-1)},
+          {"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"typical_p", sampling.typical_p},
+          {"repeat_last_n", sampling.penalty_last_n},
+          {"repeat_penalty", sampling.penalty_repeat},
+          {"presence_penalty", sampling.penalty_presence},
+          {"frequency_penalty", sampling.penalty_frequency},
+          {"samplers", {"penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"}},
+          {"logit_bias", std::move(biases)},
+          {"grammar", sampling.grammar},
+          {"stop", options.stop_strings},
+          {"max_tokens", options.max_tokens},
+          {"n_predict", options.max_tokens},
+          {"n_probs", options.n_chances.value_or(0)},
+          {"stream", request.stream},
+          {"timings_per_token", request.tells_timings}};
+}
+
+// What `path` leads to, member by member; null where there is no such.
+const Json* find_path(const Json& json, std::string_view path) {
+  const Json* at = &json;
+  for (const auto& part : std::views::split(path, '/')) {
+    const std::string name(part.begin(), part.end());
+    if (!at->is_object() || !at->contains(name)) return nullptr;
+    at = &(*at)[name];
+  }
+  return at;
+}
+
 class NativeShape final : public ReplyShape {
  public:
   NativeShape(const Vocabulary& vocabulary, NativeShapeOptions options)
@@ -24,11 +67,19 @@ class NativeShape final : public ReplyShape {
 
   std::string begin() override { return {}; }
 
+  std::string progress(const Choice& choice) override {
+    if (!options_.head.tells_progress) return {};
+    Json json = part(choice, "");
+    json["prompt_progress"] = progress_json(*choice.progress);
+    return sse_event(json);
+  }
+
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
     for (const ReplyDelta& delta : deltas) {
-      Json json = {{"index", choice.index}, {"content", delta.text}, {"stop", false}};
+      Json json = part(choice, delta.text);
       add_tokens(json, choice);
+      if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
       bytes += sse_event(json);
     }
     return bytes;
@@ -46,28 +97,47 @@ class NativeShape final : public ReplyShape {
   }
 
  private:
+  static Json part(const Choice& choice, std::string_view content) {
+    return {{"index", choice.index},
+            {"content", content},
+            {"tokens", Json::array()},
+            {"stop", false},
+            {"id_slot", choice.progress->slot},
+            {"tokens_predicted", choice.progress->stats.n_generated},
+            {"tokens_evaluated", choice.n_prompt}};
+  }
+
   Json last(Choice& choice, std::string_view content) const {
     const RequestEnd& end = *choice.end;
-    Json json = {{"index", choice.index}, {"content", content}, {"stop", true}};
+    Json json = part(choice, content);
     add_tokens(json, choice);
+    json["stop"] = true;
     json["model"] = options_.head.model;
-    json["tokens_predicted"] = end.stats.n_generated;
-    json["tokens_evaluated"] = choice.n_prompt;
-    json["tokens_cached"] = usage_totals({&choice, 1}).n_cached;
+    json["generation_settings"] = settings_json(options_.generation, choice.seed);
+    json["tokens_cached"] = choice.progress->n_cached;
     json["prompt"] = options_.prompts.at(static_cast<std::size_t>(choice.index));
     json["has_new_line"] = choice.reply.content.find('\n') != std::string::npos;
+    // A prompt that does not fit is refused, never cut.
     json["truncated"] = false;
     json["stop_type"] = stop_type(end.reason);
-    json["timings"] = timings_json({&choice, 1});
+    json["stopping_word"] = end.stop_string;
+    json["timings"] = timings_so_far_json(choice);
     json["ebb"] = ebb_json(options_.head, {&choice, 1});
-    return json;
+    return options_.response_fields.empty() ? json : picked(json);
+  }
+
+  [[nodiscard]] Json picked(const Json& json) const {
+    Json picked = Json::object();
+    for (const std::string& path : options_.response_fields) {
+      if (const Json* found = find_path(json, path); found != nullptr) picked[path] = *found;
+    }
+    return picked;
   }
 
   void add_tokens(Json& json, Choice& choice) const {
-    json["tokens"] = Json::array();
     const Json chances = take_logprobs(choice, vocabulary_);
     if (chances.is_null()) return;
-    if (options_.returns_chances) json["completion_probabilities"] = chances["content"];
+    if (options_.generation.options.n_chances) json["completion_probabilities"] = chances["content"];
     if (!options_.returns_tokens) return;
     for (const Json& token : chances["content"]) json["tokens"].push_back(token["id"]);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/generation_request.h"
 #include "server/reply_shape.h"
 #include "text/vocabulary.h"
 
@@ -12,12 +13,14 @@ namespace ebb {
 
 struct NativeShapeOptions {
   ReplyHead head;
+  // As it was asked for.
+  GenerationRequest generation;
   // The text of each choice's prompt.
   std::vector<std::string> prompts;
   // The answer's tokens are told; their chances are then asked for too.
   bool returns_tokens = false;
-  // The chances are told.
-  bool returns_chances = false;
+  // Of each choice's last part, what alone is told, as "stop" or "generation_settings/seed"; empty: all.
+  std::vector<std::string> response_fields = {};
 };
 // The vocabulary must outlive it.
 std::unique_ptr<ReplyShape> make_native_shape(const Vocabulary& vocabulary, NativeShapeOptions options);

@@ -23,19 +23,19 @@ Json slot_json(const Slot& slot, std::size_t index, const ApiState& state, bool 
                {"id_task", slot.busy && is_own ? Json(slot.request) : Json(-1)}};
   const Slot shown = is_own ? slot : Slot{};
   const GenerationOptions& options = shown.options;
-  const std::int32_t n_left = options.max_tokens < 0 ? -1 : std::max(0, options.max_tokens - shown.n_generated);
-  json.update(
-      {{"n_prompt_tokens", shown.n_prompt},
-       {"n_prompt_tokens_processed", shown.n_processed},
-       {"n_prompt_tokens_cache", shown.n_cached},
-       {"params",
-        {{"n_predict", options.max_tokens},
-         {"temperature", options.sampling.temperature},
-         {"top_k", options.sampling.top_k},
-         {"top_p", options.sampling.top_p},
-         {"min_p", options.sampling.min_p}}},
-       {"next_token",
-        Json::array({{{"n_decoded", shown.n_generated}, {"n_remain", n_left}, {"has_next_token", shown.busy}}})}});
+  const std::int32_t n_generated = shown.progress.stats.n_generated;
+  const std::int32_t n_left = options.max_tokens < 0 ? -1 : std::max(0, options.max_tokens - n_generated);
+  json.update({{"n_prompt_tokens", shown.progress.n_prompt},
+               {"n_prompt_tokens_processed", shown.progress.n_computed},
+               {"n_prompt_tokens_cache", shown.progress.n_cached},
+               {"params",
+                {{"n_predict", options.max_tokens},
+                 {"temperature", options.sampling.temperature},
+                 {"top_k", options.sampling.top_k},
+                 {"top_p", options.sampling.top_p},
+                 {"min_p", options.sampling.min_p}}},
+               {"next_token",
+                Json::array({{{"n_decoded", n_generated}, {"n_remain", n_left}, {"has_next_token", shown.busy}}})}});
   return json;
 }
 

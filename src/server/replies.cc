@@ -14,7 +14,35 @@ std::int32_t n_computed(const Choice& choice) {
   return std::min(choice.n_prompt, choice.end->turn.n_new + choice.end->turn.n_recomputed);
 }
 
+// Of one choice or of several.
+struct Work {
+  std::int32_t n_cached = 0;
+  std::int32_t n_computed = 0;  // of the prompt
+  std::int32_t n_generated = 0;
+  std::int32_t n_behind_first = 0;  // of them: the first costs no step
+  double prompt_ms = 0.0;
+  double decode_ms = 0.0;
+
+  void add(const GenerationStats& stats) {
+    n_generated += stats.n_generated;
+    n_behind_first += std::max(0, stats.n_generated - 1);
+    decode_ms += stats.decode_ms;
+  }
+};
+
 double per_second(std::int32_t n, double ms) { return ms > 0.0 ? n * 1000.0 / ms : 0.0; }
+
+Json work_json(const Work& work) {
+  return {{"cache_n", work.n_cached},
+          {"prompt_n", work.n_computed},
+          {"prompt_ms", work.prompt_ms},
+          {"prompt_per_token_ms", work.n_computed > 0 ? work.prompt_ms / work.n_computed : 0.0},
+          {"prompt_per_second", per_second(work.n_computed, work.prompt_ms)},
+          {"predicted_n", work.n_generated},
+          {"predicted_ms", work.decode_ms},
+          {"predicted_per_token_ms", work.n_behind_first > 0 ? work.decode_ms / work.n_behind_first : 0.0},
+          {"predicted_per_second", per_second(work.n_behind_first, work.decode_ms)}};
+}
 
 Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance) {
   const std::string text = token_bytes(vocabulary, chance.token);
@@ -26,6 +54,8 @@ Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance) {
 }  // namespace
 
 std::string ReplyShape::failure(const ApiError& error) { return sse_event(error_json(error)); }
+
+std::string ReplyShape::progress(const Choice& /*choice*/) { return {}; }
 
 std::string sse_event(const Json& json) {
   std::string bytes;
@@ -70,24 +100,26 @@ Json usage_json(std::span<const Choice> choices) {
 
 Json timings_json(std::span<const Choice> choices) {
   const UsageTotals totals = usage_totals(choices);
-  double prompt_ms = 0.0;
-  double decode_ms = 0.0;
-  std::int32_t n_behind_first = 0;
+  Work work{.n_cached = totals.n_cached, .n_computed = totals.n_prompt - totals.n_cached};
   for (const Choice& choice : choices) {
-    if (choice.is_first_of_prompt) prompt_ms += choice.end->stats.prefill_ms;
-    decode_ms += choice.end->stats.decode_ms;
-    n_behind_first += std::max(0, choice.end->stats.n_generated - 1);
+    work.add(choice.end->stats);
+    if (choice.is_first_of_prompt) work.prompt_ms += choice.end->stats.prefill_ms;
   }
-  const std::int32_t n_prompt_computed = totals.n_prompt - totals.n_cached;
-  return {{"cache_n", totals.n_cached},
-          {"prompt_n", n_prompt_computed},
-          {"prompt_ms", prompt_ms},
-          {"prompt_per_token_ms", n_prompt_computed > 0 ? prompt_ms / n_prompt_computed : 0.0},
-          {"prompt_per_second", per_second(n_prompt_computed, prompt_ms)},
-          {"predicted_n", totals.n_generated},
-          {"predicted_ms", decode_ms},
-          {"predicted_per_token_ms", n_behind_first > 0 ? decode_ms / n_behind_first : 0.0},
-          {"predicted_per_second", per_second(n_behind_first, decode_ms)}};
+  return work_json(work);
+}
+
+Json progress_json(const RequestProgress& progress) {
+  return {{"total", progress.n_prompt},
+          {"cache", progress.n_cached},
+          {"processed", progress.n_cached + progress.n_computed},
+          {"time_ms", static_cast<std::int64_t>(progress.elapsed_ms)}};
+}
+
+Json timings_so_far_json(const Choice& choice) {
+  const RequestProgress& progress = *choice.progress;
+  Work work{.n_cached = progress.n_cached, .n_computed = progress.n_computed, .prompt_ms = progress.stats.prefill_ms};
+  work.add(progress.stats);
+  return work_json(work);
 }
 
 Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {

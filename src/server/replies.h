@@ -31,6 +31,10 @@ struct UsageTotals {
 
 [[nodiscard]] Json usage_json(std::span<const Choice> choices);
 [[nodiscard]] Json timings_json(std::span<const Choice> choices);
+// llama.cpp's prompt_progress: what it calls processed is what was cached and what was computed.
+[[nodiscard]] Json progress_json(const RequestProgress& progress);
+// timings of one choice by itself, so far.
+[[nodiscard]] Json timings_so_far_json(const Choice& choice);
 [[nodiscard]] Json ebb_json(const ReplyHead& head, std::span<const Choice> choices);
 
 // What every reply and every chunk begins with.

@@ -26,6 +26,10 @@ struct Choice {
   bool is_first_of_prompt = true;
   // All that came so far.
   ParsedReply reply = {};
+  // As it was given.
+  std::optional<std::uint32_t> seed = std::nullopt;
+  // None before it began.
+  std::optional<RequestProgress> progress = std::nullopt;
   // Of the tokens that are not written yet.
   std::vector<TokenChances> chances = {};
   // How it ended; ok.
@@ -39,6 +43,9 @@ struct ReplyHead {
   std::string model;
   // What was asked for and could not be done as asked, in words.
   std::vector<std::string> warnings = {};
+  // A stream tells how far the prompt is, and in each part the timings so far.
+  bool tells_progress = false;
+  bool tells_timings = false;
 };
 
 class ReplyShape {
@@ -50,6 +57,8 @@ class ReplyShape {
 
   // The parts of a stream, as bytes of an event stream, in this order.
   [[nodiscard]] virtual std::string begin() = 0;
+  // While a prompt is computed: how far choice.progress is.
+  [[nodiscard]] virtual std::string progress(const Choice& choice);
   // What came, which choice.reply holds already. Takes the chances of its tokens.
   [[nodiscard]] virtual std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) = 0;
   [[nodiscard]] virtual std::string end(Choice& choice) = 0;

@@ -91,16 +91,11 @@ bool act_on_session(ApiState& state, const ApiCall& call, Wants wants,
 }
 
 Result<std::vector<std::string>> read_names(const Json& body) {
-  const Json* const given = Fields(body).find("names");
-  std::vector<std::string> names;
-  bool fits = given != nullptr && given->is_array() && !given->empty() && given->size() <= kMostNames;
-  for (std::size_t i = 0; fits && i < given->size(); ++i) {
-    fits = (*given)[i].is_string();
-    if (fits) names.push_back((*given)[i].get<std::string>());
-  }
-  if (fits) return names;
-  return error(Code::kInvalidArgument, "Field 'names': must be an array of 1 to {} names of blocks or parts",
-               kMostNames);
+  Fields fields(body);
+  std::vector<std::string> names = fields.texts("names", kMostNames);
+  if (names.empty()) fields.refuse("Field 'names': must hold the name of a block or a part");
+  EBB_RETURN_IF_ERROR(fields.status());
+  return names;
 }
 
 }  // namespace
@@ -135,9 +130,12 @@ void answer_delete_session(ApiState& state, const ApiCall& call) {
 
 void answer_blocks(ApiState& state, const ApiCall& call) {
   Json data;
-  const auto look = [&](Lanes& lanes, Lane& lane) {
-    EBB_RETURN_IF_ERROR(lanes.wake(lane));
-    data = blocks_json(*lane.session);
+  const auto look = [&](const Lanes& lanes, const Lane& lane) {
+    std::unique_ptr<Session> parked;
+    if (lane.session == nullptr) {
+      EBB_ASSIGN_OR_RETURN(parked, lanes.copy_parked(lane));
+    }
+    data = blocks_json(parked != nullptr ? *parked : *lane.session);
     return Status();
   };
   if (!act_on_session(state, call, Wants::kAny, look)) return;

@@ -57,7 +57,6 @@ Result<TextPlan> plan_text(const ApiState& state, const Json& body) {
     plan.generation.options.sampling.grammar = grammar.grammar;
     add_warnings(grammar.unsupported, plan.warnings);
   }
-  EBB_RETURN_IF_ERROR(check_generation(vocabulary, plan.generation.options));
   const Json given = body.contains("prompt") ? body["prompt"] : Json();
   const Json prompts = holds_prompts(given) ? given : Json::array({given});
   const std::size_t most = limits.max_queued / static_cast<std::size_t>(plan.generation.n_choices);

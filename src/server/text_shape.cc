@@ -1,12 +1,31 @@
 #include "server/text_shape.h"
 
+#include <map>
 #include <utility>
 
 #include "server/replies.h"
 #include "server/sse.h"
+#include "text/utf8_stream.h"
 
 namespace ebb {
 namespace {
+
+// Where in a choice's text its tokens begin, in characters. A token that begins inside a character begins where that does.
+class TextOffsets {
+ public:
+  // Of a token with these bytes, behind all before it.
+  std::int64_t next(std::string_view bytes) {
+    const std::int64_t begin = n_characters_;
+    for (const char byte : utf8_.push(bytes)) n_characters_ += is_first_of_character(byte) ? 1 : 0;
+    return begin;
+  }
+
+ private:
+  static bool is_first_of_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
+
+  Utf8Stream utf8_;
+  std::int64_t n_characters_ = 0;
+};
 
 class TextShape final : public ReplyShape {
  public:
@@ -15,9 +34,22 @@ class TextShape final : public ReplyShape {
 
   std::string begin() override { return {}; }
 
+  std::string progress(const Choice& choice) override {
+    if (!head_.tells_progress) return {};
+    Json json = reply_shell(head_, "text_completion");
+    json["choices"].push_back(
+        {{"index", choice.index}, {"text", ""}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
+    json["prompt_progress"] = progress_json(*choice.progress);
+    return sse_event(json);
+  }
+
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
-    for (const ReplyDelta& delta : deltas) bytes += sse_event(part(choice, delta.text, nullptr));
+    for (const ReplyDelta& delta : deltas) {
+      Json json = part(choice, delta.text, nullptr);
+      if (head_.tells_timings) json["timings"] = timings_so_far_json(choice);
+      bytes += sse_event(json);
+    }
     return bytes;
   }
 
@@ -56,8 +88,11 @@ class TextShape final : public ReplyShape {
     Json tokens = Json::array();
     Json logprobs = Json::array();
     Json top = Json::array();
+    Json offsets = Json::array();
     for (const TokenChances& chances : std::exchange(choice.chances, {})) {
       tokens.push_back(token_bytes(vocabulary_, chances.kept.token));
+      const Result<std::string> shown = vocabulary_.piece(chances.kept.token, SpecialTokens::kHide);
+      offsets.push_back(offsets_[choice.index].next(shown.ok() ? *shown : std::string()));
       logprobs.push_back(chances.kept.logprob);
       Json likeliest = Json::object();
       for (const TokenChance& chance : chances.likeliest) {
@@ -65,7 +100,7 @@ class TextShape final : public ReplyShape {
       }
       top.push_back(std::move(likeliest));
     }
-    return {{"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", top}};
+    return {{"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", top}, {"text_offset", offsets}};
   }
 
   void add_counters(Json& json, std::span<const Choice> choices) const {
@@ -77,6 +112,7 @@ class TextShape final : public ReplyShape {
   const Vocabulary& vocabulary_;
   ReplyHead head_;
   bool include_usage_;
+  std::map<std::int32_t, TextOffsets> offsets_;  // by choice
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace ebb {
 namespace {
@@ -10,6 +11,11 @@ namespace {
 constexpr std::int32_t kMostAnchor = 1 << 30;
 constexpr std::int32_t kMostTurns = 1 << 30;
 constexpr std::int64_t kMostEpoch = std::int64_t{1} << 60;
+
+// How far an anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
+void add_shift(std::int32_t shift, Hasher& hasher) {
+  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
+}
 
 }  // namespace
 
@@ -30,7 +36,10 @@ Session::Session(const SessionParts& parts, const SessionOptions& options)
       options_(options),
       residency_(parts.pool, parts.shape, parts.open_pool, options.adopts ? parts.hot : nullptr) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
-  if (!options.adopts) parts_.hot = nullptr;
+  if (!options.adopts) {
+    parts_.hot = nullptr;
+    parts_.starts = nullptr;
+  }
   const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
   budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
   EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
@@ -133,22 +142,34 @@ Hash128 Session::exact_name(BlockIndex block) const {
   return name;
 }
 
+Hash128 Session::place_name(Position begin, const Hash128& visible) const {
+  Hasher hasher;
+  hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
+  if (!options_.tenant.empty()) hasher.add_text(options_.tenant);
+  return hasher.add(static_cast<std::uint64_t>(begin.value())).add(visible).finish();
+}
+
 Hash128 Session::visible_before(BlockIndex block) const {
   Hasher hasher;
-  for (std::int32_t b = 0; b < block.value(); ++b) {
-    if (!residency_.is_hot(BlockIndex(b))) continue;
-    hasher.add(exact_name(BlockIndex(b)));
-    add_shift(BlockIndex(b), hasher);
-  }
-  add_shift(block, hasher);
+  add_visible(block.value(), hasher);
+  add_shift(anchor(block) - residency_.span(block).begin, hasher);
   return hasher.finish();
 }
 
-// How far its anchor lies from its position, where it does; what is computed beside a moved block is not what it would be.
-void Session::add_shift(BlockIndex block, Hasher& hasher) const {
-  const Block& b = blocks_[block.index()];
-  const std::int32_t shift = b.anchor - residency_.span(block).begin;
-  if (shift != 0) hasher.add(static_cast<std::uint64_t>(static_cast<std::int64_t>(shift)));
+Hash128 Session::visible_behind() const {
+  Hasher hasher;
+  add_visible(n_blocks(), hasher);
+  add_shift(next_anchor_ - end(), hasher);
+  return hasher.finish();
+}
+
+void Session::add_visible(std::int32_t n_blocks, Hasher& hasher) const {
+  for (std::int32_t b = 0; b < n_blocks; ++b) {
+    const BlockIndex block(b);
+    if (!residency_.is_hot(block)) continue;
+    hasher.add(exact_name(block));
+    add_shift(anchor(block) - residency_.span(block).begin, hasher);
+  }
 }
 
 RecordKey Session::record_key(BlockIndex block) const {
@@ -241,6 +262,13 @@ void Session::index_words(BlockIndex block) {
   std::size_t begin = head->size();
   while (begin > 0 && begin < text->size() && is_word_byte((*text)[begin - 1]) && is_word_byte((*text)[begin])) --begin;
   words_.add(block, std::string_view(*text).substr(begin));
+}
+
+void Session::index_restored_words() {
+  if (!std::exchange(awaits_words_, false)) return;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    if (is_full(BlockIndex(b))) index_words(BlockIndex(b));
+  }
 }
 
 Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const {
@@ -357,7 +385,6 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
                                 .anchor = saved.anchor,
                                 .epoch = saved.epoch,
                                 .pinned = saved.pinned});
-    if (session->is_full(block)) session->index_words(block);
   }
   return session;
 }

@@ -24,6 +24,7 @@
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
+#include "session/block_starts.h"
 #include "session/lineage.h"
 #include "session/parts.h"
 #include "store/cold_store.h"
@@ -45,6 +46,8 @@ struct SessionParts {
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
   HotBlocks* hot = nullptr;
+  // What they computed, by its begin; null: only whole blocks of others are taken.
+  BlockStarts* starts = nullptr;
   Residency::Shape shape;
   Hash128 model;
   // Positions that the model was trained for.
@@ -131,6 +134,7 @@ struct SessionImage {
   std::vector<Block> blocks;
   Position next_anchor;
   std::int64_t epoch = 0;
+  // That said something.
   std::int32_t n_turns = 0;
 };
 
@@ -228,12 +232,18 @@ class Session {
   void count_move(BlockIndex block);
   // What a block at `block` sees before itself.
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
-  void add_shift(BlockIndex block, Hasher& hasher) const;
+  // The same of a block behind the last.
+  [[nodiscard]] Hash128 visible_behind() const;
+  void add_visible(std::int32_t n_blocks, Hasher& hasher) const;
+  // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
+  [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
   [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
   // Until the cold store no longer reads the block's frames.
   void wait_for_copy(BlockIndex block) const;
   void index_words(BlockIndex block);
+  // Of one that was restored, once: for what a turn recalls, and too much work for those who only look.
+  void index_restored_words();
   // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
   [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
   [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const;
@@ -248,6 +258,7 @@ class Session {
   std::vector<Block> blocks_;
   Parts said_;
   WordIndex words_;
+  bool awaits_words_ = true;  // of blocks that it was restored with
   Focus focus_;
   Position next_anchor_;
   std::int64_t epoch_ = 0;

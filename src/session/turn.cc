@@ -86,13 +86,18 @@ void Turn::hold_as_asked(const PromptPart& part) {
 }
 
 void Turn::begin(std::span<const PromptPart> prompt) {
+  session_.index_restored_words();
   session_.unfinished_.clear();
-  ++session_.n_turns_;
-  for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
   say(prompt);
 }
 
+// One that says nothing moves blocks for somebody, and is no turn of the conversation: names and what is told by turns do
+// not know it.
 void Turn::say(std::span<const PromptPart> prompt) {
+  if (std::ranges::any_of(prompt, [](const PromptPart& part) { return !part.tokens.empty(); })) {
+    ++session_.n_turns_;
+    for (Session::Block& block : session_.blocks_) block.recovery *= kRecoveryKept;
+  }
   for (const PromptPart& part : prompt) {
     if (part.tokens.empty()) continue;
     const Position begin = session_.end() + n_pending();
@@ -130,6 +135,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   }
 
   adopt_saved();
+  adopt_start();
   EBB_RETURN_IF_ERROR(take_grafts());
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));
@@ -336,29 +342,6 @@ const TurnStats& Turn::settle() {
   session_.unfinished_ = std::move(pending_);
   pending_.clear();
   return stats_;
-}
-
-// Law 7: every token that was there before the turn is hot already, shared, recalled, computed again, or a hole.
-void Turn::count_prefix() {
-  if (prefix_counted_) return;
-  prefix_counted_ = true;
-  stats_.n_new = std::min(n_prompt_, session_.end() - first_) - stats_.n_adopted - stats_.n_grafted;
-  stats_.n_recalled_approximate += stats_.n_grafted;
-  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
-    const std::int32_t n = intersect(session_.residency_.span(BlockIndex(b)), {Position(0), first_}).n_tokens();
-    if (!session_.residency_.is_hot(BlockIndex(b))) {
-      stats_.n_holes += n;
-    } else if (std::ranges::find(stats_.recomputed, BlockIndex(b)) != stats_.recomputed.end()) {
-      stats_.n_recomputed += n;
-    } else if (std::ranges::find(stats_.shared, BlockIndex(b)) != stats_.shared.end()) {
-      stats_.n_shared += n;
-    } else if (std::ranges::find(stats_.recalled, BlockIndex(b)) != stats_.recalled.end()) {
-      (session_.blocks_[static_cast<std::size_t>(b)].turned ? stats_.n_recalled_approximate
-                                                            : stats_.n_recalled_exact) += n;
-    } else {
-      stats_.n_hot_already += n;
-    }
-  }
 }
 
 std::int32_t Turn::n_free_blocks() const {

@@ -66,6 +66,12 @@ enum class Reuse : std::uint8_t {
   kApproximate,
 };
 
+// Which holes are filled while there is room.
+enum class Holes : std::uint8_t {
+  kOfEpoch,  // those that come back where they were, and pinned ones
+  kAll,
+};
+
 struct ResumeOptions {
   Reuse reuse = Reuse::kExact;
   // Of each block that is grafted, so many first tokens are computed all the same.
@@ -90,11 +96,13 @@ class Turn {
   // turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
   // Recalls saved blocks into free frames without evicting any, leaving n_left_blocks free: pinned ones first, then those
-  // that share the rarest words with the question, then the newest.
-  void refill(std::int32_t n_left_blocks, std::string_view question = {});
+  // that share the rarest words with the question, then the newest. Those of older epochs would come back at the tail and
+  // bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
+  void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
   // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
   // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
-  // the same tokens behind the same visible blocks. At least one token stays pending. Steps do the same where a block ends.
+  // the same tokens behind the same visible blocks. Of the block behind them, a copy of the rows that begin as another's do,
+  // where rows are not sealed. At least one token stays pending. Steps do the same where a block ends.
   void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
@@ -114,6 +122,11 @@ class Turn {
 
   // Tokens whose K and V are not computed yet.
   [[nodiscard]] std::int32_t n_pending() const { return static_cast<std::int32_t>(pending_.size()); }
+
+  // Of the prompt and what came before it: tokens that steps have computed so far, and tokens that they have yet to. What
+  // is adopted or grafted later leaves the second for neither.
+  [[nodiscard]] std::int32_t n_computed() const;
+  [[nodiscard]] std::int32_t n_to_compute() const;
 
   // Blocks that are to be computed again; steps go on until there are none, prompt or not.
   [[nodiscard]] std::int32_t n_recomputing() const { return static_cast<std::int32_t>(recompute_.size()); }
@@ -188,6 +201,9 @@ class Turn {
   void place(std::int32_t n_tokens);
   void advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted);
   void open_block(Position begin);
+
+  // turn_counts.cc
+  [[nodiscard]] std::int32_t n_new() const;
   void count_prefix();
 
   // turn_recall.cc, turn_moves.cc: what changes residency besides new tokens
@@ -226,6 +242,8 @@ class Turn {
   // turn_adopt.cc: what comes in by its exact name
   [[nodiscard]] bool can_append_block(std::size_t n_appended) const;
   [[nodiscard]] BlockIndex append_cold(std::size_t n_appended);
+  void adopt_start();
+  bool load_start(const BlockStarts::Match& match);
   void drop_last_block();
 
   // turn_graft.cc: what comes in from where it stood before an edit
@@ -237,6 +255,7 @@ class Turn {
 
   // turn_share.cc: frames that serve several sessions
   void publish(BlockIndex block);
+  void list_start(BlockIndex block);
   bool share_hot(BlockIndex block);
   Status make_own(BlockIndex block);
   Status make_own_copy(BlockIndex block);

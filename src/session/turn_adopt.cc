@@ -1,11 +1,17 @@
 // What a turn's prompt has in common with what was computed before: whole blocks that are hot or saved under their exact
-// names come in without a forward pass, whichever session computed them.
+// names come in without a forward pass, whichever session computed them, and of the next one the rows that begin alike.
 #include <algorithm>
 
 #include "base/clock.h"
 #include "session/turn.h"
 
 namespace ebb {
+namespace {
+
+// Fewer are computed in less time than a block is copied.
+constexpr std::size_t kFewestOfStart = 4;
+
+}  // namespace
 
 void Turn::adopt_saved() {
   EBB_CHECK(n_step_ == 0, "blocks are adopted between steps");
@@ -61,6 +67,46 @@ BlockIndex Turn::append_cold(std::size_t n_appended) {
   session_.tokens_.insert(session_.tokens_.end(), from, from + n_tokens);
   session_.next_anchor_ = session_.next_anchor_ + n_tokens;
   return block;
+}
+
+// The rows of another's block that begins like what is pending, at the same place: they are what would be computed. Sealed
+// rows cannot be had one by one.
+void Turn::adopt_start() {
+  if (session_.parts_.starts == nullptr || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
+  const auto n_most = std::min<std::int32_t>(n_pending() - 1, session_.block_size());
+  if (n_most < static_cast<std::int32_t>(kFewestOfStart) || room_in_last_block() > 0 || n_free_blocks() < 1) return;
+  if (session_.next_anchor_.value() + n_most > session_.n_ctx_train()) return;
+  const Stopwatch watch;
+  const Hash128 start = session_.place_name(session_.end(), session_.visible_behind());
+  const BlockStarts::Match match =
+      session_.parts_.starts->find(start, std::span(pending_).first(static_cast<std::size_t>(n_most)));
+  if (match.n_common < kFewestOfStart || !load_start(match)) return;
+  const auto n_tokens = static_cast<std::int32_t>(match.n_common);
+  const Position to = session_.end();
+  place(n_tokens);
+  copy_from_donor(0, to, n_tokens);
+  advance(n_tokens, std::nullopt);
+  stats_.n_adopted += n_tokens;
+  stats_.n_recalled_exact += n_tokens;
+  stats_.recall_ms += watch.elapsed_ms();
+}
+
+// Its bytes, from frames or the cold store; false where neither has it any more.
+bool Turn::load_start(const BlockStarts::Match& match) {
+  const HotBlock* const hot = session_.parts_.hot == nullptr ? nullptr : session_.parts_.hot->find(match.name);
+  if (hot == nullptr || hot->anchor != session_.next_anchor_ || !std::ranges::equal(hot->tokens, match.tokens)) {
+    const Donor donor = {.name = match.name, .begin = session_.end()};
+    return session_.parts_.store != nullptr && load_donor(donor, 0, match.tokens).ok() && donor_.n_anchors == 0;
+  }
+  const FrameMemory& memory = session_.parts_.memory;
+  donor_ = {
+      .name = match.name, .n_anchors = 0, .bytes = std::vector<std::byte>(hot->frames.size() * memory.frame_bytes())};
+  std::span<std::byte> into = donor_.bytes;
+  for (const FrameIndex frame : hot->frames) {
+    memory.read(frame, into.first(memory.frame_bytes()));
+    into = into.subspan(memory.frame_bytes());
+  }
+  return true;
 }
 
 void Turn::drop_last_block() {

@@ -121,6 +121,9 @@ Status Turn::load_donor(const Donor& donor, std::int32_t slot, std::span<const T
   }
   const std::int32_t n_anchors = session_.next_anchor_ - (record->header().anchor + slot);
   if (donor_.name == donor.name && donor_.n_anchors == n_anchors) return {};
+  if (n_anchors != 0 && session_.parts_.mover == nullptr) {
+    return error(Code::kUnsupported, "a donor cannot be moved by {} anchors here", n_anchors);
+  }
   donor_ = {.name = donor.name, .n_anchors = n_anchors, .bytes = {}};
   donor_.bytes.reserve(record->header().frame_bytes);
   const Status copied = record->copy_frames([&](std::int32_t, std::span<const std::byte> frame) {
@@ -131,7 +134,7 @@ Status Turn::load_donor(const Donor& donor, std::int32_t slot, std::span<const T
     store.refuse(record);
     return copied;
   }
-  session_.parts_.mover->move(donor_.bytes, record->header().n_tokens, n_anchors);
+  if (n_anchors != 0) session_.parts_.mover->move(donor_.bytes, record->header().n_tokens, n_anchors);
   return {};
 }
 

@@ -131,11 +131,13 @@ std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const
   return blocks;
 }
 
-void Turn::refill(std::int32_t n_left_blocks, std::string_view question) {
+void Turn::refill(std::int32_t n_left_blocks, std::string_view question, Holes holes) {
   if (n_free_blocks() <= n_left_blocks) return;
   const Stopwatch watch;
   for (const BlockIndex block : cold_by_relevance(question)) {
     if (n_free_blocks() <= n_left_blocks) break;
+    const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
+    if (holes == Holes::kOfEpoch && !is_of_epoch && !session_.is_pinned(block)) continue;
     if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) break;
     place_cold(block);
     if (recall_block(block).ok()) stats_.recalled.push_back(block);

@@ -12,11 +12,21 @@ void Turn::publish(BlockIndex block) {
   const HotBlocks* const hot = session_.parts_.hot;
   if (hot == nullptr || !session_.is_full(block) || session_.blocks_[block.index()].turned) return;
   const Hash128 name = session_.exact_name(block);
+  list_start(block);
   if (session_.is_listed(block)) {
     session_.residency_.share(block, name);
   } else if (hot->find(name) == nullptr) {
     session_.residency_.publish(block, name, session_.block_tokens(block), session_.anchor(block));
   }
+}
+
+// For those whose prompt begins this block as it does.
+void Turn::list_start(BlockIndex block) {
+  const std::vector<Lineage::Run>& runs = session_.blocks_[block.index()].lineage.runs();
+  if (session_.parts_.starts == nullptr || session_.blocks_[block.index()].moves != Hash128()) return;
+  const Hash128 place = session_.place_name(session_.residency_.span(block).begin, runs.front().visible);
+  session_.parts_.starts->add(place, session_.exact_name(block), session_.block_tokens(block),
+                              static_cast<std::size_t>(runs.front().n_tokens));
 }
 
 // A cold block becomes hot in the frames that another session has it in. False if none has, or the budget is held.
