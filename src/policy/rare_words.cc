@@ -73,7 +73,7 @@ void WordIndex::add(BlockIndex block, std::string_view text) {
     if (use.count++ == 0) use.first = document.n_words;
     use.last = document.n_words++;
   }
-  for (const auto& [word, use] : document.uses) ++n_documents_with_[word];
+  for (const auto& [word, use] : document.uses) postings_[word].push_back({.block = block, .use = use});
   n_words_ += document.n_words;
   documents_.emplace(block, std::move(document));
 }
@@ -82,17 +82,22 @@ void WordIndex::remove(BlockIndex block) {
   const auto found = documents_.find(block);
   if (found == documents_.end()) return;
   for (const auto& [word, use] : found->second.uses) {
-    if (--n_documents_with_.at(word) == 0) n_documents_with_.erase(word);
+    std::vector<Posting>& postings = postings_.at(word);
+    std::erase_if(postings, [&](const Posting& posting) { return posting.block == block; });
+    if (postings.empty()) postings_.erase(word);
   }
   n_words_ -= found->second.n_words;
   documents_.erase(found);
 }
 
 double WordIndex::rarity(const std::string& word) const {
-  const auto found = n_documents_with_.find(word);
-  if (found == n_documents_with_.end()) return 0.0;
+  const auto found = postings_.find(word);
+  return found == postings_.end() ? 0.0 : rarity(found->second.size());
+}
+
+double WordIndex::rarity(std::size_t n_documents_with) const {
   const auto n = static_cast<double>(documents_.size());
-  const double n_with = found->second;
+  const auto n_with = static_cast<double>(n_documents_with);
   // A word of every block tells none apart; the first block of a session is alone and is told apart by any.
   if (n_with == n && n > 1) return 0.0;
   return std::log(1.0 + (n - n_with + 0.5) / (n_with + 0.5));
@@ -109,28 +114,28 @@ std::vector<Scored> WordIndex::rank(std::string_view question) const {
   const double mean_words =
       std::max(1.0, static_cast<double>(n_words_) / std::max(1.0, static_cast<double>(documents_.size())));
 
-  std::vector<Scored> ranked;
-  for (const auto& [block, document] : documents_) {
-    Scored scored{.block = block};
-    const double norm = 1.0 - kLengthWeight + kLengthWeight * document.n_words / mean_words;
-    const std::int32_t n_border = std::min(kBorderWords, (document.n_words + 1) / 2);
-    std::int32_t n = 0;
-    for (const std::string& word : distinct) {
-      const std::int32_t place = n++;
-      const auto found = document.uses.find(word);
-      if (found == document.uses.end()) continue;
-      const Use& use = found->second;
-      const double score = rarity(word) * use.count * (kSaturation + 1.0) / (use.count + kSaturation * norm);
-      if (score == 0.0) continue;
-      scored.score += score;
-      scored.words.push_back({.word = place,
-                              .score = score,
-                              .at_begin = use.first < n_border,
-                              .at_end = use.last >= document.n_words - n_border});
+  std::unordered_map<std::int32_t, Scored> scored;
+  std::int32_t place = -1;
+  for (const std::string& word : distinct) {
+    ++place;
+    const auto found = postings_.find(word);
+    const double word_rarity = found == postings_.end() ? 0.0 : rarity(found->second.size());
+    if (word_rarity == 0.0) continue;
+    for (const auto& [block, use] : found->second) {
+      const std::int32_t n_words = documents_.at(block).n_words;
+      const double norm = 1.0 - kLengthWeight + kLengthWeight * n_words / mean_words;
+      const std::int32_t n_border = std::min(kBorderWords, (n_words + 1) / 2);
+      const double score = word_rarity * use.count * (kSaturation + 1.0) / (use.count + kSaturation * norm);
+      Scored& of_block = scored[block.value()];
+      of_block.block = block;
+      of_block.score += score;
+      of_block.words.push_back(
+          {.word = place, .score = score, .at_begin = use.first < n_border, .at_end = use.last >= n_words - n_border});
     }
-    if (scored.score > 0.0) ranked.push_back(std::move(scored));
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const Scored& a, const Scored& b) {
+  std::vector<Scored> ranked;
+  for (auto& [block, of_block] : scored) ranked.push_back(std::move(of_block));
+  std::ranges::sort(ranked, [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.block > b.block;
   });
   return ranked;

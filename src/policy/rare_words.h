@@ -65,8 +65,15 @@ class WordIndex {
     Uses uses;
   };
 
+  struct Posting {
+    BlockIndex block;
+    Use use;
+  };
+
+  [[nodiscard]] double rarity(std::size_t n_documents_with) const;
+
   std::map<BlockIndex, Document> documents_;
-  std::unordered_map<std::string, std::int32_t> n_documents_with_;
+  std::unordered_map<std::string, std::vector<Posting>> postings_;  // of each word, in the order of adding
   std::int64_t n_words_ = 0;
 };
 

@@ -207,7 +207,7 @@ class Turn {
   void count_prefix();
 
   // turn_recall.cc, turn_moves.cc: what changes residency besides new tokens
-  [[nodiscard]] std::vector<BlockIndex> cold_by_relevance(std::string_view question) const;
+  [[nodiscard]] std::vector<BlockIndex> choose_holes(std::string_view question, Holes holes) const;
   void wake_open_block();
   void make_room(std::int32_t n_blocks);
   void evict_for_budget(std::int32_t n_blocks);
@@ -264,6 +264,7 @@ class Turn {
   Status make_anchors_for(std::int32_t n_tokens);
   void rebase();
   void compact();
+  [[nodiscard]] bool keeps_anchor(BlockIndex block) const;
   void place_cold(BlockIndex block);
   void place_cold_open(BlockIndex block);
   void place_at_tail(BlockIndex block);

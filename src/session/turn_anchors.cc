@@ -61,10 +61,15 @@ void Turn::compact() {
   session_.next_anchor_ = next;
 }
 
-// Decides the anchor that a cold block comes back with: its own while that means something, else the tail's.
+// Whether a cold block comes back where it was: while its anchor means something.
+bool Turn::keeps_anchor(BlockIndex block) const {
+  return session_.options_.recall_place == RecallPlace::kOriginal &&
+         session_.blocks_[block.index()].epoch == session_.epoch_;
+}
+
+// Decides the anchor that a cold block comes back with: its own, or the tail's.
 void Turn::place_cold(BlockIndex block) {
-  const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
-  if (session_.options_.recall_place != RecallPlace::kOriginal || !is_of_epoch) place_at_tail(block);
+  if (!keeps_anchor(block)) place_at_tail(block);
 }
 
 // The block that new tokens join, before it comes back: where they go on, since its anchors must go on without a gap.

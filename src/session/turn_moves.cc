@@ -152,10 +152,7 @@ void Turn::cut(Position end) {
   session_.next_anchor_ = Position(0);
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const BlockIndex block(b);
-    // One that left comes back where it was, within its epoch.
-    const bool comes_back = session_.options_.recall_place == RecallPlace::kOriginal &&
-                            session_.blocks_[block.index()].epoch == session_.epoch_;
-    if (b + 1 < session_.n_blocks() && !session_.residency_.is_hot(block) && !comes_back) continue;
+    if (b + 1 < session_.n_blocks() && !session_.residency_.is_hot(block) && !keeps_anchor(block)) continue;
     const Position end_anchor = session_.anchor(block) + session_.residency_.span(block).n_tokens();
     session_.next_anchor_ = std::max(session_.next_anchor_, end_anchor);
   }

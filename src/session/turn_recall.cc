@@ -107,21 +107,27 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
   work();
 }
 
-std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const {
+// Of the cold blocks that may fill holes, the most wanted first.
+std::vector<BlockIndex> Turn::choose_holes(std::string_view question, Holes holes) const {
   struct Candidate {
-    bool is_pinned;
-    double score;
+    bool is_pinned = false;
+    double score = 0.0;
     BlockIndex block;
   };
-  std::map<BlockIndex, double> scores;
-  for (const Scored& scored : session_.words_.rank(question)) scores[scored.block] = scored.score;
   std::vector<Candidate> candidates;
   for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
     const BlockIndex block(b);
-    if (session_.residency_.is_hot(block) || !session_.is_saved(block)) continue;
-    const auto score = scores.find(block);
-    candidates.push_back(
-        {.is_pinned = session_.is_pinned(block), .score = score != scores.end() ? score->second : 0.0, .block = block});
+    if (session_.residency_.is_hot(block)) continue;
+    const bool is_pinned = session_.is_pinned(block);
+    const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
+    if (holes == Holes::kOfEpoch && !is_of_epoch && !is_pinned) continue;
+    if (session_.is_saved(block)) candidates.push_back({.is_pinned = is_pinned, .block = block});
+  }
+  if (candidates.empty()) return {};
+  std::map<BlockIndex, double> scores;
+  for (const Scored& scored : session_.words_.rank(question)) scores[scored.block] = scored.score;
+  for (Candidate& candidate : candidates) {
+    if (const auto found = scores.find(candidate.block); found != scores.end()) candidate.score = found->second;
   }
   std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
     return std::tuple(a.is_pinned, a.score, a.block.value()) > std::tuple(b.is_pinned, b.score, b.block.value());
@@ -134,11 +140,9 @@ std::vector<BlockIndex> Turn::cold_by_relevance(std::string_view question) const
 void Turn::refill(std::int32_t n_left_blocks, std::string_view question, Holes holes) {
   if (n_free_blocks() <= n_left_blocks) return;
   const Stopwatch watch;
-  for (const BlockIndex block : cold_by_relevance(question)) {
+  for (const BlockIndex block : choose_holes(question, holes)) {
     if (n_free_blocks() <= n_left_blocks) break;
-    const bool is_of_epoch = session_.blocks_[block.index()].epoch == session_.epoch_;
-    if (holes == Holes::kOfEpoch && !is_of_epoch && !session_.is_pinned(block)) continue;
-    if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) break;
+    if (!keeps_anchor(block) && !make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) break;
     place_cold(block);
     if (recall_block(block).ok()) stats_.recalled.push_back(block);
   }
@@ -148,7 +152,7 @@ void Turn::refill(std::int32_t n_left_blocks, std::string_view question, Holes h
 
 bool Turn::bring_back(BlockIndex block) {
   if (session_.options_.remains == Remains::kNothing) return false;
-  if (!make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) return false;
+  if (!keeps_anchor(block) && !make_anchors_for(session_.residency_.span(block).n_tokens()).ok()) return false;
   // Before it is placed: what leaves may close up, and that begins a new epoch.
   if (n_free_blocks() < 1) make_room(1);
   place_cold(block);
