@@ -210,8 +210,9 @@ TEST_F(Server, without_keys_names_that_are_not_this_servers_own_are_refused_whoe
   const auto status = [&](const std::string& host, const std::string& path = "/v1/sessions") {
     return ask("GET", path, "", {{"Host", host}})->status();
   };
-  for (const char* foreign : {"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
-                              "box.lan.evil.example:8080", "evil.example."}) {
+  for (const char* foreign :
+       {"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
+        "box.lan.evil.example:8080", "evil.example.", "local.example", "evillocal.example", ".local"}) {
     EXPECT_EQ(status(foreign), 403) << foreign;
     // Its own page asks, as it does once its name means this machine.
     EXPECT_EQ(ask("POST", "/tokenize", R"({"content":"x"})",
@@ -222,7 +223,7 @@ TEST_F(Server, without_keys_names_that_are_not_this_servers_own_are_refused_whoe
     EXPECT_EQ(status(foreign, "/health"), 200) << foreign;
   }
   for (const char* ours : {"localhost", "localhost:8080", "127.0.0.1:8080", "192.168.1.7", "[::1]:8080", "[fe80::1]",
-                           "Box.LAN:8080", "box:8080", ""}) {
+                           "Box.LAN:8080", "box:8080", "host.docker.internal:8080", "box.local", ""}) {
     EXPECT_EQ(status(ours), 200) << ours;
   }
   EXPECT_EQ(ask("GET", "/v1/sessions")->status(), 200) << "without a Host, as HTTP/1.0 may";

@@ -290,8 +290,8 @@ void add_serve(CLI::App& app, Action& action) {
       ->group(group);
   command
       ->add_option("--allowed-hosts", flags->allowed_hosts,
-                   "Names with a dot by which clients without keys may ask, such as box.lan (*: all); addresses, names "
-                   "without a dot and --host always may")
+                   "Names by which clients without keys may ask, such as box.lan (*: all); addresses, --host and names "
+                   "that public DNS does not serve (box, box.local, box.internal) always may")
       ->type_name("NAME")
       ->group(group);
   command->add_option("--sse-ping-interval", flags->ping_s, "Seconds of silence after which a stream gets a comment")

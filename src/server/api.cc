@@ -99,13 +99,23 @@ bool is_address(const std::string& host) {
   return host.starts_with('[') || ::inet_pton(AF_INET, host.c_str(), &address) == 1;
 }
 
+// Names that public DNS never serves: those without a dot, and below what is reserved (RFC 6761, 6762, 8375; ICANN's
+// .internal), such as containers' host.docker.internal.
+bool is_private_name(std::string_view host) {
+  constexpr std::array<std::string_view, 4> kReserved = {".localhost", ".local", ".internal", ".home.arpa"};
+  const auto ends_host = [&](std::string_view end) {
+    return host.size() > end.size() && equal_ignoring_case(host.substr(host.size() - end.size()), end);
+  };
+  return host.find('.') == std::string_view::npos || std::ranges::any_of(kReserved, ends_host);
+}
+
 // Whether this server is asked by a name that only a stranger can have given it: a web page of evil.example whose name's
-// address became ours asks from its own origin. Addresses are no names, and names without a dot are this network's.
+// address became ours asks from its own origin. Addresses are no names.
 bool is_foreign_host(const HttpRequest& request, const ApiOptions& options) {
   const std::string* header = request.find_header("host");
   if (header == nullptr || request.remote_address == "unix") return false;
   const std::string host = header->substr(0, header->starts_with('[') ? std::string::npos : header->find(':'));
-  if (is_address(host) || host.find('.') == std::string::npos) return false;
+  if (is_address(host) || is_private_name(host)) return false;
   const auto is_host = [&](const std::string& name) { return name == "*" || equal_ignoring_case(name, host); };
   return std::ranges::none_of(options.allowed_hosts, is_host) &&
          std::ranges::find(options.cors_origins, "*") == options.cors_origins.end();

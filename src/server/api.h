@@ -35,7 +35,7 @@ struct ApiOptions {
   std::string prefix;
   // Web pages of other origins that may ask; pages of this machine always may.
   std::vector<std::string> cors_origins;
-  // Names with a dot by which this server may be asked where there are no keys (docs/http_api.md).
+  // Names that public DNS may serve by which this server may be asked where there are no keys (docs/http_api.md).
   std::vector<std::string> allowed_hosts;
   // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.
   std::chrono::milliseconds ping_after{30'000};
