@@ -27,7 +27,8 @@ struct AskedChoices {
   ReplyRules rules;
   std::int32_t n = 1;
 };
-// Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of them, which are the answer's choices in this order.
+// Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of them,
+// which are the answer's choices in this order.
 void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
                   std::unique_ptr<ReplyShape> shape);
 

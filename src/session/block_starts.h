@@ -19,35 +19,33 @@ namespace ebb {
 
 class BlockStarts {
  public:
-  // A block and how many of its first tokens are those asked for.
   struct Match {
-    Hash128 name;
-    std::span<const Token> tokens;  // all of the block's; valid until the next add()
+    Hash128 name;  // of the block
     std::size_t n_common = 0;
   };
 
   explicit BlockStarts(std::size_t n_most = 4096) : n_most_(n_most) {}
 
-  // `place`: everything but its tokens that makes the bytes of the block's rows. Only the first n_usable tokens were
-  // computed there.
-  void add(const Hash128& place, const Hash128& name, std::span<const Token> tokens, std::size_t n_usable) {
+  // `place`: everything but its tokens that makes the bytes of the block's rows; `tokens`: its first ones, as far as they
+  // were computed there.
+  void add(const Hash128& place, const Hash128& name, std::span<const Token> tokens) {
     const auto [begin, end] = by_place_.equal_range(place);
     if (std::any_of(begin, end, [&](const auto& entry) { return entry.second.name == name; })) return;
-    order_.push_back(by_place_.emplace(place, Start{name, {tokens.begin(), tokens.end()}, n_usable}));
+    order_.push_back(by_place_.emplace(place, Start{name, {tokens.begin(), tokens.end()}}));
     if (order_.size() <= n_most_) return;
     by_place_.erase(order_.front());
     order_.pop_front();
   }
 
-  // The one that has most in common with `tokens`; none in common: n_common is 0.
+  // The block there that has most of its first tokens in common with these; none has any: n_common is 0.
   [[nodiscard]] Match find(const Hash128& place, std::span<const Token> tokens) const {
     Match best;
     const auto [begin, end] = by_place_.equal_range(place);
     for (auto at = begin; at != end; ++at) {
       const Start& start = at->second;
       const auto differs = std::ranges::mismatch(start.tokens, tokens).in1;
-      const std::size_t n = std::min(start.n_usable, static_cast<std::size_t>(differs - start.tokens.begin()));
-      if (n > best.n_common) best = {.name = start.name, .tokens = start.tokens, .n_common = n};
+      const auto n_common = static_cast<std::size_t>(differs - start.tokens.begin());
+      if (n_common > best.n_common) best = {.name = start.name, .n_common = n_common};
     }
     return best;
   }
@@ -58,7 +56,6 @@ class BlockStarts {
   struct Start {
     Hash128 name;
     std::vector<Token> tokens;
-    std::size_t n_usable = 0;
   };
   using ByPlace = std::multimap<Hash128, Start>;
 

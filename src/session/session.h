@@ -46,7 +46,7 @@ struct SessionParts {
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
   HotBlocks* hot = nullptr;
-  // What they computed, by its begin; null: only whole blocks of others are taken.
+  // What they computed, by its begin, where they share frames; null: only whole blocks of others are taken.
   BlockStarts* starts = nullptr;
   Residency::Shape shape;
   Hash128 model;
@@ -237,6 +237,7 @@ class Session {
   void add_visible(std::int32_t n_blocks, Hasher& hasher) const;
   // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
   [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
+  void add_begin(Position begin, Hasher& hasher) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
   [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
   // Until the cold store no longer reads the block's frames.

@@ -43,9 +43,7 @@ Hash128 Session::exact_name(BlockIndex block) const {
   const Block& b = blocks_[block.index()];
   if (b.name) return *b.name;
   Hasher hasher;
-  hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
-  if (!options_.tenant.empty()) hasher.add_text(options_.tenant);
-  hasher.add(static_cast<std::uint64_t>(residency_.span(block).begin.value()));
+  add_begin(residency_.span(block).begin, hasher);
   b.lineage.hash_into(hasher);
   // What never moved has the name that every session gives it.
   if (b.moves != Hash128()) hasher.add(b.moves);
@@ -57,9 +55,15 @@ Hash128 Session::exact_name(BlockIndex block) const {
 
 Hash128 Session::place_name(Position begin, const Hash128& visible) const {
   Hasher hasher;
+  add_begin(begin, hasher);
+  return hasher.add(visible).finish();
+}
+
+// What all names of blocks that begin there have in common.
+void Session::add_begin(Position begin, Hasher& hasher) const {
   hasher.add(parts_.model).add(parts_.memory.layout().fingerprint());
   if (!options_.tenant.empty()) hasher.add_text(options_.tenant);
-  return hasher.add(static_cast<std::uint64_t>(begin.value())).add(visible).finish();
+  hasher.add(static_cast<std::uint64_t>(begin.value()));
 }
 
 Hash128 Session::visible_before(BlockIndex block) const {

@@ -9,7 +9,7 @@ namespace ebb {
 namespace {
 
 // Fewer are computed in less time than a block is copied.
-constexpr std::size_t kFewestOfStart = 4;
+constexpr std::int32_t kFewestOfStart = 4;
 
 }  // namespace
 
@@ -72,16 +72,16 @@ BlockIndex Turn::append_cold(std::size_t n_appended) {
 // The rows of another's block that begins like what is pending, at the same place: they are what would be computed. Sealed
 // rows cannot be had one by one.
 void Turn::adopt_start() {
-  if (session_.parts_.starts == nullptr || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
-  const auto n_most = std::min<std::int32_t>(n_pending() - 1, session_.block_size());
-  if (n_most < static_cast<std::int32_t>(kFewestOfStart) || room_in_last_block() > 0 || n_free_blocks() < 1) return;
+  const BlockStarts* const starts = session_.parts_.starts;
+  if (starts == nullptr || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
+  const std::int32_t n_most = std::min(n_pending() - 1, session_.block_size());
+  if (n_most < kFewestOfStart || room_in_last_block() > 0 || n_free_blocks() < 1) return;
   if (session_.next_anchor_.value() + n_most > session_.n_ctx_train()) return;
   const Stopwatch watch;
   const Hash128 start = session_.place_name(session_.end(), session_.visible_behind());
-  const BlockStarts::Match match =
-      session_.parts_.starts->find(start, std::span(pending_).first(static_cast<std::size_t>(n_most)));
-  if (match.n_common < kFewestOfStart || !load_start(match)) return;
+  const BlockStarts::Match match = starts->find(start, std::span(pending_).first(static_cast<std::size_t>(n_most)));
   const auto n_tokens = static_cast<std::int32_t>(match.n_common);
+  if (n_tokens < kFewestOfStart || !load_start(match)) return;
   const Position to = session_.end();
   place(n_tokens);
   copy_from_donor(0, to, n_tokens);
@@ -93,11 +93,14 @@ void Turn::adopt_start() {
 
 // Its bytes, from frames or the cold store; false where neither has it any more.
 bool Turn::load_start(const BlockStarts::Match& match) {
-  const HotBlock* const hot = session_.parts_.hot == nullptr ? nullptr : session_.parts_.hot->find(match.name);
-  if (hot == nullptr || hot->anchor != session_.next_anchor_ || !std::ranges::equal(hot->tokens, match.tokens)) {
+  const std::span<const Token> wanted = std::span(pending_).first(match.n_common);
+  const HotBlock* const hot = session_.parts_.hot->find(match.name);
+  if (hot == nullptr) {
     const Donor donor = {.name = match.name, .begin = session_.end()};
-    return session_.parts_.store != nullptr && load_donor(donor, 0, match.tokens).ok() && donor_.n_anchors == 0;
+    return session_.parts_.store != nullptr && load_donor(donor, 0, wanted).ok() && donor_.n_anchors == 0;
   }
+  if (hot->anchor != session_.next_anchor_ || !std::ranges::equal(std::span(hot->tokens).first(wanted.size()), wanted))
+    return false;
   const FrameMemory& memory = session_.parts_.memory;
   donor_ = {
       .name = match.name, .n_anchors = 0, .bytes = std::vector<std::byte>(hot->frames.size() * memory.frame_bytes())};

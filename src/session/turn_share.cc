@@ -25,8 +25,8 @@ void Turn::list_start(BlockIndex block) {
   const std::vector<Lineage::Run>& runs = session_.blocks_[block.index()].lineage.runs();
   if (session_.parts_.starts == nullptr || session_.blocks_[block.index()].moves != Hash128()) return;
   const Hash128 place = session_.place_name(session_.residency_.span(block).begin, runs.front().visible);
-  session_.parts_.starts->add(place, session_.exact_name(block), session_.block_tokens(block),
-                              static_cast<std::size_t>(runs.front().n_tokens));
+  session_.parts_.starts->add(place, session_.exact_name(block),
+                              session_.block_tokens(block).first(static_cast<std::size_t>(runs.front().n_tokens)));
 }
 
 // A cold block becomes hot in the frames that another session has it in. False if none has, or the budget is held.
