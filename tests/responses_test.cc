@@ -131,6 +131,8 @@ TEST_F(Responses, what_makes_no_sense_is_refused_with_the_field_named) {
       {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})", "'input[0]'"},
       {R"({"input":[{"type":"function_call"}]})", "'input[0].name'"},
       {R"({"input":"x","previous_response_id":"resp_1"})", "'previous_response_id'"},
+      {R"({"input":"x","conversation":"conv_1"})", "'conversation'"},
+      {R"({"input":"x","background":true})", "'background'"},
       {R"({"input":"x","instructions":5})", "'instructions'"},
       {R"({"input":"x","tools":{}})", "'tools'"},
       {R"({"input":"x","reasoning":1})", "'reasoning'"},

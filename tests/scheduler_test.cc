@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <mutex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -325,6 +326,51 @@ TEST_F(Schedulers, a_reply_that_comes_to_the_end_of_the_context_stands_and_says_
   EXPECT_EQ(said.end.reason, FinishReason::kLength);
   EXPECT_GT(said.end.stats.n_generated, 8);
   EXPECT_THAT(said.end.warning, HasSubstr("trained for"));
+}
+
+TEST_F(Schedulers, a_reply_without_a_bound_is_no_longer_than_what_the_model_was_trained_for) {
+  start({});
+  Request endless = request("on and on", "", "", -1);
+  for (std::int32_t i = 0; i < engine_->vocabulary().n_tokens(); ++i) {
+    if (engine_->vocabulary().is_end_of_generation(Token(i))) {
+      endless.options.sampling.logit_bias.push_back({Token(i), -1e6F});
+    }
+  }
+  const Said said = say(std::move(endless));
+  ASSERT_TRUE(said.end.status.ok()) << said.end.status.message();
+  EXPECT_EQ(said.end.reason, FinishReason::kLength);
+  EXPECT_EQ(said.end.stats.n_generated, 640);
+}
+
+TEST_F(Schedulers, a_request_for_no_tokens_computes_its_prompt) {
+  start({});
+  const Said none = say(request(letters(100, 'a'), "", "", 0));
+  EXPECT_EQ(none.end.reason, FinishReason::kLength);
+  EXPECT_EQ(none.end.stats.n_generated, 0);
+  EXPECT_EQ(none.end.turn.n_new, none.end.stats.n_prompt);
+  const Said next = say(request(letters(100, 'a')));
+  EXPECT_EQ(next.end.turn.n_new, 1);
+}
+
+TEST_F(Schedulers, a_short_prompt_does_not_wait_for_a_long_one) {
+  start({.n_parallel = 2});
+  std::mutex mutex;
+  std::string began;
+  std::vector<std::future<Said>> futures;
+  const auto noting = [&](Request request, char name) {
+    request.on_progress = [&, name](const RequestProgress& progress) {
+      const std::scoped_lock lock(mutex);
+      if (progress.stats.n_generated > 0) began += name;
+    };
+    return request;
+  };
+  // Both wait before either begins.
+  scheduler_->act([&](Lanes&) {
+    futures.push_back(submit(noting(request(letters(600, 'l'), "", "long", 1), 'l')));
+    futures.push_back(submit(noting(request(letters(60, 's'), "", "short", 1), 's')));
+  });
+  for (std::future<Said>& said : futures) EXPECT_TRUE(said.get().end.status.ok());
+  EXPECT_EQ(began, "sl");
 }
 
 TEST_F(Schedulers, where_blocks_seal_idle_lanes_give_up_the_open_ones_too) {

@@ -82,6 +82,25 @@ TEST_P(Sharing, the_begin_of_a_block_comes_from_the_cold_store_too) {
   EXPECT_EQ(last_.n_new, 3 * kBlockSize + 7);
 }
 
+TEST_P(Sharing, a_session_that_says_something_else_and_comes_back_computes_nothing_again) {
+  const Position common(3 * kBlockSize + kCommonInBlock);
+  const auto session = make_session();
+  const auto first = say(*session, 5 * kBlockSize + 3);
+  cut(*session, common);
+  say(*session, 2 * kBlockSize, 1);
+  cut(*session, common);
+  const auto again = say(*session, 5 * kBlockSize + 3 - common.value());
+  const std::int32_t n_computed = last_.n_new + last_.n_recomputed;
+  if (GetParam().kv_type == RowType::kKivi4) {
+    EXPECT_EQ(n_computed, kBlockSize + 3) << "sealed rows are not to be had: the cut block is computed";
+  } else {
+    EXPECT_EQ(n_computed, 3) << "nobody has computed the open block to its end";
+  }
+  ASSERT_TRUE(first && again);
+  EXPECT_EQ(std::memcmp(first->data(), again->data(), first->size() * sizeof(float)), 0);
+  session->check_invariants();
+}
+
 TEST_P(Sharing, another_tenant_has_nothing_of_a_block_that_begins_alike) {
   const auto first = make_session({.tenant = "a"});
   say(*first, 4 * kBlockSize);

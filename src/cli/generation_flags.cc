@@ -70,7 +70,9 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
 
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   const char* group = "Reply";
-  app.add_option("-n,--predict", flags.max_tokens, "Tokens to generate at most; -1: until the model ends")
+  app.add_option(
+         "-n,--predict", flags.max_tokens,
+         "Tokens to generate at most; 0: only the prompt is computed; -1: until the model ends, or its trained context")
       ->check(CLI::Range(-1, std::numeric_limits<std::int32_t>::max()))
       ->type_name("N")
       ->capture_default_str()

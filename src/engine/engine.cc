@@ -162,15 +162,19 @@ Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& o
   return Session::restore(state_->session_parts(), checked, image);
 }
 
-// Decoding generations first, one row each: they are waited for by people. Then prompts, in order.
+// Decoding generations first, one row each: they are waited for by people. Prompts share the rest, so that a short one
+// does not wait for a long one; what one has no use for is the next one's.
 void Engine::State::gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
                            std::vector<SequenceInput>& inputs) {
   std::int32_t n_rows_left = runner->max_rows();
   std::int32_t n_outputs = 0;
+  auto n_prompts_left = static_cast<std::int32_t>(
+      std::ranges::count_if(generations, [](const Generation* g) { return !g->finished() && g->is_prefilling(); }));
   for (const bool prefilling : {false, true}) {
     for (Generation* generation : generations) {
       if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
-      const Result<SequenceInput> input = generation->turn_.begin_step(n_rows_left);
+      const std::int32_t n_rows = prefilling ? std::max(1, n_rows_left / n_prompts_left--) : n_rows_left;
+      const Result<SequenceInput> input = generation->turn_.begin_step(n_rows);
       if (!input.ok()) {
         generation->fail(input.status());
         continue;

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vo
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(prompt, vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, session.end().value() + session.n_unfinished(), tokens.size()));
   EBB_ASSIGN_OR_RETURN(Writer writer, Writer::create(vocabulary, options));
-  return make(std::move(writer), tokens, options, [&] { return Turn(session, prompt); });
+  return make(session, std::move(writer), tokens, options, [&] { return Turn(session, prompt); });
 }
 
 Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const Vocabulary& vocabulary,
@@ -76,7 +76,7 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
                                                        const ResumeOptions& resuming) {
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, *writer.vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
-  EBB_ASSIGN_OR_RETURN(auto generation, make(std::move(writer), tokens, options,
+  EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), tokens, options,
                                              [&] { return Turn::resume(session, history, resuming); }));
   // Of a lane that was parked, or had to do with less: what is still saved fills the room that the prompt leaves.
   const std::int32_t n_prompt_blocks = generation->turn_.n_pending() / session.block_size() + 1;
@@ -86,20 +86,21 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
 
 // What can fail comes before the turn, which changes the session.
 template <typename MakeTurn>
-Result<std::unique_ptr<Generation>> Generation::make(Writer writer, std::span<const Token> prompt,
-                                                     const GenerationOptions& options, MakeTurn make_turn) {
+Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Writer writer,
+                                                     std::span<const Token> prompt, const GenerationOptions& options,
+                                                     MakeTurn make_turn) {
   EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt));
-  std::unique_ptr<Generation> generation(new Generation(make_turn(), std::move(writer), options));
+  std::unique_ptr<Generation> generation(
+      new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));
   generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
-  if (options.max_tokens == 0) generation->finish(FinishReason::kLength);
   return generation;
 }
 
-Generation::Generation(Turn turn, Writer writer, const GenerationOptions& options)
+Generation::Generation(Turn turn, Writer writer, const GenerationOptions& options, std::int32_t n_context)
     : turn_(std::move(turn)),
       writer_(std::move(writer)),
-      max_tokens_(options.max_tokens),
+      max_tokens_(options.max_tokens >= 0 ? options.max_tokens : n_context),
       n_chances_(options.n_chances) {
   stats_.n_prompt = turn_.n_pending();
 }
@@ -119,6 +120,10 @@ void Generation::finish(FinishReason reason) {
 }
 
 Status Generation::take_logits(std::span<const float> logits) {
+  if (max_tokens_ == 0) {
+    finish(FinishReason::kLength);
+    return {};
+  }
   std::optional<Token> token = writer_.thinking.forced();
   if (!token) {
     EBB_ASSIGN_OR_RETURN(token, writer_.sampler.sample(logits));
@@ -140,7 +145,7 @@ Status Generation::take_logits(std::span<const float> logits) {
   if (delta.finished) {
     reason_ = delta.finished;
     turn_.settle();
-  } else if (max_tokens_ >= 0 && stats_.n_generated >= max_tokens_) {
+  } else if (stats_.n_generated >= max_tokens_) {
     finish(FinishReason::kLength);
   }
   return {};

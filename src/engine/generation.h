@@ -24,7 +24,8 @@ namespace ebb {
 
 struct GenerationOptions {
   SamplingOptions sampling;
-  // Tokens to generate at most; negative: until the model ends or the context is full.
+  // Tokens to generate at most; 0: the prompt is computed and no more; negative: as many as the model was trained for, or
+  // until its context is full where the session does not rebase.
   std::int32_t max_tokens = -1;
   std::vector<std::string> stop_strings;
   SpecialTokens special = SpecialTokens::kHide;
@@ -111,9 +112,9 @@ class Generation {
   friend class Engine;
 
   template <typename MakeTurn>
-  static Result<std::unique_ptr<Generation>> make(Writer writer, std::span<const Token> prompt,
+  static Result<std::unique_ptr<Generation>> make(const Session& session, Writer writer, std::span<const Token> prompt,
                                                   const GenerationOptions& options, MakeTurn make_turn);
-  Generation(Turn turn, Writer writer, const GenerationOptions& options);
+  Generation(Turn turn, Writer writer, const GenerationOptions& options, std::int32_t n_context);
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);

@@ -33,7 +33,7 @@ Result<std::vector<BlockIndex>> find_blocks(const Session& session, std::span<co
   std::vector<BlockIndex> all;
   for (const std::string& name : names) {
     const std::vector<BlockIndex> found = session.find_blocks(name);
-    if (found.empty()) return error(Code::kNotFound, "no block of this session is called '{}'", name);
+    if (found.empty()) return error(Code::kNotFound, "no block of this session is called '{:.100}'", name);
     all.insert(all.end(), found.begin(), found.end());
   }
   std::ranges::sort(all);

@@ -23,7 +23,7 @@ std::vector<BlockIndex> choose_victims(const Policy& policy, const Evidence& evi
   EBB_CHECK(scores.size() == evidence.blocks.size(), "policy {}: {} scores for {} blocks", policy.name(), scores.size(),
             evidence.blocks.size());
   std::vector<BlockIndex> victims;
-  for (const Hold hold : {Hold::kNone, Hold::kProtected}) {
+  for (const Hold hold : {Hold::kNone, Hold::kProtected, Hold::kKept}) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < scores.size(); ++i) {
       EBB_CHECK(!std::isnan(scores[i]), "policy {}: block {} has no score", policy.name(),

@@ -19,7 +19,8 @@ enum class Source : std::uint8_t { kSystem, kUser, kAssistant, kTool };
 enum class Hold : std::uint8_t {
   kNone,
   kProtected,  // a sink, recent, the system's, or of the reply under way: leaves only when nothing else can
-  kPinned,     // by the caller, asked for by this turn, or still written to: never leaves
+  kKept,       // asked for by the turn under way: leaves last
+  kPinned,     // by the caller, or still written to: never leaves
 };
 
 struct BlockEvidence {

@@ -50,6 +50,13 @@ TEST(Choose, takes_protected_blocks_last_and_only_as_many_as_are_needed) {
   EXPECT_THAT(choose_victims(*policy, evidence, 4, 3), ElementsAre(BlockIndex(2), BlockIndex(3), BlockIndex(0)));
 }
 
+TEST(Choose, takes_what_the_turn_asked_for_last_of_all) {
+  Evidence evidence = blocks(3);
+  evidence.blocks[0].hold = Hold::kKept;
+  evidence.blocks[1].hold = Hold::kProtected;
+  EXPECT_THAT(victims(*make_recency_policy(), evidence, 3), ElementsAre(BlockIndex(2), BlockIndex(1), BlockIndex(0)));
+}
+
 TEST(Choose, counts_what_is_needed_in_hard_mode_and_down_to_the_low_mark_otherwise) {
   EXPECT_EQ(count_victims(8, 1, 10, {}), 0);
   EXPECT_EQ(count_victims(10, 2, 10, {}), 2);

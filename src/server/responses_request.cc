@@ -130,8 +130,11 @@ Status read_tools(const Json& tools, ResponsesRequest& request) {
 Result<ResponsesRequest> read_responses_request(const Json& body) {
   Fields fields(body);
   EBB_RETURN_IF_ERROR(fields.status());
-  if (fields.find("previous_response_id") != nullptr) {
-    return wrong("Field 'previous_response_id': responses are not kept; send the whole input");
+  for (const char* name : {"previous_response_id", "conversation"}) {
+    if (fields.find(name) != nullptr) return wrong("Field '{}': nothing is kept; send the whole input", name);
+  }
+  if (fields.boolean("background", false)) {
+    return wrong("Field 'background': responses are not kept; leave it out, and read the answer as it comes");
   }
   ResponsesRequest request;
   Messages messages;

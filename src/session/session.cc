@@ -86,7 +86,7 @@ bool Session::is_pinned(BlockIndex block) const {
 }
 
 std::vector<std::optional<double>> Session::scores() const {
-  const Evidence now = evidence({}, Span{end(), end()});
+  const Evidence now = evidence({.reply = {end(), end()}});
   const std::vector<double> hot = parts_.policy.score(now);
   std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
   for (std::size_t i = 0; i < hot.size(); ++i) {
@@ -175,19 +175,23 @@ void Session::index_restored_words() {
   }
 }
 
-Hold Session::hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const {
+Hold Session::hold(BlockIndex block, const TurnHolds& turn, bool pins_hold) const {
+  const auto is_of = [&](std::span<const BlockIndex> blocks) {
+    return std::ranges::find(blocks, block) != blocks.end();
+  };
   const Span span = residency_.span(block);
   const bool is_pin = is_pinned(block);
   // The block that is still written to stays whatever happens.
-  if (!is_full(block) || (is_pin && pins_hold) || std::ranges::find(held, block) != held.end()) return Hold::kPinned;
+  if (!is_full(block) || (is_pin && pins_hold) || is_of(turn.computing)) return Hold::kPinned;
+  if (is_of(turn.kept)) return Hold::kKept;
   const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.
   const bool is_system = said_.merged(span).source == Source::kSystem;
-  return is_pin || is_sink || is_recent || is_system || span.overlaps(reply) ? Hold::kProtected : Hold::kNone;
+  return is_pin || is_sink || is_recent || is_system || span.overlaps(turn.reply) ? Hold::kProtected : Hold::kNone;
 }
 
-Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
+Evidence Session::evidence(const TurnHolds& turn) const {
   Evidence evidence{.end = end()};
   auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_blocks_);
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
@@ -200,7 +204,7 @@ Evidence Session::evidence(std::span<const BlockIndex> held, Span reply) const {
     if (parts_.policy.wants_focus()) focus = focus_.similarity(words_, block);
     evidence.blocks.push_back({.block = block,
                                .span = residency_.span(block),
-                               .hold = hold(block, held, reply, n_pins_left > 0),
+                               .hold = hold(block, turn, n_pins_left > 0),
                                .source = said.source,
                                .priority = said.priority,
                                .last_access = blocks_[block.index()].last_access,

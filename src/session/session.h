@@ -101,6 +101,13 @@ struct SessionOptions {
   [[nodiscard]] Status validate() const;
 };
 
+// What the turn under way wants to stay: blocks that it asked for, blocks that are computed again, what it generates.
+struct TurnHolds {
+  std::span<const BlockIndex> kept = {};
+  std::span<const BlockIndex> computing = {};
+  Span reply;
+};
+
 // Counted from the session's start.
 struct SessionStats {
   std::int64_t n_evicted_blocks = 0;
@@ -238,6 +245,7 @@ class Session {
   // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
   [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
   void add_begin(Position begin, Hasher& hasher) const;
+  [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;
   [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
   // Until the cold store no longer reads the block's frames.
@@ -245,9 +253,9 @@ class Session {
   void index_words(BlockIndex block);
   // Of one that was restored, once: for what a turn recalls, and too much work for those who only look.
   void index_restored_words();
-  // Hot blocks; `held` are those that the turn under way wants, `reply` the positions that it generates.
-  [[nodiscard]] Evidence evidence(std::span<const BlockIndex> held, Span reply) const;
-  [[nodiscard]] Hold hold(BlockIndex block, std::span<const BlockIndex> held, Span reply, bool pins_hold) const;
+  // Of hot blocks.
+  [[nodiscard]] Evidence evidence(const TurnHolds& turn) const;
+  [[nodiscard]] Hold hold(BlockIndex block, const TurnHolds& turn, bool pins_hold) const;
 
   SessionParts parts_;
   SessionOptions options_;

@@ -20,7 +20,7 @@ std::string Session::block_name(BlockIndex block) const {
   return fmt::format("{}#{}", part.name, block.value() - first);
 }
 
-std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
+std::vector<BlockIndex> Session::blocks_of_parts(std::string_view name) const {
   std::vector<BlockIndex> blocks;
   for (const Span span : said_.find(name)) {
     const std::int32_t last = std::min((span.end.value() + block_size() - 1) / block_size(), n_blocks());
@@ -28,6 +28,11 @@ std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
       if (blocks.empty() || blocks.back() < BlockIndex(b)) blocks.emplace_back(b);
     }
   }
+  return blocks;
+}
+
+std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
+  std::vector<BlockIndex> blocks = blocks_of_parts(name);
   const std::size_t mark = name.rfind('#');
   if (!blocks.empty() || mark == std::string_view::npos) return blocks;
 
@@ -35,7 +40,7 @@ std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
   const std::string_view digits = name.substr(mark + 1);
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (failure != std::errc() || end != digits.data() + digits.size()) return {};
-  const std::vector<BlockIndex> all = find_blocks(name.substr(0, mark));
+  const std::vector<BlockIndex> all = blocks_of_parts(name.substr(0, mark));
   return index < all.size() ? std::vector{all[index]} : std::vector<BlockIndex>{};
 }
 

@@ -135,13 +135,13 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   }
 
   adopt_saved();
-  adopt_start();
+  adopt_rows();
   EBB_RETURN_IF_ERROR(take_grafts());
   const std::int32_t block_size = session_.block_size();
   EBB_RETURN_IF_ERROR(make_anchors_for(1));
   const std::int32_t n_context_left = session_.n_ctx_train() - session_.next_anchor_.value();
   const std::int32_t share = std::max(1, session_.budget_blocks_ / kStepsPerBudget) * block_size;
-  std::int32_t n_tokens = fit_open_frames(std::min({n_ungrafted(), max_rows, share, n_context_left}));
+  std::int32_t n_tokens = fit_open_frames(fit_adopting(std::min({n_ungrafted(), max_rows, share, n_context_left})));
   if (n_tokens < 1) return no_open_block();
 
   const std::int32_t n_new_blocks = (n_tokens - room_in_last_block() + block_size - 1) / block_size;
@@ -161,8 +161,10 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
 }
 
 Status Turn::no_room() const {
-  const Evidence evidence = session_.evidence(kept_, reply());
-  const auto n_pinned = std::ranges::count(evidence.blocks, Hold::kPinned, &BlockEvidence::hold);
+  std::int32_t n_pinned = 0;
+  for (std::int32_t b = 0; b < session_.n_blocks(); ++b) {
+    if (session_.residency_.is_hot(BlockIndex(b)) && session_.is_pinned(BlockIndex(b))) ++n_pinned;
+  }
   return error(
       Code::kOutOfBudget,
       "no room for a token: this session has {} hot blocks of its {} ({} pinned, policy {}), and {} of {} frames "
@@ -328,9 +330,22 @@ std::int32_t Turn::n_ungrafted() const {
   return grafts_.empty() ? n_pending() : std::min(n_pending(), grafts_.front().to.begin - session_.end());
 }
 
-Span Turn::reply() const {
+// Of n_tokens those up to the end of a block, where whole blocks that others computed may go on.
+std::int32_t Turn::fit_adopting(std::int32_t n_tokens) const {
+  const std::int32_t block_size = session_.block_size();
+  const std::int32_t room = room_in_last_block();
+  if (!session_.options_.adopts || n_pending() <= room + block_size) return n_tokens;
+  if (room > 0) return std::min(n_tokens, room);
+  const bool ends = n_tokens == n_pending() || n_tokens < block_size;
+  return ends ? n_tokens : n_tokens / block_size * block_size;
+}
+
+// Of all that is hot, with what this turn holds.
+Evidence Turn::evidence_now() const {
+  std::vector<BlockIndex> computing;
+  for (const Recompute& next : recompute_) computing.push_back(next.block);
   const Position end = session_.end() + n_pending();
-  return {reply_begin_.value_or(end), end};
+  return session_.evidence({.kept = kept_, .computing = computing, .reply = {reply_begin_.value_or(end), end}});
 }
 
 const TurnStats& Turn::settle() {

@@ -101,8 +101,9 @@ class Turn {
   void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
   // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
   // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
-  // the same tokens behind the same visible blocks. Of the block behind them, a copy of the rows that begin as another's do,
-  // where rows are not sealed. At least one token stays pending. Steps do the same where a block ends.
+  // the same tokens behind the same visible blocks. Of the block that is open before and behind them, a copy of the rows
+  // that go on as another's do, where rows are not sealed. At least one token stays pending. Steps do the same where a
+  // block ends.
   void adopt_saved();
   // Evicts these where they are hot and full, whatever the policy says and however they are held.
   void evict(std::span<const BlockIndex> blocks);
@@ -196,8 +197,9 @@ class Turn {
   [[nodiscard]] BlockIndex last_block() const;
   [[nodiscard]] std::int32_t fit_open_frames(std::int32_t n_tokens) const;
   [[nodiscard]] Status no_open_block() const;
-  [[nodiscard]] Span reply() const;
+  [[nodiscard]] Evidence evidence_now() const;
   [[nodiscard]] std::int32_t n_ungrafted() const;
+  [[nodiscard]] std::int32_t fit_adopting(std::int32_t n_tokens) const;
   void place(std::int32_t n_tokens);
   void advance(std::int32_t n_tokens, const std::optional<Hash128>& grafted);
   void open_block(Position begin);
@@ -214,6 +216,7 @@ class Turn {
   void evict_for_pool(std::int32_t n_blocks);
   void evict(BlockIndex block);
   Status save(BlockIndex block);
+  void save_from(BlockIndex first);
   void save_behind(BlockIndex block);
   // False if the block is not hot now; it may then have been queued for computing.
   bool bring_back(BlockIndex block);
@@ -242,8 +245,10 @@ class Turn {
   // turn_adopt.cc: what comes in by its exact name
   [[nodiscard]] bool can_append_block(std::size_t n_appended) const;
   [[nodiscard]] BlockIndex append_cold(std::size_t n_appended);
-  void adopt_start();
-  bool load_start(const BlockStarts::Match& match);
+  void adopt_blocks();
+  void adopt_rows();
+  [[nodiscard]] std::optional<Hash128> open_place() const;
+  bool load_rows(const Hash128& name, std::int32_t n_held, std::int32_t n_tokens);
   void drop_last_block();
 
   // turn_graft.cc: what comes in from where it stood before an edit

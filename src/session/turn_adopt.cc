@@ -1,5 +1,6 @@
 // What a turn's prompt has in common with what was computed before: whole blocks that are hot or saved under their exact
-// names come in without a forward pass, whichever session computed them, and of the next one the rows that begin alike.
+// names come in without a forward pass, whichever session computed them, and of the open block and the next the rows that
+// go on alike.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -9,14 +10,18 @@ namespace ebb {
 namespace {
 
 // Fewer are computed in less time than a block is copied.
-constexpr std::int32_t kFewestOfStart = 4;
+constexpr std::int32_t kFewestRows = 4;
 
 }  // namespace
 
 void Turn::adopt_saved() {
   EBB_CHECK(n_step_ == 0, "blocks are adopted between steps");
   if (!session_.options_.adopts || session_.options_.remains != Remains::kBytes || n_recomputing() > 0) return;
-  if (session_.n_blocks() > 0 && !session_.is_full(BlockIndex(session_.n_blocks() - 1))) return;
+  if (room_in_last_block() > 0) adopt_rows();
+  if (session_.n_blocks() == 0 || session_.is_full(last_block())) adopt_blocks();
+}
+
+void Turn::adopt_blocks() {
   const Stopwatch watch;
   std::vector<Arrival> arrivals;
   while (can_append_block(arrivals.size())) {
@@ -31,7 +36,7 @@ void Turn::adopt_saved() {
   }
   bring_in_all(arrivals);
   const auto bad = std::ranges::find_if(arrivals, [](const Arrival& arrival) { return !arrival.status.ok(); });
-  if (bad != arrivals.end()) session_.parts_.store->refuse(bad->record);
+  if (bad != arrivals.end() && bad->status.code() != Code::kOutOfBudget) session_.parts_.store->refuse(bad->record);
   for (auto lost = bad; lost != arrivals.end(); ++lost) drop_last_block();
   arrivals.erase(bad, arrivals.end());
   std::erase_if(stats_.shared, [&](BlockIndex block) { return block.value() >= session_.n_blocks(); });
@@ -69,41 +74,57 @@ BlockIndex Turn::append_cold(std::size_t n_appended) {
   return block;
 }
 
-// The rows of another's block that begins like what is pending, at the same place: they are what would be computed. Sealed
-// rows cannot be had one by one.
-void Turn::adopt_start() {
+// Where a block that another computed at the same place goes on as what is pending does, its rows are what would be
+// computed: of the open block, or of one that begins behind the last. Sealed rows cannot be had one by one.
+void Turn::adopt_rows() {
   const BlockStarts* const starts = session_.parts_.starts;
   if (starts == nullptr || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
-  const std::int32_t n_most = std::min(n_pending() - 1, session_.block_size());
-  if (n_most < kFewestOfStart || room_in_last_block() > 0 || n_free_blocks() < 1) return;
+  const bool is_open = room_in_last_block() > 0;
+  const std::int32_t n_held = is_open ? session_.residency_.span(last_block()).n_tokens() : 0;
+  const std::int32_t n_most = std::min(n_pending() - 1, session_.block_size() - n_held);
+  if (n_most < kFewestRows || (!is_open && n_free_blocks() < 1)) return;
   if (session_.next_anchor_.value() + n_most > session_.n_ctx_train()) return;
+  const std::optional<Hash128> at =
+      is_open ? open_place() : session_.place_name(session_.end(), session_.visible_behind());
+  if (!at) return;
   const Stopwatch watch;
-  const Hash128 start = session_.place_name(session_.end(), session_.visible_behind());
-  const BlockStarts::Match match = starts->find(start, std::span(pending_).first(static_cast<std::size_t>(n_most)));
-  const auto n_tokens = static_cast<std::int32_t>(match.n_common);
-  if (n_tokens < kFewestOfStart || !load_start(match)) return;
+  std::vector<Token> tokens;
+  if (is_open) std::ranges::copy(session_.block_tokens(last_block()), std::back_inserter(tokens));
+  tokens.insert(tokens.end(), pending_.begin(), pending_.begin() + n_most);
+  const BlockStarts::Match match = starts->find(*at, tokens);
+  const std::int32_t n_tokens = static_cast<std::int32_t>(match.n_common) - n_held;
+  if (n_tokens < kFewestRows || !load_rows(match.name, n_held, n_tokens)) return;
   const Position to = session_.end();
   place(n_tokens);
-  copy_from_donor(0, to, n_tokens);
+  copy_from_donor(n_held, to, n_tokens);
   advance(n_tokens, std::nullopt);
   stats_.n_adopted += n_tokens;
   stats_.n_recalled_exact += n_tokens;
   stats_.recall_ms += watch.elapsed_ms();
 }
 
-// Its bytes, from frames or the cold store; false where neither has it any more.
-bool Turn::load_start(const BlockStarts::Match& match) {
-  const std::span<const Token> wanted = std::span(pending_).first(match.n_common);
-  const HotBlock* const hot = session_.parts_.hot->find(match.name);
+// What blocks are listed under that are as the open one so far; none where it is like no other.
+std::optional<Hash128> Turn::open_place() const {
+  const Session::Block& open = session_.blocks_.back();
+  const std::vector<Lineage::Run>& runs = open.lineage.runs();
+  const bool is_alike = runs.size() == 1 && runs.front().visible == session_.visible_before(last_block());
+  if (!is_alike || open.turned || open.moves != Hash128()) return std::nullopt;
+  return session_.place_name(session_.residency_.span(last_block()).begin, runs.front().visible);
+}
+
+// The bytes of a block whose rows from slot n_held on hold what is pending, from frames or the cold store; false where
+// neither has it any more.
+bool Turn::load_rows(const Hash128& name, std::int32_t n_held, std::int32_t n_tokens) {
+  const std::span<const Token> wanted = std::span(pending_).first(static_cast<std::size_t>(n_tokens));
+  const HotBlock* const hot = session_.parts_.hot->find(name);
   if (hot == nullptr) {
-    const Donor donor = {.name = match.name, .begin = session_.end()};
-    return session_.parts_.store != nullptr && load_donor(donor, 0, wanted).ok() && donor_.n_anchors == 0;
+    const Donor donor = {.name = name, .begin = session_.end() - n_held};
+    return session_.parts_.store != nullptr && load_donor(donor, n_held, wanted).ok() && donor_.n_anchors == 0;
   }
-  if (hot->anchor != session_.next_anchor_ || !std::ranges::equal(std::span(hot->tokens).first(wanted.size()), wanted))
-    return false;
+  const auto rows = std::span(hot->tokens).subspan(static_cast<std::size_t>(n_held), wanted.size());
+  if (hot->anchor + n_held != session_.next_anchor_ || !std::ranges::equal(rows, wanted)) return false;
   const FrameMemory& memory = session_.parts_.memory;
-  donor_ = {
-      .name = match.name, .n_anchors = 0, .bytes = std::vector<std::byte>(hot->frames.size() * memory.frame_bytes())};
+  donor_ = {.name = name, .n_anchors = 0, .bytes = std::vector<std::byte>(hot->frames.size() * memory.frame_bytes())};
   std::span<std::byte> into = donor_.bytes;
   for (const FrameIndex frame : hot->frames) {
     memory.read(frame, into.first(memory.frame_bytes()));

@@ -39,7 +39,7 @@ Status Turn::make_anchors_for(std::int32_t n_tokens) {
 void Turn::rebase() {
   const std::int32_t n_most = session_.n_ctx_train() / kRebaseShare / session_.block_size();
   if (const std::int32_t n_over = session_.n_hot_blocks() - n_most; n_over > 0) {
-    const Evidence evidence = session_.evidence(kept_, reply());
+    const Evidence evidence = evidence_now();
     for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_over, n_over)) evict(victim);
   }
   ++session_.stats_.n_rebases;

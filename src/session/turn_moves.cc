@@ -21,7 +21,7 @@ void Turn::evict_for_budget(std::int32_t n_blocks) {
       count_victims(session_.n_hot_blocks(), n_blocks, session_.budget_blocks_, session_.options_.watermarks);
   const std::int32_t n_victims = std::max(n_needed, n_wanted);
   if (n_victims == 0) return;
-  const Evidence evidence = session_.evidence(kept_, reply());
+  const Evidence evidence = evidence_now();
   for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_victims, n_needed)) evict(victim);
 }
 
@@ -30,7 +30,7 @@ void Turn::evict_for_pool(std::int32_t n_blocks) {
   const std::int32_t n_needed =
       n_blocks - session_.parts_.pool.n_free() / session_.residency_.shape().frames_per_block();
   if (n_needed <= 0) return;
-  Evidence evidence = session_.evidence(kept_, reply());
+  Evidence evidence = evidence_now();
   std::erase_if(evidence.blocks, [&](const BlockEvidence& b) { return session_.residency_.is_shared(b.block); });
   for (const BlockIndex victim : choose_victims(session_.parts_.policy, evidence, n_needed, n_needed)) evict(victim);
 }
@@ -120,6 +120,15 @@ void Turn::save_behind(BlockIndex block) {
 
 // --- cut ---
 
+// Whoever comes back to what these hold takes it from there; what cannot be saved is computed again (law 8).
+void Turn::save_from(BlockIndex first) {
+  if (session_.options_.remains != Remains::kBytes) return;
+  for (std::int32_t b = first.value(); b < session_.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (session_.is_full(block) && session_.residency_.is_hot(block)) (void)save(block);
+  }
+}
+
 void Turn::cut(Position end) {
   EBB_CHECK(n_step_ == 0 && end.value() >= 0 && end <= session_.end(), "a cut at {} of {}", end.value(),
             session_.end().value());
@@ -128,11 +137,15 @@ void Turn::cut(Position end) {
   // Codes of a sealed block do not give its rows back: what stays of it is missing, and computed again before any token
   // joins it.
   const bool rows_are_gone = n_in_open > 0 && session_.parts_.open_pool != nullptr && session_.is_full(open);
+  save_from(open);
   // The record of a block is found by all its tokens: after the cut it would be looked for in vain.
-  if (n_in_open > 0 && !rows_are_gone && !session_.residency_.is_hot(open)) (void)recall_block(open);
+  if (n_in_open > 0 && !rows_are_gone && !session_.residency_.is_hot(open) && recall_block(open).ok()) {
+    stats_.recalled.push_back(open);
+  }
   while (session_.n_blocks() > open.value() + (n_in_open > 0 ? 1 : 0)) {
-    session_.wait_for_copy(BlockIndex(session_.n_blocks() - 1));
-    session_.words_.remove(BlockIndex(session_.n_blocks() - 1));
+    const BlockIndex last = last_block();
+    session_.wait_for_copy(last);
+    session_.words_.remove(last);
     session_.residency_.truncate_last(0);
     session_.blocks_.pop_back();
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -92,7 +94,12 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
   std::atomic<std::size_t> n_taken{0};
   const auto work = [&] {
     for (std::size_t i = n_taken.fetch_add(1); i < arrivals.size(); i = n_taken.fetch_add(1)) {
-      if (arrivals[i].record != nullptr) arrivals[i].status = bring_in(arrivals[i]);
+      if (arrivals[i].record == nullptr) continue;
+      try {
+        arrivals[i].status = bring_in(arrivals[i]);
+      } catch (const std::bad_alloc&) {
+        arrivals[i].status = Status(Code::kOutOfBudget, "");
+      }
     }
   };
   static const auto n_cores = static_cast<std::size_t>(default_threads());
@@ -103,7 +110,10 @@ void Turn::bring_in_all(std::span<Arrival> arrivals) {
   const bool at_once = session_.parts_.memory.host_bytes() != nullptr;
   const std::size_t n_useful = at_once ? std::min(arrivals.size(), n_bytes / kThreadBytes) : 1;
   std::vector<std::jthread> threads;
-  while (threads.size() + 1 < std::min(n_cores, n_useful)) threads.emplace_back(work);
+  try {
+    while (threads.size() + 1 < std::min(n_cores, n_useful)) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // no more than there are: those that began and this one do it
+  }
   work();
 }
 
@@ -255,11 +265,11 @@ Status Turn::bring_in(const Arrival& arrival) {
                                 : copy_moved(*arrival.record, arrival.block, arrival.n_anchors);
 }
 
-// A block whose bytes did not hold leaves again, and its record with it.
+// A block whose bytes did not hold leaves again, and its record with it; one that there was no memory for keeps it.
 Status Turn::end_recall(const Arrival& arrival, const Status& status) {
   if (!status.ok()) {
     session_.residency_.evict(arrival.block);
-    session_.parts_.store->refuse(arrival.record);
+    if (status.code() != Code::kOutOfBudget) session_.parts_.store->refuse(arrival.record);
     return status;
   }
   session_.blocks_[arrival.block.index()].turned = arrival.n_anchors != 0;

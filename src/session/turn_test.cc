@@ -1,138 +1,10 @@
-// Turns without a model: frames are filled by hand, so that every byte that comes back can be told.
-#include "session/turn.h"
-
-#include <random>
-#include <set>
+// Turns without a model: what a turn evicts, recalls, cuts and computes again, byte for byte.
+#include "session/turn_test.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "text/toy_vocabulary.h"
 
 namespace ebb {
 namespace {
-
-constexpr std::int32_t kBlockSize = 16;
-constexpr std::int32_t kBudgetBlocks = 6;
-constexpr std::int32_t kLayers = 2;
-constexpr std::int32_t kHeads = 3;
-
-class Turns : public ::testing::TestWithParam<KeyOrder> {
- protected:
-  Turns() {
-    backend_ = *Backend::open("cpu", 1);
-    const FrameLayout layout = {.row_type = RowType::kF16,
-                                .key_order = GetParam(),
-                                .block_size = kBlockSize,
-                                .head_dim_k = 16,
-                                .head_dim_v = 24};
-    vocabulary_ = *Vocabulary::load(vocabulary_file_.path());
-    const std::int32_t n_frames = 3 * kBudgetBlocks * kLayers * kHeads;
-    memory_ = *FrameMemory::open(*backend_, layout, n_frames);
-    pool_ = std::make_unique<FramePool>(n_frames);
-    session_ = make_session(kBudgetBlocks);
-  }
-
-  SessionParts parts() {
-    return {.pool = *pool_,
-            .memory = *memory_,
-            .vocabulary = *vocabulary_,
-            .policy = *policy_,
-            .store = store_.get(),
-            .hot = &hot_,
-            .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
-            .model = {1, 2},
-            .n_ctx_train = 1 << 20};
-  }
-
-  std::unique_ptr<Session> make_session(std::int32_t budget_blocks, SessionOptions options = {}) {
-    options.budget_tokens = budget_blocks * kBlockSize;
-    return std::make_unique<Session>(parts(), options);
-  }
-
-  // What a block's frame holds: numbers that no other block, layer or head has. Bytes that the layout leaves between its
-  // planes read as zero on devices, so only whole rows are written: see fill().
-  [[nodiscard]] std::vector<std::byte> expected(BlockIndex block, std::int32_t layer, std::int32_t head) const {
-    std::mt19937_64 random(static_cast<std::uint64_t>((block.value() * kLayers + layer) * kHeads + head));
-    std::vector<std::byte> bytes(memory_->frame_bytes());
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-    return bytes;
-  }
-
-  // As the model would, for every block that the step touched.
-  void fill() {
-    const Residency& residency = session_->residency();
-    for (std::int32_t b = 0; b < residency.n_blocks(); ++b) {
-      if (!residency.is_hot(BlockIndex(b)) || filled_.contains(b)) continue;
-      for (std::int32_t layer = 0; layer < kLayers; ++layer) {
-        for (std::int32_t head = 0; head < kHeads; ++head) {
-          memory_->write(residency.frame(BlockIndex(b), LayerIndex(layer), HeadIndex(head)),
-                         expected(BlockIndex(b), layer, head));
-        }
-      }
-      filled_.insert(b);
-    }
-  }
-
-  void check_every_hot_byte() {
-    const Residency& residency = session_->residency();
-    std::vector<std::byte> written(memory_->frame_bytes());
-    std::vector<std::byte> read(memory_->frame_bytes());
-    for (std::int32_t b = 0; b < residency.n_blocks(); ++b) {
-      if (!residency.is_hot(BlockIndex(b))) continue;
-      for (std::int32_t layer = 0; layer < kLayers; ++layer) {
-        for (std::int32_t head = 0; head < kHeads; ++head) {
-          const FrameIndex frame = residency.frame(BlockIndex(b), LayerIndex(layer), HeadIndex(head));
-          memory_->read(frame, read);
-          // Through the frame and back, so that what the layout does not keep is not asked for.
-          written = expected(BlockIndex(b), layer, head);
-          if (GetParam() == KeyOrder::kByRow) clear_gaps(written);
-          ASSERT_EQ(read, written) << "block " << b << " layer " << layer << " head " << head;
-        }
-      }
-    }
-  }
-
-  void clear_gaps(std::vector<std::byte>& bytes) const {
-    const FrameLayout& layout = memory_->layout();
-    const auto clear = [&](std::size_t begin, std::size_t end) {
-      std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(end),
-                std::byte{0});
-    };
-    const auto plane = [&](std::int32_t head_dim) {
-      return static_cast<std::size_t>(head_dim * kBlockSize) * sizeof(std::uint16_t);
-    };
-    clear(layout.k_offset() + plane(layout.head_dim_k), layout.v_offset());
-    clear(layout.v_offset() + plane(layout.head_dim_v), layout.frame_bytes());
-  }
-
-  // One turn: the prompt's tokens are computed, none is generated.
-  TurnStats say(std::string_view text, std::string_view question = "", std::int32_t max_blocks = 2) {
-    Turn turn(*session_, *vocabulary_->tokenize(text));
-    if (!question.empty()) turn.recall(question, max_blocks);
-    while (turn.n_pending() > 0) {
-      const Result<SequenceInput> input = turn.begin_step(7);
-      EXPECT_TRUE(input.ok()) << input.status().message();
-      if (!input.ok()) break;
-      fill();
-      turn.end_step();
-      session_->check_invariants();
-      EXPECT_LE(session_->n_hot_blocks(), kBudgetBlocks);
-    }
-    return turn.settle();
-  }
-
-  ToyFile vocabulary_file_{toy_bpe().bytes()};
-  std::unique_ptr<Vocabulary> vocabulary_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<FrameMemory> memory_;
-  std::unique_ptr<FramePool> pool_;
-  HotBlocks hot_;
-  std::unique_ptr<Policy> policy_ = make_recency_policy();
-  std::unique_ptr<ColdStore> store_ = *ColdStore::open({.ram_bytes = 1 << 20});
-  std::set<std::int32_t> filled_;
-  std::unique_ptr<Session> session_;
-};
 
 const std::string kFiller(120, 'x');
 
@@ -168,6 +40,56 @@ TEST_P(Turns, a_hot_block_that_is_asked_for_stays_through_the_turn) {
   const TurnStats again = say(std::string(40, 'z'), "quagga");
   EXPECT_TRUE(again.recalled.empty());
   EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+}
+
+TEST_P(Turns, what_was_asked_for_leaves_last_when_the_budget_shrinks) {
+  say("quagga " + kFiller);
+  Turn turn(*session_, *vocabulary_->tokenize(kFiller));
+  turn.recall(std::vector{BlockIndex(0), BlockIndex(1), BlockIndex(2)});
+  ASSERT_EQ(turn.stats().recalled.size(), 2U) << "the third was hot";
+  EXPECT_EQ(turn.set_budget(4 * kBlockSize), 4 * kBlockSize);
+  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session_->residency().is_hot(BlockIndex(b))) << b;
+  EXPECT_EQ(turn.set_budget(2 * kBlockSize), 2 * kBlockSize) << "a turn that keeps what it recalled lets others starve";
+  EXPECT_EQ(session_->n_hot_blocks(), 2);
+  while (turn.n_pending() > 0) {
+    const Result<SequenceInput> input = turn.begin_step(64);
+    ASSERT_TRUE(input.ok()) << input.status().message();
+    turn.end_step();
+  }
+  turn.settle();
+}
+
+TEST_P(Turns, a_block_that_is_half_computed_stays_when_the_budget_shrinks) {
+  say("quagga " + kFiller);
+  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  store_->drop(session_->exact_name(BlockIndex(0)));
+  turn.recall(std::vector{BlockIndex(0)});
+  ASSERT_EQ(turn.n_recomputing(), 1);
+  ASSERT_EQ(turn.begin_step(7)->tokens.size(), 7U);
+  turn.end_step();
+  turn.set_budget(2 * kBlockSize);
+  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  EXPECT_EQ(turn.begin_step(64)->first, Position(7));
+  turn.abandon_step();
+  turn.settle();
+  session_->check_invariants();
+}
+
+TEST_P(Turns, a_session_that_comes_back_to_what_it_said_takes_it_from_the_store_behind_its_open_block) {
+  const std::string said(4 * kBlockSize, 'a');
+  say(said);
+  ASSERT_TRUE(store_->flush().ok());
+  Turn cutting(*session_, std::span<const Token>());
+  cutting.cut(Position(kBlockSize + 10));
+  cutting.settle();
+  Turn turn(*session_, *vocabulary_->tokenize(std::string(2 * kBlockSize + 6, 'a') + "zz"));
+  EXPECT_EQ(turn.begin_step(64)->tokens.size(), 6U) << "no further than whole blocks may be saved from";
+  turn.end_step();
+  EXPECT_EQ(turn.begin_step(64)->tokens.size(), 2U);
+  fill();
+  turn.end_step();
+  EXPECT_EQ(turn.settle().n_adopted, 2 * kBlockSize);
+  check_every_hot_byte();
 }
 
 TEST_P(Turns, an_abandoned_step_leaves_no_trace) {
@@ -229,6 +151,9 @@ TEST_P(Turns, blocks_are_found_by_the_names_of_their_parts) {
   EXPECT_TRUE(session_->find_blocks("file:a.py#9").empty());
   EXPECT_TRUE(session_->find_blocks("file:a.py#x").empty());
   EXPECT_TRUE(session_->find_blocks("file:b.py").empty());
+  std::string endless = "file:a.py";
+  for (int i = 0; i < 200'000; ++i) endless += "#0";
+  EXPECT_TRUE(session_->find_blocks(endless).empty());
   EXPECT_EQ(session_->block_name(BlockIndex(1)), "file:a.py#1");
   EXPECT_EQ(session_->block_name(BlockIndex(3)), "turn1#1");
 }
@@ -259,7 +184,7 @@ TEST_P(Turns, a_cut_forgets_what_lies_behind_and_the_session_goes_on) {
   ASSERT_FALSE(session_->residency().is_hot(BlockIndex(0)));
   Turn turn(*session_, std::span<const Token>());
   turn.cut(Position(11));
-  turn.settle();
+  EXPECT_EQ(turn.settle().recalled, std::vector{BlockIndex(0)}) << "it was not hot";
   session_->check_invariants();
   EXPECT_EQ(session_->end(), Position(11));
   EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0))) << "recalled, because what comes next joins it";
@@ -400,7 +325,7 @@ TEST_P(Turns, an_abandoned_recomputation_leaves_a_hole_and_the_old_name) {
 
 // Computes a text in steps of n_rows and tells the name of the last full block.
 Hash128 name_of_last_full_block(Session& session, const Vocabulary& vocabulary, std::int32_t n_rows) {
-  Turn turn(session, *vocabulary.tokenize(std::string(5 * kBlockSize + 3, 'a')));
+  Turn turn(session, *vocabulary.tokenize(std::string(static_cast<std::size_t>(5 * session.block_size() + 3), 'a')));
   while (turn.n_pending() > 0) {
     EXPECT_TRUE(turn.begin_step(n_rows).ok());
     turn.end_step();

@@ -86,11 +86,29 @@ TEST(CallGrammar, AllowsSeveralCallsOnlyWhereAskedAndPossible) {
 TEST(CallGrammar, ForcesTheNamedFunction) {
   CallChoice only = choice();
   only.only = "ls";
-  EXPECT_TRUE(match(llama3_calls(), only).matches("{\"name\": \"ls\", \"parameters\": {\"any\": 1}}"));
+  EXPECT_TRUE(match(llama3_calls(), only).matches("{\"name\": \"ls\", \"parameters\": {}}"));
   EXPECT_FALSE(match(llama3_calls(), only).matches("{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"));
   only.only = "rm";
   EXPECT_EQ(call_grammar(llama3_calls(), only).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(call_grammar(llama3_calls(), {}).status().code(), Code::kInvalidArgument);
+}
+
+TEST(CallGrammar, ArgumentsAreAnObjectAndItsKeysThoseOfTheSchema) {
+  for (const char* schema : {"null", "{}", R"({"type":"object"})", R"({"properties":{}})", R"({"$schema":"x"})"}) {
+    const CallChoice none{.tools = {{.name = "now", .parameters = Json::parse(schema)}}};
+    EXPECT_TRUE(
+        match(hermes_calls(), none).matches("<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"))
+        << schema;
+    for (const char* arguments : {"5", "[]", "\"a\"", R"({"any": 1})"}) {
+      EXPECT_FALSE(
+          match(hermes_calls(), none)
+              .matches(fmt::format("<tool_call>\n{{\"name\": \"now\", \"arguments\": {}}}\n</tool_call>", arguments)))
+          << schema << " " << arguments;
+    }
+  }
+  const CallChoice free{.tools = {{.name = "now", .parameters = {{"additionalProperties", true}}}}};
+  EXPECT_TRUE(match(hermes_calls(), free)
+                  .matches("<tool_call>\n{\"name\": \"now\", \"arguments\": {\"any\": 1}}\n</tool_call>"));
 }
 
 TEST(CallGrammar, BeginsWithTheMarkThatTheFormatNames) {

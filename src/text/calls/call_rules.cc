@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 
 #include "text/calls/json_string.h"
 #include "text/calls/xml_value.h"
@@ -13,7 +14,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json parameters_of(const Tool& tool) { return tool.parameters.is_null() ? Json{{"type", "object"}} : tool.parameters; }
+// Arguments are an object whatever the schema says or leaves out; one that describes no keys has none.
+Json parameters_of(const Tool& tool) {
+  Json parameters = tool.parameters.is_null() ? Json::object() : tool.parameters;
+  const auto says = [&](std::initializer_list<const char*> keywords) {
+    return std::ranges::any_of(keywords, [&](const char* keyword) { return parameters.contains(keyword); });
+  };
+  if (!parameters.is_object() || says({"$ref", "anyOf", "oneOf", "allOf", "enum", "const"})) return parameters;
+  if (!says({"type"})) parameters["type"] = "object";
+  if (!says({"properties", "patternProperties", "additionalProperties"})) parameters["properties"] = Json::object();
+  return parameters;
+}
 
 std::string title_of(const Tool& tool) { return fmt::format("tool {:.60}", tool.name); }
 
