@@ -35,7 +35,7 @@ TEST_F(RequestFields, wrong_ones_are_refused_with_their_name_in_the_message_and_
       {R"("stream_options":5)", "stream_options"},
       {R"("stream_options":{"include_usage":5})", "stream_options.include_usage"},
       {R"("seed":18446744073709551615)", "seed"},
-      {R"("post_sampling_probs":true)", "post_sampling_probs"},
+      {R"("post_sampling_probs":1)", "post_sampling_probs"},
       {R"("messages":[{"role":"user","content":"x","ebb":5}])", "messages[0].ebb"},
       {R"("messages":[{"role":"user","content":"x","ebb":{"pin":5}}])", "messages[0].ebb.pin"},
       {R"("messages":5)", "messages"},
@@ -71,6 +71,20 @@ TEST_F(RequestFields, samplers_shape_the_answer_and_are_told_with_it) {
     Json asked = more;
     asked["seed"] = std::int64_t{1} << 40;
     EXPECT_EQ(complete(asked)["content"], complete(asked)["content"]) << more;
+  }
+}
+
+TEST_F(RequestFields, chances_behind_the_samplers_are_probabilities_of_what_those_left) {
+  const Json chances = complete(
+      {{"top_k", 2}, {"n_probs", 5}, {"post_sampling_probs", true}, {"n_predict", 3}})["completion_probabilities"];
+  ASSERT_FALSE(chances.empty());
+  for (const Json& token : chances) {
+    EXPECT_FALSE(token.contains("logprob"));
+    EXPECT_LE(token["top_probs"].size(), 2U);
+    double sum = 0.0;
+    for (const Json& one : token["top_probs"]) sum += one["prob"].get<double>();
+    EXPECT_NEAR(sum, 1.0, 1e-4);
+    EXPECT_GT(token["prob"].get<double>(), 0.0);
   }
 }
 

@@ -53,6 +53,8 @@ struct Sampler::State {
   // What the grammar has accepted, to build it again: libllama's is broken after it refuses a token.
   std::vector<Token> grammar_tokens;
   Candidates candidates;
+  // Of the candidates, those that the last draw was left with; none of greedy choice.
+  std::span<const llama_token_data> drawn;
 
   Status load(std::span<const float> logits);
   bool grammar_allows(llama_token id);
@@ -140,6 +142,7 @@ llama_token Sampler::State::draw_token() {
   llama_sampler_apply(chains.draw.get(), &array);
   EBB_CHECK(array.selected >= 0 && array.selected < static_cast<std::int64_t>(array.size), "{} of {}", array.selected,
             array.size);
+  drawn = {array.data, array.size};
   return array.data[array.selected].id;
 }
 
@@ -174,10 +177,25 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
 
 Result<std::optional<Token>> Sampler::sample(std::span<const float> logits) {
   State& state = *state_;
+  state.drawn = {};
   EBB_RETURN_IF_ERROR(state.load(logits));
   if (state.grammar != nullptr) state.keep_allowed();
   if (state.candidates.empty()) return std::optional<Token>();
   return std::optional<Token>(Token(state.draw_token()));
+}
+
+TokenChances Sampler::drawn_chances(Token token, std::int32_t n_likeliest) const {
+  if (state_->drawn.empty()) return certain_chances(token, n_likeliest);
+  TokenChances chances{.kept = {.token = token}, .is_of_draw = true};
+  Candidates all(state_->drawn.begin(), state_->drawn.end());
+  std::erase_if(all, [](const llama_token_data& c) { return c.p <= 0.0F; });
+  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.p > b.p || (a.p == b.p && a.id < b.id); });
+  for (const llama_token_data& c : all) {
+    const TokenChance chance{.token = Token(c.id), .logprob = std::log(c.p)};
+    if (chance.token == token) chances.kept = chance;
+    if (std::ssize(chances.likeliest) < n_likeliest) chances.likeliest.push_back(chance);
+  }
+  return chances;
 }
 
 Status Sampler::accept(Token token) {

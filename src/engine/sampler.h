@@ -8,6 +8,7 @@
 // Thread rule: one thread at a time; different samplers of the same Vocabulary run side by side.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "engine/sampling_options.h"
+#include "engine/token_chances.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -32,6 +34,9 @@ class Sampler {
   // forbidden token; kInvalidArgument for a wrong count, NaN, +infinity, or logits that forbid everything by
   // themselves.
   [[nodiscard]] Result<std::optional<Token>> sample(std::span<const float> logits);
+
+  // How likely the draw of the last sample() found that token, and which it found likelier. Greedy choice is certain.
+  [[nodiscard]] TokenChances drawn_chances(Token token, std::int32_t n_likeliest) const;
 
   // Adds a token to what penalties and grammar have seen. kInvalidArgument, and no change, for a token that is not of
   // the vocabulary or that the grammar does not allow here.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <set>
@@ -236,6 +237,27 @@ TEST_F(SamplerSteps, DrawTheSameForTheSameSeedAndNeverWhatIsForbidden) {
       ASSERT_TRUE(first.accept(*token).ok() && second.accept(*token).ok());
     }
   }
+}
+
+TEST_F(SamplerSteps, TheDrawTellsTheChancesThatTheStepsLeft) {
+  const std::vector<float> logits = few_logits({std::log(0.6F), std::log(0.2F), std::log(0.2F), -9.0F});
+  SamplingOptions options = open_options();
+  options.top_k = 2;
+  Sampler sampler = make(options);
+  const Token token = *sampler.sample(logits).value();
+  const TokenChances chances = sampler.drawn_chances(token, 5);
+  EXPECT_TRUE(chances.is_of_draw);
+  ASSERT_EQ(chances.likeliest.size(), 2U);
+  EXPECT_EQ(chances.likeliest[0].token, Token(1));
+  EXPECT_NEAR(std::exp(chances.likeliest[0].logprob), 0.75F, 1e-5F);
+  EXPECT_NEAR(std::exp(chances.likeliest[1].logprob), 0.25F, 1e-5F);
+  EXPECT_EQ(chances.kept.logprob, chances.likeliest[token == Token(1) ? 0 : 1].logprob);
+
+  options.temperature = 0.0F;
+  Sampler greedy = make(options);
+  EXPECT_EQ(greedy.sample(logits).value(), Token(1));
+  EXPECT_EQ(greedy.drawn_chances(Token(1), 5).kept.logprob, 0.0F);
+  EXPECT_EQ(greedy.drawn_chances(Token(1), 5).likeliest.size(), 1U);
 }
 
 TEST_F(SamplerSteps, RefuseOptionsOutOfRange) {

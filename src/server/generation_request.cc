@@ -15,7 +15,7 @@ constexpr std::int64_t kMostLogprobs = 20;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
 void refuse_unsupported(Fields& fields) {
-  for (const std::string_view name : {"echo", "suffix", "post_sampling_probs"}) {
+  for (const std::string_view name : {"echo", "suffix"}) {
     const Json* value = fields.find(name);
     if (value == nullptr || *value == false || *value == 0 || *value == "") continue;
     fields.refuse(fmt::format("Field '{}': not supported by this server", name));
@@ -96,6 +96,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   check_types(fields);
   request.options.sampling = read_sampling_fields(fields, vocabulary, request.warnings);
   request.options.sampling.grammar = fields.text("grammar");
+  request.options.tells_drawn_chances = fields.boolean("post_sampling_probs", false);
   request.options.max_tokens = max_tokens(fields);
   request.options.stop_strings = stop_strings(fields);
   request.resuming = resume_options(fields, resuming);

@@ -29,6 +29,7 @@ Json settings_json(const GenerationRequest& request, std::optional<std::uint32_t
                {"max_tokens", options.max_tokens},
                {"n_predict", options.max_tokens},
                {"n_probs", options.n_chances.value_or(0)},
+               {"post_sampling_probs", options.tells_drawn_chances},
                {"stream", request.stream},
                {"timings_per_token", request.tells_timings}});
   return json;
