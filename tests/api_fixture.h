@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -34,6 +35,7 @@ class Kept : public Responder {
     const std::scoped_lock lock(mutex_);
     status_ = head.status;
     headers_ = std::move(head.headers);
+    ping_after_ = head.ping_after;
   }
   std::size_t write(std::string_view text) override {
     const std::scoped_lock lock(mutex_);
@@ -77,6 +79,8 @@ class Kept : public Responder {
   }
   [[nodiscard]] int status() const { return status_; }
   [[nodiscard]] const std::string& body() const { return body_; }
+  // Of a stream.
+  [[nodiscard]] std::chrono::milliseconds ping_after() const { return ping_after_; }
   [[nodiscard]] Json json() const { return Json::parse(body_); }
   [[nodiscard]] std::string header(std::string_view name) const {
     for (const HttpHeader& header : headers_) {
@@ -97,6 +101,7 @@ class Kept : public Responder {
   int status_ = 0;
   HttpHeaders headers_;
   std::string body_;
+  std::chrono::milliseconds ping_after_{0};
   std::function<void()> on_close_;
 };
 

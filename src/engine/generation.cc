@@ -101,7 +101,8 @@ Generation::Generation(Turn turn, Writer writer, const GenerationOptions& option
     : turn_(std::move(turn)),
       writer_(std::move(writer)),
       max_tokens_(options.max_tokens >= 0 ? options.max_tokens : n_context),
-      n_chances_(options.n_chances) {
+      n_chances_(options.n_chances),
+      tells_drawn_chances_(options.tells_drawn_chances) {
   stats_.n_prompt = turn_.n_pending();
 }
 
@@ -125,7 +126,8 @@ Status Generation::take_logits(std::span<const float> logits) {
     return {};
   }
   std::optional<Token> token = writer_.thinking.forced();
-  if (!token) {
+  const bool is_forced = token.has_value();
+  if (!is_forced) {
     EBB_ASSIGN_OR_RETURN(token, writer_.sampler.sample(logits));
   }
   if (!token) {
@@ -138,7 +140,7 @@ Status Generation::take_logits(std::span<const float> logits) {
   tokens_.push_back(*token);
   ++stats_.n_generated;
   stats_.n_thinking = writer_.thinking.n_tokens();
-  if (n_chances_ && !delta.finished) chances_.push_back(token_chances(logits, *token, *n_chances_));
+  if (n_chances_ && !delta.finished) chances_.push_back(chances_of(*token, logits, is_forced));
   text_ += delta.text;
   // Pushed even when it ends the reply: the next turn's history holds it.
   turn_.push(*token);
@@ -149,6 +151,11 @@ Status Generation::take_logits(std::span<const float> logits) {
     finish(FinishReason::kLength);
   }
   return {};
+}
+
+TokenChances Generation::chances_of(Token token, std::span<const float> logits, bool is_forced) const {
+  if (!tells_drawn_chances_) return token_chances(logits, token, *n_chances_);
+  return is_forced ? certain_chances(token, *n_chances_) : writer_.sampler.drawn_chances(token, *n_chances_);
 }
 
 void Generation::fail(const Status& status) {

@@ -32,6 +32,8 @@ struct GenerationOptions {
   ThinkingOptions thinking = {};
   // How many of the likeliest tokens are told at each step, besides the one that is kept; nothing: none is.
   std::optional<std::int32_t> n_chances = std::nullopt;
+  // Those that the draw was left with, instead of what the model found.
+  bool tells_drawn_chances = false;
   // When not empty: cold blocks that share its rarest words are recalled before the prompt is computed.
   std::string recall_question;
   std::int32_t max_recalled_blocks = 8;
@@ -119,6 +121,7 @@ class Generation {
   // The logits of the last computed token.
   Status take_logits(std::span<const float> logits);
   void count_step(double ms);
+  [[nodiscard]] TokenChances chances_of(Token token, std::span<const float> logits, bool is_forced) const;
   // The end of this generation, and of no other.
   void fail(const Status& status);
 
@@ -126,6 +129,7 @@ class Generation {
   Writer writer_;
   std::int32_t max_tokens_;
   std::optional<std::int32_t> n_chances_;
+  bool tells_drawn_chances_;
   std::vector<TokenChances> chances_;
   std::vector<Token> tokens_;
   std::string text_;

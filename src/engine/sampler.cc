@@ -4,71 +4,27 @@
 #include <cmath>
 #include <exception>
 #include <limits>
-#include <random>
-#include <string_view>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "llama.h"
 
+#include "engine/sampler_chain.h"
 #include "text/gbnf.h"
 
 namespace ebb {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-// libllama reads this seed as "draw one"; the user who asks for it gets the seed below.
-constexpr std::uint32_t kSeedMeansRandom = LLAMA_DEFAULT_SEED;
-// Tokens that cannot reach a probability of e^-80 do not change what typical-p keeps, but their p rounds to zero and
-// its logarithm makes libllama sort NaN.
-constexpr float kNegligibleLogit = -80.0F;
 // How many of the likeliest tokens are shown to the grammar first. Fewer: more rounds when it refuses many; more: work
 // for nothing when it refuses few.
 constexpr std::size_t kFirstGrammarBatch = 64;
 
-struct FreeSampler {
-  void operator()(llama_sampler* sampler) const { llama_sampler_free(sampler); }
-};
-using SamplerPtr = std::unique_ptr<llama_sampler, FreeSampler>;
 using Candidates = std::vector<llama_token_data>;
 
 bool likelier(const llama_token_data& a, const llama_token_data& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-template <class T>
-Status check_range(std::string_view name, T value, T least, T most) {
-  if (value >= least && value <= most) return {};  // false for NaN
-  return error(Code::kInvalidArgument, "{} is {}; it must lie in {} to {}", name, value, least, most);
-}
-
-SamplerPtr make_chain() {
-  llama_sampler_chain_params params = llama_sampler_chain_default_params();
-  params.no_perf = true;
-  return SamplerPtr(llama_sampler_chain_init(params));
-}
-
-// Bias and penalties: what applies to greedy choice too.
-SamplerPtr make_adjustments(std::int32_t n_tokens, const SamplingOptions& options) {
-  SamplerPtr chain = make_chain();
-  std::vector<llama_logit_bias> biases;
-  for (const LogitBias& bias : options.logit_bias) biases.push_back({bias.token.value(), bias.bias});
-  llama_sampler_chain_add(
-      chain.get(), llama_sampler_init_logit_bias(n_tokens, static_cast<std::int32_t>(biases.size()), biases.data()));
-  llama_sampler_chain_add(chain.get(),
-                          llama_sampler_init_penalties(n_tokens, options.penalty_last_n, options.penalty_repeat,
-                                                       options.penalty_frequency, options.penalty_presence));
-  return chain;
-}
-
-SamplerPtr make_draw(const SamplingOptions& options, std::uint32_t seed) {
-  SamplerPtr chain = make_chain();
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_top_k(options.top_k));
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_typical(options.typical_p, 1));
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_top_p(options.top_p, 1));
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_min_p(options.min_p, 1));
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_temp(options.temperature));
-  llama_sampler_chain_add(chain.get(), llama_sampler_init_dist(seed));
-  return chain;
 }
 
 Result<SamplerPtr> make_grammar(const Vocabulary& vocabulary, const SamplingOptions& options) {
@@ -86,41 +42,19 @@ Result<SamplerPtr> make_grammar(const Vocabulary& vocabulary, const SamplingOpti
   return grammar;
 }
 
-std::uint32_t pick_seed(std::optional<std::uint32_t> wish) {
-  const std::uint32_t seed = wish ? *wish : std::random_device{}();
-  return seed == kSeedMeansRandom ? seed - 1 : seed;
-}
-
 }  // namespace
-
-Status SamplingOptions::validate() const {
-  EBB_RETURN_IF_ERROR(check_range("temperature", temperature, 0.0F, 100.0F));
-  EBB_RETURN_IF_ERROR(check_range("top_k", top_k, 0, std::numeric_limits<std::int32_t>::max()));
-  EBB_RETURN_IF_ERROR(check_range("top_p", top_p, 0.0F, 1.0F));
-  EBB_RETURN_IF_ERROR(check_range("min_p", min_p, 0.0F, 1.0F));
-  EBB_RETURN_IF_ERROR(check_range("typical_p", typical_p, 0.0F, 1.0F));
-  EBB_RETURN_IF_ERROR(check_range("penalty_last_n", penalty_last_n, 0, kMaxPenaltyTokens));
-  EBB_RETURN_IF_ERROR(check_range("penalty_repeat", penalty_repeat, 0.01F, 100.0F));
-  EBB_RETURN_IF_ERROR(check_range("penalty_frequency", penalty_frequency, -100.0F, 100.0F));
-  EBB_RETURN_IF_ERROR(check_range("penalty_presence", penalty_presence, -100.0F, 100.0F));
-  for (const LogitBias& bias : logit_bias) {
-    if (bias.bias == kForbidden) continue;
-    EBB_RETURN_IF_ERROR(check_range("logit bias", bias.bias, -1e6F, 1e6F));
-  }
-  return {};
-}
 
 struct Sampler::State {
   const Vocabulary* vocabulary = nullptr;
-  SamplingOptions options;
-  SamplerPtr adjustments;
-  SamplerPtr draw;
+  SamplerChains chains;
   SamplerPtr grammar;  // null without one
   // Control tokens that the grammar may match: libllama takes any by its text, also inside a string of JSON.
   std::vector<Token> spoken;
   // What the grammar has accepted, to build it again: libllama's is broken after it refuses a token.
   std::vector<Token> grammar_tokens;
   Candidates candidates;
+  // Of the candidates, those that the last draw was left with; none of greedy choice.
+  std::span<const llama_token_data> drawn;
 
   Status load(std::span<const float> logits);
   bool grammar_allows(llama_token id);
@@ -128,6 +62,8 @@ struct Sampler::State {
   void keep_allowed();
   void rebuild_grammar();
   llama_token draw_token();
+  // Of penalties.
+  void see(llama_token id);
 };
 
 // Takes the logits as candidates, adjusts them, and keeps those that are not forbidden.
@@ -149,10 +85,8 @@ Status Sampler::State::load(std::span<const float> logits) {
   if (!any) return error(Code::kInvalidArgument, "all logits are -infinity; the model's output is not usable");
 
   llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
-  llama_sampler_apply(adjustments.get(), &array);
-  std::erase_if(candidates, [](const llama_token_data& c) { return c.logit == kForbidden; });
-  // A penalty may push a huge logit over the edge.
-  for (llama_token_data& c : candidates) c.logit = std::min(c.logit, std::numeric_limits<float>::max());
+  llama_sampler_apply(chains.adjustments.get(), &array);
+  candidates.resize(array.size);
   return {};
 }
 
@@ -173,12 +107,11 @@ bool Sampler::State::may_match(llama_token id) const {
   return piece.ok() && piece->find('\0') == std::string::npos;
 }
 
-// Keeps the candidates that the grammar allows; of these only the likeliest `top_k`, because no others can be drawn.
+// Keeps the candidates that the grammar allows; of these only the likeliest, where no others can be drawn.
 // Asking about all tokens of a large vocabulary takes longer than a step of a small model, so the likeliest are asked
 // first, in batches that grow.
 void Sampler::State::keep_allowed() {
-  std::size_t n_wanted = options.top_k > 0 ? static_cast<std::size_t>(options.top_k) : candidates.size();
-  if (options.temperature == 0.0F) n_wanted = 1;
+  const std::size_t n_wanted = std::min(chains.n_wanted, candidates.size());
   Candidates allowed;
   std::size_t n_batch = std::max(kFirstGrammarBatch, n_wanted);
   auto first = candidates.begin();
@@ -204,18 +137,18 @@ void Sampler::State::rebuild_grammar() {
 }
 
 llama_token Sampler::State::draw_token() {
-  if (options.temperature == 0.0F) return std::min_element(candidates.begin(), candidates.end(), likelier)->id;
-  // Softmax does not care about an offset; with the largest at 0 no temperature can make an infinity.
-  const float largest = std::min_element(candidates.begin(), candidates.end(), likelier)->logit;
-  for (llama_token_data& c : candidates) c.logit -= largest;
-  if (options.typical_p < 1.0F) {
-    std::erase_if(candidates, [](const llama_token_data& c) { return c.logit < kNegligibleLogit; });
-  }
+  if (chains.draw == nullptr) return std::min_element(candidates.begin(), candidates.end(), likelier)->id;
   llama_token_data_array array{candidates.data(), candidates.size(), -1, false};
-  llama_sampler_apply(draw.get(), &array);
+  llama_sampler_apply(chains.draw.get(), &array);
   EBB_CHECK(array.selected >= 0 && array.selected < static_cast<std::int64_t>(array.size), "{} of {}", array.selected,
             array.size);
+  drawn = {array.data, array.size};
   return array.data[array.selected].id;
+}
+
+void Sampler::State::see(llama_token id) {
+  llama_sampler_accept(chains.adjustments.get(), id);
+  if (chains.draw != nullptr) llama_sampler_accept(chains.draw.get(), id);
 }
 
 Sampler::Sampler(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -233,9 +166,7 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
   }
   auto state = std::make_unique<State>();
   state->vocabulary = &vocabulary;
-  state->options = options;
-  state->adjustments = make_adjustments(vocabulary.n_tokens(), options);
-  state->draw = make_draw(options, pick_seed(options.seed));
+  EBB_ASSIGN_OR_RETURN(state->chains, make_sampler_chains(vocabulary, options));
   if (!options.grammar.empty()) {
     EBB_ASSIGN_OR_RETURN(state->spoken, check_gbnf(vocabulary, options.grammar, options.grammar_root));
     state->spoken.insert(state->spoken.end(), options.marks.begin(), options.marks.end());
@@ -246,10 +177,25 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
 
 Result<std::optional<Token>> Sampler::sample(std::span<const float> logits) {
   State& state = *state_;
+  state.drawn = {};
   EBB_RETURN_IF_ERROR(state.load(logits));
   if (state.grammar != nullptr) state.keep_allowed();
   if (state.candidates.empty()) return std::optional<Token>();
   return std::optional<Token>(Token(state.draw_token()));
+}
+
+TokenChances Sampler::drawn_chances(Token token, std::int32_t n_likeliest) const {
+  if (state_->drawn.empty()) return certain_chances(token, n_likeliest);
+  TokenChances chances{.kept = {.token = token}, .is_of_draw = true};
+  Candidates all(state_->drawn.begin(), state_->drawn.end());
+  std::erase_if(all, [](const llama_token_data& c) { return c.p <= 0.0F; });
+  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.p > b.p || (a.p == b.p && a.id < b.id); });
+  for (const llama_token_data& c : all) {
+    const TokenChance chance{.token = Token(c.id), .logprob = std::log(c.p)};
+    if (chance.token == token) chances.kept = chance;
+    if (std::ssize(chances.likeliest) < n_likeliest) chances.likeliest.push_back(chance);
+  }
+  return chances;
 }
 
 Status Sampler::accept(Token token) {
@@ -269,7 +215,7 @@ Status Sampler::accept(Token token) {
     }
     state.grammar_tokens.push_back(token);
   }
-  llama_sampler_accept(state.adjustments.get(), token.value());
+  state.see(token.value());
   return {};
 }
 
@@ -280,7 +226,7 @@ Status Sampler::accept_prompt(std::span<const Token> tokens) {
     return error(Code::kInvalidArgument, "token {} is not one of the vocabulary's {}", token.value(),
                  state.vocabulary->n_tokens());
   }
-  for (const Token token : tokens) llama_sampler_accept(state.adjustments.get(), token.value());
+  for (const Token token : tokens) state.see(token.value());
   return {};
 }
 

@@ -28,4 +28,10 @@ TokenChances token_chances(std::span<const float> logits, Token token, std::int3
   return chances;
 }
 
+TokenChances certain_chances(Token token, std::int32_t n_likeliest) {
+  TokenChances chances{.kept = {.token = token}, .is_of_draw = true};
+  if (n_likeliest > 0) chances.likeliest.push_back(chances.kept);
+  return chances;
+}
+
 }  // namespace ebb

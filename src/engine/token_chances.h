@@ -1,6 +1,7 @@
 // Token chances: how likely the model found a token, and which it found likelier.
 //
-// Log-softmax of the raw logits: before bias, penalties, grammar and temperature. Thread rule: a function of its arguments.
+// token_chances tells log-softmax of the raw logits: before bias, penalties, grammar and temperature. What was left of
+// them for the draw, the Sampler knows (Sampler::drawn_chances). Thread rule: a function of its arguments.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,14 @@ struct TokenChances {
   TokenChance kept;
   // The likeliest, best first, ties to the lowest id.
   std::vector<TokenChance> likeliest = {};
+  // Of the draw, not of the raw logits.
+  bool is_of_draw = false;
 };
 
 // Of logits [n_tokens of the vocabulary] without NaN, some of them finite. `token` is one of the vocabulary.
 [[nodiscard]] TokenChances token_chances(std::span<const float> logits, Token token, std::int32_t n_likeliest);
+
+// Of the draw, where there was none to make: the token was the only one.
+[[nodiscard]] TokenChances certain_chances(Token token, std::int32_t n_likeliest);
 
 }  // namespace ebb

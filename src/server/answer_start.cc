@@ -28,6 +28,7 @@ std::string choice_lane(const std::string& lane_id, std::size_t choice) {
 
 ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
                      std::vector<std::string> warnings) {
+  warnings.insert(warnings.begin(), request.warnings.begin(), request.warnings.end());
   return {.id = new_id(prefix),
           .created = std::time(nullptr),
           .model = state.options.model_name,
@@ -36,8 +37,8 @@ ReplyHead reply_head(const ApiState& state, std::string_view prefix, const Gener
           .tells_timings = request.tells_timings};
 }
 
-void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
-                  std::unique_ptr<ReplyShape> shape) {
+void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest& generation,
+                  const std::vector<AskedChoices>& asked, std::unique_ptr<ReplyShape> shape) {
   std::vector<AnswerPart> parts;
   for (const AskedChoices& choices : asked) {
     std::size_t n_prompt = 0;
@@ -63,7 +64,9 @@ void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::
       parts.push_back(std::move(part));
     }
   }
-  const AnswerOptions options{.stream = stream, .ping_after = state.options.ping_after, .headers = call.headers};
+  const AnswerOptions options{.stream = generation.stream,
+                              .ping_after = generation.ping_after.value_or(state.options.ping_after),
+                              .headers = call.headers};
   std::make_shared<Answer>(options, std::move(shape), call.responder)->send(state.scheduler, std::move(parts));
 }
 

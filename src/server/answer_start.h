@@ -14,7 +14,7 @@
 
 namespace ebb {
 
-// A head with a new id, for answers to `request`.
+// A head with a new id, for answers to `request`, with its warnings and these.
 [[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
                                    std::vector<std::string> warnings);
 
@@ -28,8 +28,8 @@ struct AskedChoices {
   std::int32_t n = 1;
 };
 // Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of them,
-// which are the answer's choices in this order.
-void start_answer(ApiState& state, const ApiCall& call, bool stream, const std::vector<AskedChoices>& asked,
-                  std::unique_ptr<ReplyShape> shape);
+// which are the answer's choices in this order. `generation` says how they are sent.
+void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest& generation,
+                  const std::vector<AskedChoices>& asked, std::unique_ptr<ReplyShape> shape);
 
 }  // namespace ebb

@@ -1,11 +1,23 @@
 #include "server/api_error.h"
 
 namespace ebb {
+namespace {
+
+// The field that a message begins with, as Fields writes it; null where it names none.
+Json named_field(std::string_view message) {
+  constexpr std::string_view kAfterLetter = "ield '";
+  if (message.empty() || !message.substr(1).starts_with(kAfterLetter)) return nullptr;
+  message.remove_prefix(1 + kAfterLetter.size());
+  return message.substr(0, message.find('\''));
+}
+
+}  // namespace
 
 std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json error_json(const ApiError& error) {
-  Json inner = {{"code", error.status}, {"type", error.type}, {"param", nullptr}, {"message", error.message}};
+  Json inner = {
+      {"code", error.status}, {"type", error.type}, {"param", named_field(error.message)}, {"message", error.message}};
   inner.update(error.more);
   return {{"error", inner}};
 }

@@ -142,6 +142,7 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
   ChatPlan plan{.request = std::move(rendering.request), .prompt = std::move(rendering.prompt)};
   EBB_ASSIGN_OR_RETURN(plan.generation, parse_generation_request(body, vocabulary, state.scheduler.options().n_parallel,
                                                                  state.options.resuming));
+  warn_of_tokens(plan.generation, plan.warnings);
   EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_chat_logprobs(body));
   AnswerFacts facts{.think = find_think_tags(*rendering.template_source), .calls = rendering.calls};
   EBB_ASSIGN_OR_RETURN(facts.tools, read_tool_fields(body));

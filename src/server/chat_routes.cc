@@ -54,7 +54,7 @@ void answer_chat(ApiState& state, const ApiCall& call) {
                                {.head = reply_head(state, "chatcmpl-", plan->generation, plan->warnings),
                                 .n_choices = plan->generation.n_choices,
                                 .include_usage = plan->generation.include_usage});
-  start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
+  start_answer(state, call, plan->generation, {*asked}, std::move(shape));
 }
 
 void answer_responses(ApiState& state, const ApiCall& call) {
@@ -69,7 +69,7 @@ void answer_responses(ApiState& state, const ApiCall& call) {
   std::vector<std::string> warnings = request->warnings;
   warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
   auto shape = make_responses_shape(reply_head(state, "resp_", plan->generation, std::move(warnings)), *body);
-  start_answer(state, call, plan->generation.stream, {*asked}, std::move(shape));
+  start_answer(state, call, plan->generation, {*asked}, std::move(shape));
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {

@@ -33,9 +33,10 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
 void answer_completion(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
-  const Result<TextPlan> plan = plan_text(state, *body);
+  Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
-  start_answer(state, call, plan->generation.stream, asked_choices(*plan, call, *body),
+  warn_of_tokens(plan->generation, plan->warnings);
+  start_answer(state, call, plan->generation, asked_choices(*plan, call, *body),
                make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->generation, plan->warnings),
                                plan->generation.include_usage));
 }
@@ -44,7 +45,6 @@ void answer_native_completion(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
   Fields fields(*body);
-  const bool returns_tokens = fields.boolean("return_tokens", false);
   std::vector<std::string> response_fields = fields.texts("response_fields", kMostResponseFields);
   if (!fields.status().ok()) return refuse(call, fields.status());
   Result<TextPlan> plan = plan_text(state, *body);
@@ -52,15 +52,14 @@ void answer_native_completion(ApiState& state, const ApiCall& call) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
   NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->generation, plan->warnings),
                            .generation = plan->generation,
-                           .returns_tokens = returns_tokens,
                            .response_fields = std::move(response_fields)};
-  if (returns_tokens && !plan->generation.options.n_chances) plan->generation.options.n_chances = 0;
+  if (plan->generation.returns_tokens && !plan->generation.options.n_chances) plan->generation.options.n_chances = 0;
   for (const TextPrompt& prompt : plan->prompts) {
     const Result<std::string> text = vocabulary.detokenize(prompt.tokens, SpecialTokens::kShow);
     if (!text.ok()) return refuse(call, text.status());
     shape.prompts.insert(shape.prompts.end(), static_cast<std::size_t>(plan->generation.n_choices), *text);
   }
-  start_answer(state, call, plan->generation.stream, asked_choices(*plan, call, *body),
+  start_answer(state, call, plan->generation, asked_choices(*plan, call, *body),
                make_native_shape(vocabulary, std::move(shape)));
 }
 

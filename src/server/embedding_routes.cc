@@ -82,6 +82,7 @@ Result<EmbeddingRequest> parse(const std::string& text, const Embedder& embedder
   EBB_ASSIGN_OR_RETURN(const Json body, parse_json(text));
   Fields fields(body);
   EBB_RETURN_IF_ERROR(fields.status());
+  (void)fields.text("model");
   const std::string format = fields.text("encoding_format", "float");
   if (format != "float" && format != "base64")
     fields.refuse("Field 'encoding_format': must be \"float\" or \"base64\"");

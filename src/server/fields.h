@@ -19,8 +19,8 @@ using Json = nlohmann::ordered_json;
 
 class Fields {
  public:
-  // `object` must outlive it. An error when it is not an object.
-  explicit Fields(const Json& object);
+  // `object` must outlive it. An error when it is not an object. `path`: where it stands in the body; "" is the body.
+  explicit Fields(const Json& object, std::string path = {});
 
   // Null when absent.
   [[nodiscard]] const Json* find(std::string_view name) const;
@@ -35,11 +35,16 @@ class Fields {
   [[nodiscard]] float number(std::string_view name, float otherwise, float least, float most);
   // Of an error found elsewhere; the first one stays.
   void refuse(std::string message);
+  // Of an error of an object inside.
+  void refuse_as(const Fields& inner);
 
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
+  [[nodiscard]] std::string path_of(std::string_view name) const;
+
   const Json& object_;
+  std::string path_;
   Status status_;
 };
 

@@ -27,9 +27,9 @@ Status read_response_format(const Json& format, FormatFields& fields) {
     return wrong_format("'json_schema' must be an object with a 'schema'");
   }
   fields.schema = holder["schema"];
-  Fields inner(holder);
+  Fields inner(holder, "response_format.json_schema");
   const bool is_strict = inner.boolean("strict", false);
-  if (!inner.status().ok()) return wrong_format(inner.status().message());
+  EBB_RETURN_IF_ERROR(inner.status());
   if (!is_strict) return {};
   EBB_ASSIGN_OR_RETURN(const JsonGrammar grammar, json_schema_grammar(fields.schema));
   if (grammar.unsupported.empty()) return {};

@@ -1,6 +1,9 @@
 #include "server/generation_request.h"
 
+#include <algorithm>
 #include <limits>
+
+#include "server/sampling_fields.h"
 
 namespace ebb {
 namespace {
@@ -9,12 +12,10 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 // As many as the largest blocks hold.
 constexpr std::int64_t kMostRecomputed = 128;
 constexpr std::int64_t kMostLogprobs = 20;
-constexpr float kMostTemperature = 100.0F;
-constexpr float kMostPenalty = 100.0F;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
 void refuse_unsupported(Fields& fields) {
-  for (const std::string_view name : {"mirostat", "echo", "suffix"}) {
+  for (const std::string_view name : {"echo", "suffix"}) {
     const Json* value = fields.find(name);
     if (value == nullptr || *value == false || *value == 0 || *value == "") continue;
     fields.refuse(fmt::format("Field '{}': not supported by this server", name));
@@ -49,66 +50,26 @@ std::vector<std::string> stop_strings(Fields& fields) {
   return strings;
 }
 
-void add_bias(Fields& fields, const Vocabulary& vocabulary, const std::string& key, const Json& value,
-              std::vector<LogitBias>& biases) {
-  float bias = 0.0F;
-  if (value.is_number()) {
-    bias = value.get<float>();
-  } else if (value == false) {
-    bias = -std::numeric_limits<float>::infinity();
-  } else {
-    return fields.refuse("Field 'logit_bias': values are numbers, or false for never");
-  }
-  if (!key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos) {
-    const Token token(std::stoi(key));
-    if (!vocabulary.contains(token)) return fields.refuse(fmt::format("Field 'logit_bias': no token {}", key));
-    biases.push_back({.token = token, .bias = bias});
-    return;
-  }
-  const Result<std::vector<Token>> tokens = vocabulary.tokenize(key, {.add_bos = false});
-  if (!tokens.ok()) return fields.refuse("Field 'logit_bias': a key that is neither a token nor a text");
-  for (const Token token : *tokens) biases.push_back({.token = token, .bias = bias});
+// Of members that others read, or that mean nothing here.
+void check_types(Fields& fields) {
+  for (const std::string_view name : {"model", "user", "reasoning_effort", "prompt_cache_key"}) (void)fields.text(name);
 }
 
-std::vector<LogitBias> logit_biases(Fields& fields, const Vocabulary& vocabulary) {
-  std::vector<LogitBias> biases;
-  const Json* given = fields.find("logit_bias");
-  if (given == nullptr) return biases;
-  if (given->is_object()) {
-    for (const auto& [key, value] : given->items()) add_bias(fields, vocabulary, key, value, biases);
-  } else if (given->is_array()) {
-    for (const Json& pair : *given) {
-      if (!pair.is_array() || pair.size() != 2 || !(pair[0].is_string() || pair[0].is_number_unsigned())) {
-        fields.refuse("Field 'logit_bias': pairs are [token or text, bias]");
-        break;
-      }
-      add_bias(fields, vocabulary, pair[0].is_string() ? pair[0].get<std::string>() : pair[0].dump(), pair[1], biases);
-    }
-  } else {
-    fields.refuse("Field 'logit_bias': must be an object or an array of pairs");
+// What could be done without, and is not done, is told.
+void warn_of_ignored(Fields& fields, std::vector<std::string>& warnings) {
+  if (!fields.boolean("cache_prompt", true)) {
+    warnings.push_back("cache_prompt: has no effect, what was computed for the same tokens is used");
   }
-  return biases;
+  if (fields.boolean("verbose", false)) warnings.push_back("verbose: has no effect");
+  if (fields.integer("n_keep", 0, -1, kMost) != 0) {
+    warnings.push_back("n_keep: has no effect, messages[].ebb.pin keeps what must stay");
+  }
 }
 
-SamplingOptions sampling(Fields& fields, const Vocabulary& vocabulary) {
-  const SamplingOptions defaults;
-  SamplingOptions options;
-  options.temperature = fields.number("temperature", defaults.temperature, 0.0F, kMostTemperature);
-  options.top_k = static_cast<std::int32_t>(fields.integer("top_k", defaults.top_k, -1, kMost));
-  options.top_k = std::max(0, options.top_k);
-  options.top_p = fields.number("top_p", defaults.top_p, 0.0F, 1.0F);
-  options.min_p = fields.number("min_p", defaults.min_p, 0.0F, 1.0F);
-  options.typical_p = fields.number("typical_p", defaults.typical_p, 0.0F, 1.0F);
-  options.penalty_last_n = static_cast<std::int32_t>(
-      fields.integer("repeat_last_n", defaults.penalty_last_n, 0, SamplingOptions::kMaxPenaltyTokens));
-  options.penalty_repeat = fields.number("repeat_penalty", defaults.penalty_repeat, 0.0F, kMostPenalty);
-  options.penalty_frequency = fields.number("frequency_penalty", 0.0F, -kMostPenalty, kMostPenalty);
-  options.penalty_presence = fields.number("presence_penalty", 0.0F, -kMostPenalty, kMostPenalty);
-  const std::int64_t seed = fields.integer("seed", -1, -1, std::numeric_limits<std::uint32_t>::max());
-  if (seed >= 0) options.seed = static_cast<std::uint32_t>(seed);
-  options.grammar = fields.text("grammar");
-  options.logit_bias = logit_biases(fields, vocabulary);
-  return options;
+// Nothing where the server's own holds; 0: never.
+std::optional<std::chrono::milliseconds> ping_after(Fields& fields) {
+  if (fields.find("sse_ping_interval") == nullptr) return std::nullopt;
+  return std::chrono::seconds(std::max(std::int64_t{0}, fields.integer("sse_ping_interval", 0, -1, kMost)));
 }
 
 ResumeOptions resume_options(Fields& fields, ResumeOptions options) {
@@ -132,7 +93,10 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   Fields fields(body);
   GenerationRequest request;
   refuse_unsupported(fields);
-  request.options.sampling = sampling(fields, vocabulary);
+  check_types(fields);
+  request.options.sampling = read_sampling_fields(fields, vocabulary, request.warnings);
+  request.options.sampling.grammar = fields.text("grammar");
+  request.options.tells_drawn_chances = fields.boolean("post_sampling_probs", false);
   request.options.max_tokens = max_tokens(fields);
   request.options.stop_strings = stop_strings(fields);
   request.resuming = resume_options(fields, resuming);
@@ -140,14 +104,21 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);
   request.tells_timings = fields.boolean("timings_per_token", false);
+  request.returns_tokens = fields.boolean("return_tokens", false);
+  request.ping_after = ping_after(fields);
   if (const Json* options = fields.find("stream_options"); options != nullptr) {
-    Fields inner(*options);
+    Fields inner(*options, "stream_options");
     request.include_usage = inner.boolean("include_usage", false);
-    if (!inner.status().ok()) fields.refuse("stream_options: " + inner.status().message());
+    fields.refuse_as(inner);
   }
+  warn_of_ignored(fields, request.warnings);
   EBB_RETURN_IF_ERROR(fields.status());
   EBB_RETURN_IF_ERROR(request.options.sampling.validate());
   return request;
+}
+
+void warn_of_tokens(const GenerationRequest& request, std::vector<std::string>& warnings) {
+  if (request.returns_tokens) warnings.push_back("return_tokens: has no effect on this route, logprobs tell ids");
 }
 
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body) {

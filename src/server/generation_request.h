@@ -3,9 +3,11 @@
 // Thread rule: functions of their arguments.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/generation.h"
 #include "server/fields.h"
@@ -18,15 +20,24 @@ struct GenerationRequest {
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
+  // The answer's tokens are told, where its shape has a place for them.
+  bool returns_tokens = false;
   // Of a stream: ReplyHead.
   bool tells_progress = false;
   bool tells_timings = false;
+  // Of a stream: the silence that gets a comment, where the request says; 0: none does.
+  std::optional<std::chrono::milliseconds> ping_after = std::nullopt;
+  // What was asked for and is not done, in words.
+  std::vector<std::string> warnings = {};
 };
 
 // Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without
 // what only some routes take: chances, thinking. `resuming`: what holds where the body does not say.
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    std::int32_t max_choices, const ResumeOptions& resuming);
+
+// Of routes whose answers have no place for tokens.
+void warn_of_tokens(const GenerationRequest& request, std::vector<std::string>& warnings);
 
 // Chat's logprobs and top_logprobs.
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body);

@@ -40,16 +40,16 @@ Status take_hints(const Json& messages, std::size_t index, HistoryPart& part) {
   if (!messages.is_array() || index >= messages.size() || !messages[index].is_object()) return {};
   const auto hints = messages[index].find("ebb");
   if (hints == messages[index].end() || hints->is_null()) return {};
-  Fields fields(*hints);
+  Fields fields(*hints, fmt::format("messages[{}].ebb", index));
   std::string name = fields.text("name");
   if (name.size() > kMostNameBytes) {
-    fields.refuse(fmt::format("Field 'name': {} bytes, of at most {}", name.size(), kMostNameBytes));
+    fields.refuse(
+        fmt::format("Field 'messages[{}].ebb.name': {} bytes, of at most {}", index, name.size(), kMostNameBytes));
   }
   if (!name.empty()) part.name = std::move(name);
   part.pinned = fields.boolean("pin", false);
   part.priority = static_cast<double>(fields.number("priority", 1.0F, 0.0F, kMostPriority));
-  if (fields.status().ok()) return {};
-  return error(Code::kInvalidArgument, "messages[{}].ebb: {}", index, fields.status().message());
+  return fields.status();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/version.h"
 #include "server/api_state.h"
+#include "server/sampling_fields.h"
 
 namespace ebb {
 namespace {
@@ -104,7 +105,8 @@ void answer_model(ApiState& state, const ApiCall& call) {
 
 void answer_props(ApiState& state, const ApiCall& call) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
-  call.send(json_answer({{"default_generation_settings", {{"n_ctx", state.engine.model().hparams().n_ctx_train}}},
+  call.send(json_answer({{"default_generation_settings",
+                          {{"params", sampling_json({})}, {"n_ctx", state.engine.model().hparams().n_ctx_train}}},
                          {"model_alias", state.options.model_name},
                          {"model_path", state.options.model_path},
                          {"modalities", {{"vision", false}, {"audio", false}}},

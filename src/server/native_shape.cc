@@ -1,10 +1,10 @@
 #include "server/native_shape.h"
 
-#include <cmath>
 #include <ranges>
 #include <utility>
 
 #include "server/replies.h"
+#include "server/sampling_fields.h"
 
 namespace ebb {
 namespace {
@@ -22,31 +22,17 @@ std::string_view stop_type(FinishReason reason) {
 // Under llama.cpp's names, those of its settings that this server has.
 Json settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed) {
   const GenerationOptions& options = request.options;
-  const SamplingOptions& sampling = options.sampling;
-  Json biases = Json::array();
-  for (const LogitBias& bias : sampling.logit_bias) {
-    // JSON has no infinity; false is how it was asked for.
-    biases.push_back({{"token", bias.token.value()}, {"bias", std::isinf(bias.bias) ? Json(false) : Json(bias.bias)}});
-  }
-  return {{"seed", seed ? Json(*seed) : Json(-1)},
-          {"temperature", sampling.temperature},
-          {"top_k", sampling.top_k},
-          {"top_p", sampling.top_p},
-          {"min_p", sampling.min_p},
-          {"typical_p", sampling.typical_p},
-          {"repeat_last_n", sampling.penalty_last_n},
-          {"repeat_penalty", sampling.penalty_repeat},
-          {"presence_penalty", sampling.penalty_presence},
-          {"frequency_penalty", sampling.penalty_frequency},
-          {"samplers", {"penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"}},
-          {"logit_bias", std::move(biases)},
-          {"grammar", sampling.grammar},
-          {"stop", options.stop_strings},
-          {"max_tokens", options.max_tokens},
-          {"n_predict", options.max_tokens},
-          {"n_probs", options.n_chances.value_or(0)},
-          {"stream", request.stream},
-          {"timings_per_token", request.tells_timings}};
+  SamplingOptions sampling = options.sampling;
+  sampling.seed = seed;
+  Json json = sampling_json(sampling);
+  json.update({{"stop", options.stop_strings},
+               {"max_tokens", options.max_tokens},
+               {"n_predict", options.max_tokens},
+               {"n_probs", options.n_chances.value_or(0)},
+               {"post_sampling_probs", options.tells_drawn_chances},
+               {"stream", request.stream},
+               {"timings_per_token", request.tells_timings}});
+  return json;
 }
 
 // What `path` leads to, member by member; null where there is no such.
@@ -138,7 +124,7 @@ class NativeShape final : public ReplyShape {
     const Json chances = take_logprobs(choice, vocabulary_);
     if (chances.is_null()) return;
     if (options_.generation.options.n_chances) json["completion_probabilities"] = chances["content"];
-    if (!options_.returns_tokens) return;
+    if (!options_.generation.returns_tokens) return;
     for (const Json& token : chances["content"]) json["tokens"].push_back(token["id"]);
   }
 

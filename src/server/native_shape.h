@@ -13,12 +13,10 @@ namespace ebb {
 
 struct NativeShapeOptions {
   ReplyHead head;
-  // As it was asked for.
+  // As it was asked for. Where tokens are to be told, their chances are asked for too.
   GenerationRequest generation;
   // The text of each choice's prompt.
   std::vector<std::string> prompts;
-  // The answer's tokens are told; their chances are then asked for too.
-  bool returns_tokens = false;
   // Of each choice's last part, what alone is told, as "stop" or "generation_settings/seed"; empty: all.
   std::vector<std::string> response_fields = {};
 };

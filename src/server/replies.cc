@@ -1,6 +1,7 @@
 #include "server/replies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -44,11 +45,18 @@ Json work_json(const Work& work) {
           {"predicted_per_second", per_second(work.n_behind_first, work.decode_ms)}};
 }
 
-Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance) {
+// llama.cpp's names: the draw's are probabilities.
+Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance, bool is_of_draw) {
   const std::string text = token_bytes(vocabulary, chance.token);
   Json bytes = Json::array();
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", text}, {"bytes", std::move(bytes)}, {"logprob", chance.logprob}, {"id", chance.token.value()}};
+  Json json = {{"token", text}, {"bytes", std::move(bytes)}, {"id", chance.token.value()}};
+  if (is_of_draw) {
+    json["prob"] = std::exp(chance.logprob);
+  } else {
+    json["logprob"] = chance.logprob;
+  }
+  return json;
 }
 
 }  // namespace
@@ -175,10 +183,10 @@ Json take_logprobs(Choice& choice, const Vocabulary& vocabulary) {
   if (choice.chances.empty()) return nullptr;
   Json content = Json::array();
   for (const TokenChances& chances : std::exchange(choice.chances, {})) {
-    Json token = chance_json(vocabulary, chances.kept);
-    token["top_logprobs"] = Json::array();
+    Json token = chance_json(vocabulary, chances.kept, chances.is_of_draw);
+    Json& top = token[chances.is_of_draw ? "top_probs" : "top_logprobs"] = Json::array();
     for (const TokenChance& chance : chances.likeliest) {
-      token["top_logprobs"].push_back(chance_json(vocabulary, chance));
+      top.push_back(chance_json(vocabulary, chance, chances.is_of_draw));
     }
     content.push_back(std::move(token));
   }

@@ -1,17 +1,17 @@
 #include "server/responses_request.h"
 
 #include <array>
+#include <span>
 #include <utility>
+
+#include "server/sampling_fields.h"
 
 namespace ebb {
 namespace {
 
 // What means the same in both.
-constexpr std::array kShared = {"temperature",
-                                "top_p",
-                                "top_k",
-                                "min_p",
-                                "seed",
+// What means the same in both, besides kSamplingFields.
+constexpr std::array kShared = {"model",
                                 "stop",
                                 "stream",
                                 "user",
@@ -21,11 +21,15 @@ constexpr std::array kShared = {"temperature",
                                 "chat_template_kwargs",
                                 "reasoning_format",
                                 "reasoning_budget_tokens",
-                                "logit_bias",
                                 "prompt_cache_key",
-                                "repeat_penalty",
-                                "frequency_penalty",
-                                "presence_penalty"};
+                                "cache_prompt",
+                                "sse_ping_interval"};
+
+void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
+  for (const char* name : names) {
+    if (from.contains(name)) to[name] = from[name];
+  }
+}
 
 template <class... Args>
 Status wrong(fmt::format_string<Args...> format, Args&&... args) {
@@ -141,17 +145,16 @@ Result<ResponsesRequest> read_responses_request(const Json& body) {
   if (const std::string text = fields.text("instructions"); !text.empty()) messages.add_plain("system", text);
   EBB_RETURN_IF_ERROR(fields.status());
   const Json* input = fields.find("input");
-  if (input == nullptr || !(input->is_string() || input->is_array())) {
-    return wrong("Field 'input': must be a string or an array of items");
+  if (input == nullptr || !(input->is_string() || input->is_array()) || input->empty()) {
+    return wrong("Field 'input': must be a string or an array of items, at least one");
   }
   if (input->is_string()) messages.add_plain("user", *input);
   for (std::size_t i = 0; input->is_array() && i < input->size(); ++i) {
     EBB_RETURN_IF_ERROR(messages.add((*input)[i], i));
   }
   request.chat["messages"] = messages.take();
-  for (const char* name : kShared) {
-    if (const Json* value = fields.find(name); value != nullptr) request.chat[name] = *value;
-  }
+  copy_fields(body, kShared, request.chat);
+  copy_fields(body, kSamplingFields, request.chat);
   if (const Json* n = fields.find("max_output_tokens"); n != nullptr) request.chat["max_tokens"] = *n;
   if (const Json* reasoning = fields.find("reasoning"); reasoning != nullptr) {
     if (!reasoning->is_object()) return wrong("Field 'reasoning': must be an object");

@@ -28,5 +28,16 @@ TEST(ResponsesRequest, text_of_the_assistant_behind_text_is_a_message_of_its_own
   EXPECT_EQ(said[1]["content"], "b");
 }
 
+TEST(ResponsesRequest, an_empty_input_is_refused_under_its_own_name) {
+  const Result<ResponsesRequest> request = read_responses_request({{"input", Json::array()}});
+  EXPECT_NE(request.status().message().find("Field 'input'"), std::string::npos);
+}
+
+TEST(ResponsesRequest, sampling_fields_go_through) {
+  const Json chat = read_responses_request({{"input", "x"}, {"xtc_probability", 0.5}, {"seed", 7}}).value().chat;
+  EXPECT_EQ(chat["xtc_probability"], 0.5);
+  EXPECT_EQ(chat["seed"], 7);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -27,6 +27,9 @@ Result<Json> parse_json(std::string_view text) {
     return json;
   } catch (const Json::parse_error& failure) {
     if (too_deep) return refuse_depth();
+    if (failure.byte > text.size()) {
+      return error(Code::kInvalidArgument, "the text is not JSON: it ends too early, after {} bytes", text.size());
+    }
     return error(Code::kInvalidArgument, "the text is not JSON: it stops being so at byte {} of {}", failure.byte,
                  text.size());
   } catch (const Json::out_of_range&) {

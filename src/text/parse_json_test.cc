@@ -33,6 +33,8 @@ TEST(ParseJson, text_that_is_too_deep_is_refused_whole_or_broken) {
 }
 
 TEST(ParseJson, says_where_text_stops_being_json_and_repeats_nothing_of_it) {
+  EXPECT_THAT(error_of("{"), HasSubstr("ends too early, after 1 bytes"));
+  EXPECT_THAT(error_of(""), HasSubstr("ends too early, after 0 bytes"));
   EXPECT_THAT(error_of(R"({"secret":nought})"), AllOf(HasSubstr("byte 12 of 17"), Not(HasSubstr("secret"))));
   EXPECT_THAT(error_of(""), HasSubstr("not JSON"));
 }

@@ -1,0 +1,36 @@
+// The chains of libllama's samplers that a Sampler runs: what adjusts logits, and what draws from those that are left.
+//
+//   biases -> penalties, dry       adjustments: of greedy choice too; in front of the grammar
+//   -> the other steps -> draw     from what the grammar allows
+//
+// Penalties that the client put behind another step stand there, among the other steps. Mirostat takes the place of all
+// of them but the temperature. It does not know grammars. Thread rule: as its Sampler's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "engine/sampling_options.h"
+#include "text/vocabulary.h"
+
+struct llama_sampler;
+
+namespace ebb {
+
+struct FreeSampler {
+  void operator()(llama_sampler* sampler) const;
+};
+using SamplerPtr = std::unique_ptr<llama_sampler, FreeSampler>;
+
+struct SamplerChains {
+  SamplerPtr adjustments;
+  // Ends with the draw. Null for greedy choice.
+  SamplerPtr draw;
+  // Of the likeliest candidates that are allowed, the draw looks at so many at most.
+  std::size_t n_wanted = 0;
+};
+
+// The options are valid. kInvalidArgument for sequence breakers that libllama cannot read.
+[[nodiscard]] Result<SamplerChains> make_sampler_chains(const Vocabulary& vocabulary, const SamplingOptions& options);
+
+}  // namespace ebb
