@@ -18,6 +18,8 @@ Status ApiState::open() {
     EBB_ASSIGN_OR_RETURN(ChatTemplate with_tools, ChatTemplate::compile(std::move(source)));
     tool_template = std::make_unique<ChatTemplate>(std::move(with_tools));
   }
+  EBB_ASSIGN_OR_RETURN(default_request, parse_generation_request(Json::object(), vocabulary,
+                                                                 scheduler.options().n_parallel, options.resuming));
   shows_tools = ebb::shows_tools(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include "server/api.h"
 #include "server/api_error.h"
+#include "server/generation_request.h"
 #include "server/workers.h"
 #include "text/chat_request.h"
 
@@ -46,6 +47,8 @@ struct ApiState {
   TemplateTokens template_tokens;
   // Whether the template for tools shows them to the model.
   bool shows_tools = false;
+  // A request that says nothing.
+  GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
   // Last: what they run uses all of the above, and `workers` posts to the first.
   Workers embedding_worker{1};
@@ -68,7 +71,6 @@ void answer_health(ApiState& state, const ApiCall& call);
 void answer_models(ApiState& state, const ApiCall& call);
 void answer_model(ApiState& state, const ApiCall& call);
 void answer_props(ApiState& state, const ApiCall& call);
-void answer_metrics(ApiState& state, const ApiCall& call);
 void answer_tokenize(ApiState& state, const ApiCall& call);
 void answer_detokenize(ApiState& state, const ApiCall& call);
 
@@ -81,6 +83,9 @@ void answer_block_act(ApiState& state, const ApiCall& call);
 void answer_session_budget(ApiState& state, const ApiCall& call);
 void answer_export(ApiState& state, const ApiCall& call);
 void answer_import(ApiState& state, const ApiCall& call);
+
+// metrics_routes.cc
+void answer_metrics(ApiState& state, const ApiCall& call);
 
 // operation_routes.cc
 void answer_budget(ApiState& state, const ApiCall& call);

@@ -148,6 +148,10 @@ class NativeShape final : public ReplyShape {
 
 }  // namespace
 
+Json generation_settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed) {
+  return settings_json(request, seed);
+}
+
 std::unique_ptr<ReplyShape> make_native_shape(const Vocabulary& vocabulary, NativeShapeOptions options) {
   return std::make_unique<NativeShape>(vocabulary, std::move(options));
 }

@@ -22,6 +22,9 @@ struct NativeShapeOptions {
   // Of each choice's last part, what alone is told, as "stop" or "generation_settings/seed"; empty: all.
   std::vector<std::string> response_fields = {};
 };
+// Under llama.cpp's names, those of its settings that this server has; no seed: a random one.
+[[nodiscard]] Json generation_settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed);
+
 // The vocabulary must outlive it.
 std::unique_ptr<ReplyShape> make_native_shape(const Vocabulary& vocabulary, NativeShapeOptions options);
 

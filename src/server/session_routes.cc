@@ -31,23 +31,27 @@ Json lane_json(const Lane& lane) {
     json["blocks"] = lane.session->n_blocks();
   }
   json["own_budget_tokens"] = lane.budget_tokens > 0 ? Json(lane.budget_tokens) : Json(nullptr);
+  const SessionStats stats = lane.stats();
+  json["evicted_blocks"] = stats.n_evicted_blocks;
+  json["saved_blocks"] = stats.n_saved_blocks;
+  json["recalled_blocks"] = stats.n_recalled_blocks;
+  json["recomputed_blocks"] = stats.n_recomputed_blocks;
+  json["missed_recalls"] = stats.n_missed_recalls;
+  json["rebases"] = stats.n_rebases;
   return json;
 }
 
 Json session_json(const Lane& lane) {
   Json json = lane_json(lane);
-  if (lane.session == nullptr) return json;
-  const Session& session = *lane.session;
-  json["budget_tokens"] = session.budget_blocks() * session.block_size();
-  json["next_position"] = session.end().value();
-  json["parts"] = session.parts().size();
-  // Since it was last parked.
-  json["evicted_blocks"] = session.stats().n_evicted_blocks;
-  json["saved_blocks"] = session.stats().n_saved_blocks;
-  json["recalled_blocks"] = session.stats().n_recalled_blocks;
-  json["recomputed_blocks"] = session.stats().n_recomputed_blocks;
-  json["missed_recalls"] = session.stats().n_missed_recalls;
-  json["rebases"] = session.stats().n_rebases;
+  if (lane.session != nullptr) {
+    const Session& session = *lane.session;
+    json["budget_tokens"] = session.budget_blocks() * session.block_size();
+    json["next_position"] = session.end().value();
+    json["parts"] = session.parts().size();
+  } else if (lane.image) {
+    json["next_position"] = lane.image->tokens.size();
+    json["parts"] = lane.image->parts.size();
+  }
   return json;
 }
 
