@@ -99,5 +99,49 @@ TEST_F(OperationRoutes, metrics_count_what_left_came_back_and_was_missed_and_nev
   }
 }
 
+TEST_F(OperationRoutes, defaults_of_the_server_hold_where_requests_do_not_say) {
+  open({.defaults = {.sampling = {.temperature = 0.0F, .seed = 7}, .max_tokens = 3}});
+  const Json params = ask("GET", "/props")->json()["default_generation_settings"]["params"];
+  EXPECT_EQ(params["temperature"], 0);
+  EXPECT_EQ(params["seed"], 7);
+  EXPECT_EQ(params["n_predict"], 3);
+  const Json text = ask("POST", "/completion", R"({"prompt":"The code of"})")->json();
+  EXPECT_EQ(text["tokens_predicted"], 3);
+  EXPECT_EQ(ask("POST", "/completion", R"({"prompt":"The code of","n_predict":2})")->json()["tokens_predicted"], 2);
+  const Json messages = Json::array({user("The code of the north gate is 4711.")});
+  const Json chat = ask("POST", "/v1/chat/completions", Json({{"messages", messages}}).dump())->json();
+  EXPECT_LE(chat["usage"]["completion_tokens"], 3);
+  const Json response = ask("POST", "/v1/responses", R"({"input":"The code of the north gate is 4711."})")->json();
+  EXPECT_LE(response["usage"]["output_tokens"], 3);
+  ApiOptions sick{.defaults = {.chat_template_kwargs = "{"}};
+  EXPECT_EQ(Api::create(*engine_, *scheduler_, sick).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(OperationRoutes, saving_a_slot_says_which_routes_save_a_session) {
+  const auto saved = ask("POST", "/slots/0?action=save", R"({"filename":"a.bin"})");
+  EXPECT_EQ(saved->status(), 501);
+  EXPECT_EQ(saved->json()["error"]["type"], "not_supported_error");
+  EXPECT_THAT(saved->json()["error"]["message"].get<std::string>(), ::testing::HasSubstr("/v1/sessions/{id}/export"));
+}
+
+TEST_F(OperationRoutes, a_prefix_alone_leads_to_the_page) {
+  open({.prefix = "/llm"});
+  const auto moved = ask("GET", "/llm");
+  EXPECT_EQ(moved->status(), 308);
+  EXPECT_EQ(moved->header("Location"), "/llm/");
+  EXPECT_EQ(ask("GET", "/llm/")->status(), 200);
+  EXPECT_EQ(ask("GET", "/llmx")->status(), 404);
+}
+
+TEST_F(OperationRoutes, the_scheme_of_a_key_is_written_as_one_likes) {
+  open({.keys = ApiKeys({"alpha"})});
+  for (const char* given : {"Bearer alpha", "bearer alpha", "BEARER alpha"}) {
+    EXPECT_EQ(ask("GET", "/v1/sessions", "", {{"Authorization", given}})->status(), 200) << given;
+  }
+  for (const char* given : {"Bearer Alpha", "Basic alpha", "bearer", "beareralpha"}) {
+    EXPECT_EQ(ask("GET", "/v1/sessions", "", {{"Authorization", given}})->status(), 401) << given;
+  }
+}
+
 }  // namespace
 }  // namespace ebb

@@ -90,6 +90,18 @@ TEST_F(SessionRoutes, looking_at_a_parked_session_leaves_it_parked_and_tells_the
   EXPECT_GT(again["ebb"]["prompt"]["recalled_exact"], 0);
 }
 
+TEST_F(SessionRoutes, the_list_begins_with_what_is_at_work_and_goes_on_with_what_was_used_last) {
+  const auto kept = start_endless();
+  for (const char* client : {"one", "two", "one"}) talk(client);
+  const Json data = ask("GET", "/v1/sessions")->json()["data"];
+  kept->leave();
+  kept->wait();
+  ASSERT_EQ(data.size(), 3U);
+  EXPECT_EQ(data[0]["id"], "busy~text");
+  EXPECT_TRUE(data[1]["id"].get<std::string>().starts_with("one~"));
+  EXPECT_TRUE(data[2]["id"].get<std::string>().starts_with("two~"));
+}
+
 TEST_F(SessionRoutes, counters_survive_parking) {
   const std::string id = talk("ses");
   const std::string name = blocks(id)[1]["name"];

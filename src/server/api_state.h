@@ -47,7 +47,8 @@ struct ApiState {
   TemplateTokens template_tokens;
   // Whether the template for tools shows them to the model.
   bool shows_tools = false;
-  // A request that says nothing.
+  // Of options.defaults, and a request that says nothing else.
+  Json default_members;
   GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
   // Last: what they run uses all of the above, and `workers` posts to the first.
@@ -65,6 +66,8 @@ void answer_guarded(const ApiCall& call, const std::function<void()>& work);
 void refuse(const ApiCall& call, const Status& status);
 // A JSON body that is an object; otherwise it is refused.
 std::optional<Json> read_body(const ApiCall& call);
+// The same of a request that generates, with what holds where it does not say.
+std::optional<Json> read_request(const ApiState& state, const ApiCall& call);
 
 // model_routes.cc
 void answer_health(ApiState& state, const ApiCall& call);
@@ -91,6 +94,7 @@ void answer_metrics(ApiState& state, const ApiCall& call);
 void answer_budget(ApiState& state, const ApiCall& call);
 void answer_set_budget(ApiState& state, const ApiCall& call);
 void answer_slots(ApiState& state, const ApiCall& call);
+void answer_slot_act(ApiState& state, const ApiCall& call);
 
 // store_routes.cc
 void answer_store(ApiState& state, const ApiCall& call);

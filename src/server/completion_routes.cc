@@ -31,7 +31,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
 }  // namespace
 
 void answer_completion(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   const Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -41,7 +41,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
 }
 
 void answer_native_completion(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   Fields fields(*body);
   const bool returns_tokens = fields.boolean("return_tokens", false);

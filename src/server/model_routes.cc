@@ -90,8 +90,9 @@ void answer_model(ApiState& state, const ApiCall& call) {
 
 void answer_props(ApiState& state, const ApiCall& call) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
-  const Json defaults = {{"params", generation_settings_json(state.default_request, std::nullopt)},
-                         {"n_ctx", state.engine.model().hparams().n_ctx_train}};
+  const Json defaults = {
+      {"params", generation_settings_json(state.default_request, state.default_request.options.sampling.seed)},
+      {"n_ctx", state.engine.model().hparams().n_ctx_train}};
   call.send(json_answer({{"default_generation_settings", defaults},
                          {"total_slots", state.scheduler.options().n_parallel},
                          {"model_alias", state.options.model_name},

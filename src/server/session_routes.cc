@@ -1,4 +1,7 @@
 // Sessions over HTTP: an owner's list, what one holds, and what may be done to it between two requests.
+#include <algorithm>
+#include <utility>
+
 #include "engine/lane_acts.h"
 #include "engine/lane_image.h"
 #include "server/api_state.h"
@@ -107,9 +110,12 @@ Result<std::vector<std::string>> read_names(const Json& body) {
 void answer_sessions(ApiState& state, const ApiCall& call) {
   Json data = Json::array();
   state.scheduler.inspect([&](const Lanes& lanes) {
+    std::vector<const Lane*> own;
     for (const Lane& lane : lanes.all()) {
-      if (lane.owner == call.owner) data.push_back(lane_json(lane));
+      if (lane.owner == call.owner) own.push_back(&lane);
     }
+    std::ranges::sort(own, std::greater(), [](const Lane* lane) { return std::pair(lane->busy, lane->last_use); });
+    for (const Lane* lane : own) data.push_back(lane_json(*lane));
   });
   call.send(json_answer({{"object", "list"}, {"data", std::move(data)}}));
 }
