@@ -156,6 +156,65 @@ TEST_F(CliTest, ValuesOutOfRangeAreBadUsage) {
   EXPECT_EQ(run_ebb({}).exit_code, 2);
 }
 
+TEST_F(CliTest, ServeNamesItsOwnFlagForAFlagOfLlamaServerThatMeansAnother) {
+  const auto refused = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"serve", "-m", "/nowhere/model.gguf"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const ProgramResult result = run_ebb(all);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refused({"-c", "8192"}), HasSubstr("use --kv-budget 8192"));
+  EXPECT_THAT(refused({"-ctk", "q8_0"}), HasSubstr("use --kv-type q8_0"));
+  EXPECT_THAT(refused({"-ctv", "f16"}), HasSubstr("use --kv-type f16"));
+  EXPECT_THAT(refused({"--kv-reuse", "foo"}), HasSubstr("foo not in {approximate,exact}"));
+  EXPECT_THAT(refused({"--reasoning-format", "foo"}), HasSubstr("foo not in {"));
+  EXPECT_THAT(refused({"--chat-template-kwargs", "{"}), HasSubstr("--chat-template-kwargs"));
+  EXPECT_THAT(refused({"--top-p", "7"}), HasSubstr("top_p is 7"));
+}
+
+TEST_F(CliTest, ServeTakesFlagsOfLlamaServerAndSaysWhichHaveNoEffect) {
+  const ProgramResult result = run_ebb({"serve",
+                                        "-m",
+                                        "/nowhere/model.gguf",
+                                        "-c",
+                                        "0",
+                                        "--jinja",
+                                        "--metrics",
+                                        "--slots",
+                                        "--props",
+                                        "-fa",
+                                        "-ngl",
+                                        "99",
+                                        "--n-predict",
+                                        "64",
+                                        "--temp",
+                                        "0",
+                                        "--top-k",
+                                        "1",
+                                        "--top-p",
+                                        "0.9",
+                                        "--min-p",
+                                        "0.1",
+                                        "--seed",
+                                        "7",
+                                        "--repeat-penalty",
+                                        "1.1",
+                                        "--reasoning-format",
+                                        "none",
+                                        "--reasoning-budget",
+                                        "0",
+                                        "--chat-template-kwargs",
+                                        R"({"enable_thinking":false})",
+                                        "--timeout",
+                                        "600"});
+  EXPECT_EQ(result.exit_code, 1) << "no such model";
+  for (const char* flag : {"--ctx-size 0", "--jinja", "--metrics", "--slots", "--props", "--flash-attn"}) {
+    EXPECT_THAT(result.err, HasSubstr(std::string(flag) + " has no effect")) << flag;
+  }
+  EXPECT_THAT(run_ebb({"serve", "--help"}).out, AllOf(HasSubstr("--reasoning-budget"), Not(HasSubstr("--jinja"))));
+}
+
 TEST_F(CliTest, AnEmptyKeyIsNoKeyToServeWith) {
   const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key", ""});
   EXPECT_EQ(result.exit_code, 2);

@@ -119,6 +119,17 @@ TEST_F(KeptSessions, the_next_process_goes_on_with_every_session_and_computes_no
   }
 }
 
+TEST_F(KeptSessions, the_next_process_goes_on_counting) {
+  say(history('a'), "a");
+  scheduler_->act([](Lanes& lanes) { EXPECT_TRUE(lanes.park_one()); });
+  const std::int64_t n_recalled = say(history('a') + " more", "a").end.session.n_recalled_blocks;
+  ASSERT_GT(n_recalled, 0);
+  open();
+  scheduler_->inspect(
+      [&](const Lanes& lanes) { EXPECT_EQ(lanes.all().front().stats().n_recalled_blocks, n_recalled); });
+  EXPECT_GT(say(history('a') + " more", "a").end.session.n_recalled_blocks, n_recalled);
+}
+
 TEST_F(KeptSessions, the_last_image_of_each_session_is_kept_and_no_other) {
   say(history('a'), "a");
   say(history('a') + " more", "a");

@@ -90,6 +90,39 @@ TEST_F(SessionRoutes, looking_at_a_parked_session_leaves_it_parked_and_tells_the
   EXPECT_GT(again["ebb"]["prompt"]["recalled_exact"], 0);
 }
 
+TEST_F(SessionRoutes, the_list_begins_with_what_is_at_work_and_goes_on_with_what_was_used_last) {
+  const auto kept = start_endless();
+  for (const char* client : {"one", "two", "one"}) talk(client);
+  const Json data = ask("GET", "/v1/sessions")->json()["data"];
+  kept->leave();
+  kept->wait();
+  ASSERT_EQ(data.size(), 3U);
+  EXPECT_EQ(data[0]["id"], "busy~text");
+  EXPECT_TRUE(data[1]["id"].get<std::string>().starts_with("one~"));
+  EXPECT_TRUE(data[2]["id"].get<std::string>().starts_with("two~"));
+}
+
+TEST_F(SessionRoutes, counters_survive_parking) {
+  const std::string id = talk("ses");
+  const std::string name = blocks(id)[1]["name"];
+  ASSERT_EQ(act(id, "evict", {name})->status(), 200);
+  ASSERT_EQ(act(id, "recall", {name})->status(), 200);
+  const Json before = ask("GET", "/v1/sessions/" + id)->json();
+  EXPECT_EQ(before["evicted_blocks"], 1);
+  EXPECT_EQ(before["recalled_blocks"], 1);
+  scheduler_->act([](Lanes& lanes) { EXPECT_TRUE(lanes.park_one()); });
+  const Json parked = ask("GET", "/v1/sessions/" + id)->json();
+  EXPECT_EQ(parked["parked"], true);
+  EXPECT_EQ(ask("GET", "/v1/sessions")->json()["data"][0]["recalled_blocks"], 1);
+  ASSERT_EQ(chat(messages_, {}, {{"x-session-id", "ses"}})->status(), 200);
+  const Json awake = ask("GET", "/v1/sessions/" + id)->json();
+  for (const char* counter :
+       {"evicted_blocks", "saved_blocks", "recalled_blocks", "recomputed_blocks", "missed_recalls", "rebases"}) {
+    EXPECT_GE(parked[counter], before[counter]) << counter;
+    EXPECT_GE(awake[counter], parked[counter]) << counter;
+  }
+}
+
 TEST_F(SessionRoutes, a_session_without_a_clients_id_gets_one) {
   ASSERT_EQ(chat(Json::array({user("Hello there.")}))->status(), 200);
   const Json data = ask("GET", "/v1/sessions")->json()["data"];

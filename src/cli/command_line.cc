@@ -1,5 +1,6 @@
 #include "cli/command_line.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "bench/llama_peer.h"
 #include "cli/command.h"
 #include "cli/help_text.h"
+#include "cli/llama_flags.h"
 #include "cli/terminal.h"
 
 namespace ebb {
@@ -61,12 +63,10 @@ ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
   return ExitCode::kBadUsage;
 }
 
-// CLI11's short flags have one letter; llama.cpp's "-np" has two.
+// CLI11's short flags have one letter; some of llama.cpp's have more.
 std::vector<const char*> with_long_names(std::span<const char* const> arguments) {
   std::vector<const char*> all(arguments.begin(), arguments.end());
-  for (const char*& argument : all) {
-    if (std::string_view(argument) == "-np") argument = "--parallel";
-  }
+  std::ranges::transform(all, all.begin(), long_name);
   return all;
 }
 

@@ -30,6 +30,8 @@ void add_penalty_flags(CLI::App& app, SamplingOptions& sampling) {
       ->group(group);
 }
 
+}  // namespace
+
 void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
   const char* group = "Sampling";
   SamplingOptions& sampling = flags.sampling;
@@ -59,14 +61,7 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  app.add_option("-l,--logit-bias", flags.logit_bias,
-                 "Add to a token's logit: 15043+1.5 prefers token 15043, 15043-inf forbids it; may be repeated")
-      ->type_name("ID+X|ID-X")
-      ->allow_extra_args(false)
-      ->group(group);
 }
-
-}  // namespace
 
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   const char* group = "Reply";
@@ -87,6 +82,11 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
       ->excludes("--grammar")
       ->group(group);
   add_sampling_flags(app, flags);
+  app.add_option("-l,--logit-bias", flags.logit_bias,
+                 "Add to a token's logit: 15043+1.5 prefers token 15043, 15043-inf forbids it; may be repeated")
+      ->type_name("ID+X|ID-X")
+      ->allow_extra_args(false)
+      ->group("Sampling");
 }
 
 Result<LogitBias> parse_logit_bias(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cctype>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +12,9 @@
 #include "cli/bundled_model.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/generation_flags.h"
 #include "cli/interrupt.h"
+#include "cli/llama_flags.h"
 #include "cli/stop_signals.h"
 #include "cli/store_flag.h"
 #include "cli/terminal.h"
@@ -62,7 +65,16 @@ struct ServeFlags {
   int ping_s = 30;
   bool no_slots = false;
   ResumeOptions resuming;
+  std::string reuse = "exact";
+  // Of requests that do not say.
+  GenerationFlags generation;
+  RequestDefaults defaults;
+  int timeout_s = 60;
+  // On flags that have no effect.
+  std::vector<std::string> notes;
 };
+
+const std::map<std::string, Reuse> kReuses = {{"exact", Reuse::kExact}, {"approximate", Reuse::kApproximate}};
 
 Result<ApiKeys> all_keys(const ServeFlags& flags) {
   if (std::ranges::find(flags.api_keys, "") != flags.api_keys.end()) {
@@ -154,7 +166,14 @@ class TroubleReport {
 };
 
 Status serve(ServeFlags flags) {
+  for (const std::string& note : flags.notes) fmt::print(stderr, "ebb: {}\n", note);
   flags.allowed_hosts.push_back(flags.http.host);
+  flags.http.write_timeout = std::chrono::seconds(flags.timeout_s);
+  flags.resuming.reuse = kReuses.at(flags.reuse);
+  EBB_ASSIGN_OR_RETURN(const GenerationOptions generation, generation_options(flags.generation));
+  flags.defaults.sampling = generation.sampling;
+  flags.defaults.max_tokens = generation.max_tokens;
+  EBB_RETURN_IF_ERROR(default_members(flags.defaults).status());
   EBB_RETURN_IF_ERROR(check_prefix(flags.prefix));
   fit_file_limit(flags.http.max_connections);
   EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
@@ -197,7 +216,8 @@ Status serve(ServeFlags flags) {
                                           const HttpServer* server = started.load();
                                           return server != nullptr ? server->counters() : HttpCounters();
                                         },
-                                    .resuming = flags.resuming}));
+                                    .resuming = flags.resuming,
+                                    .defaults = flags.defaults}));
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
   EBB_ASSIGN_OR_RETURN(http,
@@ -228,6 +248,36 @@ void add_environment(CLI::App& command) {
     });
     option->envname(variable);
   }
+}
+
+void add_default_flags(CLI::App& command, ServeFlags& flags) {
+  const char* group = "Where requests do not say";
+  command
+      .add_option("-n,--predict,--n-predict", flags.generation.max_tokens, "Tokens to generate at most; -1: no bound")
+      ->check(CLI::Range(-1, std::numeric_limits<std::int32_t>::max()))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--reasoning-format", flags.defaults.reasoning_format,
+                  "Where thinking goes: auto and deepseek give it as reasoning_content, none leaves it in the content")
+      ->check(CLI::IsMember(std::vector<std::string>{"auto", "deepseek", "deepseek-legacy", "none"}))
+      ->type_name("FORMAT")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--reasoning-budget", flags.defaults.max_thinking_tokens,
+                  "Tokens of thinking at most; 0: none, -1: no bound")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--chat-template-kwargs", flags.defaults.chat_template_kwargs,
+                  R"(What the chat template gets, such as {"enable_thinking":false}; a request's own come first)")
+      ->type_name("JSON")
+      ->group(group);
+  add_sampling_flags(command, flags.generation);
 }
 
 }  // namespace
@@ -299,14 +349,18 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("SECONDS")
       ->capture_default_str()
       ->group(group);
+  command->add_option("--timeout", flags->timeout_s, "Seconds after which a client that takes nothing is dropped")
+      ->check(CLI::Range(1, 86'400))
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group(group);
   command
-      ->add_option("--kv-reuse", flags->resuming.reuse,
+      ->add_option("--kv-reuse", flags->reuse,
                    "What follows an edit of the history (a cleared tool result, dropped thinking): exact computes it "
                    "again; approximate takes K and V that were computed behind the old text, and counts them apart")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Reuse>{{"exact", Reuse::kExact}, {"approximate", Reuse::kApproximate}}))
+      ->check(CLI::IsMember(kReuses))
       ->type_name("exact|approximate")
-      ->default_str("exact")
+      ->capture_default_str()
       ->group(group);
   command
       ->add_option("--kv-reuse-recompute", flags->resuming.n_recomputed,
@@ -319,7 +373,9 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("PATH")
       ->group(group);
   command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
+  add_default_flags(*command, *flags);
   add_engine_flags(*command, flags->engine);
+  add_llama_flags(*command, flags->notes);
   add_environment(*command);
   command->callback([flags, &action] {
     action = [flags] {

@@ -44,6 +44,11 @@ struct Lane {
   std::int64_t last_use = 0;
   // Tokens that may be hot at most, whatever its share of the budget is; 0: no bound of its own.
   std::int32_t budget_tokens = 0;
+  // Of its session, awake or parked.
+  [[nodiscard]] SessionStats stats() const {
+    if (session != nullptr) return session->stats();
+    return image ? image->stats : SessionStats();
+  }
   // The record of its open block that its kept image names; the next one is another's.
   std::optional<Hash128> open_record;
 };

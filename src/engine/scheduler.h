@@ -52,13 +52,28 @@ struct SchedulerStats {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
   std::size_t n_lanes = 0;
-  std::int64_t n_requests = 0;          // ended
-  std::int64_t n_prompt_tokens = 0;     // of ended requests: computed, and
-  std::int64_t n_cached_tokens = 0;     // not computed
-  std::int64_t n_generated_tokens = 0;  // of requests at work too
+  // Of ended requests:
+  std::int64_t n_requests = 0;
+  std::int64_t n_prompt_tokens = 0;  // computed
+  std::int64_t n_cached_tokens = 0;  // not computed
   double prompt_ms = 0.0;
+  // Of their turns (TurnStats, SessionStats); what is parked or deleted later stays counted.
+  std::int64_t n_hot_already = 0;
+  std::int64_t n_shared = 0;
+  std::int64_t n_recalled_exact = 0;
+  std::int64_t n_recalled_approximate = 0;
+  std::int64_t n_recomputed = 0;
+  std::int64_t n_new = 0;
+  std::int64_t n_holes = 0;
+  std::int64_t n_evicted_blocks = 0;
+  std::int64_t n_recalled_blocks = 0;
+  std::int64_t n_missed_recalls = 0;
+  // Of requests at work too:
+  std::int64_t n_generated_tokens = 0;
   double generated_ms = 0.0;
   std::int64_t n_steps = 0;
+  std::int64_t n_requests_in_steps = 0;  // a request counts in each of its steps
+  std::int64_t n_most_tokens = 0;        // of one session, prompt and reply
   std::int32_t n_hot_tokens = 0;
   std::int32_t budget_tokens = 0;  // of all sessions together, now
   LaneFolderStats kept;

@@ -32,9 +32,17 @@ struct Running {
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  // Its session's, before it.
+  SessionStats before;
   Stopwatch since = {};
 
   [[nodiscard]] RequestProgress progress() const;
+};
+
+// By all requests at work.
+struct Generated {
+  std::int64_t n_tokens = 0;
+  double ms = 0.0;
 };
 
 struct Scheduler::State {
@@ -86,7 +94,9 @@ struct Scheduler::State {
   void step();
   void note_lanes();
   void end(Running& request, const Status& status);
-  void note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached);
+  void note_step(const Generated& before);
+  void note_turn(const Running& request, const RequestEnd& end);
+  void note_end();
   void end_waiting(WaitingRequest& request, const Status& status);
   void end_all();
 };

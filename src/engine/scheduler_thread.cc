@@ -10,10 +10,13 @@ namespace {
 // reply (Generation::resume). Fewer: holes stay that could be filled. More: lanes are parked that could stay.
 constexpr std::int32_t kBlocksBesideHoles = 6;
 
-std::int64_t n_generated(const std::vector<Running>& running) {
-  std::int64_t n = 0;
-  for (const Running& request : running) n += request.generation->stats().n_generated;
-  return n;
+Generated generated(const std::vector<Running>& running) {
+  Generated all;
+  for (const Running& request : running) {
+    all.n_tokens += request.generation->stats().n_generated;
+    all.ms += request.generation->stats().decode_ms;
+  }
+  return all;
 }
 
 }  // namespace
@@ -112,7 +115,8 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
                   .request = std::move(next.request),
                   .slot = free_slot(),
                   .lane = &lane,
-                  .queued_ms = next.since.elapsed_ms()};
+                  .queued_ms = next.since.elapsed_ms(),
+                  .before = lane.stats()};
   for (const HistoryPart& part : request.request.history) {
     request.n_prompt += static_cast<std::int32_t>(part.tokens.size());
   }
@@ -202,13 +206,10 @@ void Scheduler::State::step() {
   free_frames(n_blocks, running.size(), nullptr);
   std::vector<Generation*> generations;
   for (const Running& request : running) generations.push_back(request.generation.get());
-  const std::int64_t n_generated_before = n_generated(running);
+  const Generated before = generated(running);
   const Status status = engine.step(generations);
-  {
-    // Before any of them ends: who has its answer finds it counted.
-    const std::scoped_lock lock(mutex);
-    stats.n_generated_tokens += n_generated(running) - n_generated_before;
-  }
+  // Before any of them ends: who has its answer finds it counted.
+  note_step(before);
   for (Running& request : running) {
     request.request.on_progress(request.progress());
     if (auto chances = request.generation->take_chances(); !chances.empty()) {
@@ -223,8 +224,19 @@ void Scheduler::State::step() {
   if (running.size() != n_before) share_budget();
   note_lanes();
   const std::scoped_lock lock(mutex);
-  ++stats.n_steps;
   stats.n_running = running.size();
+}
+
+void Scheduler::State::note_step(const Generated& before) {
+  const Generated now = generated(running);
+  const std::scoped_lock lock(mutex);
+  ++stats.n_steps;
+  stats.n_requests_in_steps += std::ssize(running);
+  stats.n_generated_tokens += now.n_tokens - before.n_tokens;
+  stats.generated_ms += now.ms - before.ms;
+  for (const Running& request : running) {
+    stats.n_most_tokens = std::max<std::int64_t>(stats.n_most_tokens, request.lane->session->end().value());
+  }
 }
 
 void Scheduler::State::note_lanes() {
@@ -256,8 +268,8 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.budget_tokens = session->budget_blocks() * session->block_size();
   }
   request.lane->busy = false;
-  const std::int32_t n_computed = end.turn.n_new + end.turn.n_recomputed;
-  note_end(end, n_computed, std::max(0, request.n_prompt - n_computed));
+  if (request.generation != nullptr) note_turn(request, end);
+  note_end();
   // Before the answer: who has it finds its session on its way to the disk.
   if (folder != nullptr && request.generation != nullptr) {
     request.generation->save_for_image();
@@ -266,18 +278,35 @@ void Scheduler::State::end(Running& request, const Status& status) {
   request.request.on_end(end);
 }
 
-void Scheduler::State::note_end(const RequestEnd& end, std::int32_t n_computed, std::int32_t n_cached) {
+void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) {
+  const TurnStats& turn = end.turn;
+  const std::int32_t n_computed = turn.n_new + turn.n_recomputed;
+  const std::scoped_lock lock(mutex);
+  stats.n_prompt_tokens += n_computed;
+  stats.n_cached_tokens += std::max(0, request.n_prompt - n_computed);
+  stats.prompt_ms += end.stats.prefill_ms;
+  stats.n_hot_already += turn.n_hot_already;
+  stats.n_shared += turn.n_shared;
+  stats.n_recalled_exact += turn.n_recalled_exact;
+  stats.n_recalled_approximate += turn.n_recalled_approximate;
+  stats.n_recomputed += turn.n_recomputed;
+  stats.n_new += turn.n_new;
+  stats.n_holes += turn.n_holes;
+  // Of a session whose image could not be taken up, counting began anew.
+  const auto since = [](std::int64_t now, std::int64_t before) { return std::max<std::int64_t>(0, now - before); };
+  stats.n_evicted_blocks += since(end.session.n_evicted_blocks, request.before.n_evicted_blocks);
+  stats.n_recalled_blocks += since(end.session.n_recalled_blocks, request.before.n_recalled_blocks);
+  stats.n_missed_recalls += since(end.session.n_missed_recalls, request.before.n_missed_recalls);
+}
+
+void Scheduler::State::note_end() {
   const std::scoped_lock lock(mutex);
   ++stats.n_requests;
-  stats.n_prompt_tokens += n_computed;
-  stats.n_cached_tokens += n_cached;
-  stats.prompt_ms += end.stats.prefill_ms;
-  stats.generated_ms += end.stats.decode_ms;
 }
 
 void Scheduler::State::end_waiting(WaitingRequest& request, const Status& status) {
   const RequestEnd end{.status = status, .reason = FinishReason::kCancelled, .queued_ms = request.since.elapsed_ms()};
-  note_end(end, 0, 0);
+  note_end();
   request.request.on_end(end);
 }
 

@@ -39,6 +39,7 @@ constexpr std::array kRoutes = {
     Entry{"GET", "/props", answer_props},
     Entry{"GET", "/metrics", answer_metrics},
     Entry{"GET", "/slots", answer_slots, By::kAsker},
+    Entry{"POST", "/slots/{id}", answer_slot_act, By::kCaller},
     Entry{"GET", "/budget", answer_budget, By::kAsker},
     Entry{"POST", "/budget", answer_set_budget, By::kAsker},
     Entry{"GET", "/sessions", answer_sessions, By::kAsker},
@@ -214,6 +215,10 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
     return call.send({});
+  }
+  // The page's own links are relative to a folder.
+  if (const std::string& prefix = state_->options.prefix; !prefix.empty() && call.request.path == prefix) {
+    return call.send({.status = 308, .headers = {{"Location", prefix + "/"}}});
   }
   const std::string_view path = route_path(call.request.path, state_->options.prefix);
   const bool is_head = call.request.method == "HEAD";

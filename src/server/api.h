@@ -17,6 +17,7 @@
 #include "engine/scheduler.h"
 #include "server/api_keys.h"
 #include "server/http.h"
+#include "server/request_defaults.h"
 
 namespace ebb {
 
@@ -48,6 +49,7 @@ struct ApiOptions {
   std::function<HttpCounters()> http_counters = {};
   // Of requests that do not say; same_reply is not looked at.
   ResumeOptions resuming;
+  RequestDefaults defaults = {};
   // Blocks that a turn recalls for what its last message asks.
   std::int32_t n_recalled_blocks = 8;
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/http_wire.h"
 
 namespace ebb {
 namespace {
@@ -25,7 +26,8 @@ std::string hex_of(const std::array<unsigned char, kSize>& bytes) {
 std::string_view given_key(const HttpRequest& request) {
   constexpr std::string_view kBearer = "Bearer ";
   if (const std::string* header = request.find_header("authorization"); header != nullptr) {
-    if (header->starts_with(kBearer)) return std::string_view(*header).substr(kBearer.size());
+    const std::string_view given = *header;
+    if (equal_ignoring_case(given.substr(0, kBearer.size()), kBearer)) return given.substr(kBearer.size());
   }
   const std::string* header = request.find_header("x-api-key");
   return header != nullptr ? std::string_view(*header) : std::string_view();

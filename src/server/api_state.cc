@@ -18,6 +18,9 @@ Status ApiState::open() {
     EBB_ASSIGN_OR_RETURN(ChatTemplate with_tools, ChatTemplate::compile(std::move(source)));
     tool_template = std::make_unique<ChatTemplate>(std::move(with_tools));
   }
+  EBB_ASSIGN_OR_RETURN(default_members, ebb::default_members(options.defaults));
+  EBB_ASSIGN_OR_RETURN(default_request, parse_generation_request(default_members, vocabulary,
+                                                                 scheduler.options().n_parallel, options.resuming));
   shows_tools = ebb::shows_tools(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }
@@ -39,6 +42,12 @@ std::optional<Json> read_body(const ApiCall& call) {
   if (body.ok() && body->is_object()) return *std::move(body);
   refuse(call, body.ok() ? Fields(*body).status() : body.status());
   return std::nullopt;
+}
+
+std::optional<Json> read_request(const ApiState& state, const ApiCall& call) {
+  std::optional<Json> body = read_body(call);
+  if (body) add_missing(*body, state.default_members);
+  return body;
 }
 
 }  // namespace ebb

@@ -9,6 +9,7 @@
 
 #include "server/api.h"
 #include "server/api_error.h"
+#include "server/generation_request.h"
 #include "server/workers.h"
 #include "text/chat_request.h"
 
@@ -46,6 +47,9 @@ struct ApiState {
   TemplateTokens template_tokens;
   // Whether the template for tools shows them to the model.
   bool shows_tools = false;
+  // Of options.defaults, and a request that says nothing else.
+  Json default_members;
+  GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
   // Last: what they run uses all of the above, and `workers` posts to the first.
   Workers embedding_worker{1};
@@ -62,13 +66,14 @@ void answer_guarded(const ApiCall& call, const std::function<void()>& work);
 void refuse(const ApiCall& call, const Status& status);
 // A JSON body that is an object; otherwise it is refused.
 std::optional<Json> read_body(const ApiCall& call);
+// The same of a request that generates, with what holds where it does not say.
+std::optional<Json> read_request(const ApiState& state, const ApiCall& call);
 
 // model_routes.cc
 void answer_health(ApiState& state, const ApiCall& call);
 void answer_models(ApiState& state, const ApiCall& call);
 void answer_model(ApiState& state, const ApiCall& call);
 void answer_props(ApiState& state, const ApiCall& call);
-void answer_metrics(ApiState& state, const ApiCall& call);
 void answer_tokenize(ApiState& state, const ApiCall& call);
 void answer_detokenize(ApiState& state, const ApiCall& call);
 
@@ -82,10 +87,14 @@ void answer_session_budget(ApiState& state, const ApiCall& call);
 void answer_export(ApiState& state, const ApiCall& call);
 void answer_import(ApiState& state, const ApiCall& call);
 
+// metrics_routes.cc
+void answer_metrics(ApiState& state, const ApiCall& call);
+
 // operation_routes.cc
 void answer_budget(ApiState& state, const ApiCall& call);
 void answer_set_budget(ApiState& state, const ApiCall& call);
 void answer_slots(ApiState& state, const ApiCall& call);
+void answer_slot_act(ApiState& state, const ApiCall& call);
 
 // store_routes.cc
 void answer_store(ApiState& state, const ApiCall& call);

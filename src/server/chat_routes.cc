@@ -44,7 +44,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, c
 }  // namespace
 
 void answer_chat(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -60,8 +60,9 @@ void answer_chat(ApiState& state, const ApiCall& call) {
 void answer_responses(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
-  const Result<ResponsesRequest> request = read_responses_request(*body);
+  Result<ResponsesRequest> request = read_responses_request(*body);
   if (!request.ok()) return refuse(call, request.status());
+  add_missing(request->chat, state.default_members);
   const Result<ChatPlan> plan = plan_chat(state, request->chat);
   if (!plan.ok()) return refuse(call, plan.status());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, request->chat);
@@ -73,7 +74,7 @@ void answer_responses(ApiState& state, const ApiCall& call) {
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -81,7 +82,7 @@ void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
 }
 
 void answer_apply_template(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   const Result<ChatRendering> rendering = render_chat(state, *body);
   if (!rendering.ok()) return refuse(call, rendering.status());

@@ -31,7 +31,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
 }  // namespace
 
 void answer_completion(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -42,7 +42,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
 }
 
 void answer_native_completion(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
+  const std::optional<Json> body = read_request(state, call);
   if (!body) return;
   Fields fields(*body);
   std::vector<std::string> response_fields = fields.texts("response_fields", kMostResponseFields);

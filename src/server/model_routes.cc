@@ -1,8 +1,9 @@
-#include <array>
-
+// What is loaded: models, the template, the vocabulary.
 #include "base/version.h"
+#include "engine/file_type.h"
 #include "server/api_state.h"
-#include "server/sampling_fields.h"
+#include "server/native_shape.h"
+#include "text/tool_text.h"
 
 namespace ebb {
 namespace {
@@ -37,54 +38,38 @@ Json piece_json(const std::string& piece) {
   }
 }
 
-void add_metric(std::string& text, const char* kind, const std::string& name, const char* help, double value) {
-  text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, kind, value);
-}
-
-struct HttpMetric {
-  const char* kind;
-  const char* name;
-  const char* help;
-  std::uint64_t HttpCounters::*value;
-};
-
-constexpr std::array kHttpMetrics = {
-    HttpMetric{"gauge", "ebb:http_connections", "Connections that are open", &HttpCounters::n_connections},
-    HttpMetric{"counter", "ebb:http_accepted_total", "Connections accepted", &HttpCounters::n_accepted},
-    HttpMetric{"counter", "ebb:http_turned_away_total", "Connections too many", &HttpCounters::n_turned_away},
-    HttpMetric{"counter", "ebb:http_accept_failures_total", "Connections that waited for descriptors or memory",
-               &HttpCounters::n_accept_failures},
-    HttpMetric{"counter", "ebb:http_requests_total", "Requests read", &HttpCounters::n_requests},
-    HttpMetric{"counter", "ebb:http_refused_total", "Requests malformed, too large or too slow",
-               &HttpCounters::n_refused},
-    HttpMetric{"counter", "ebb:http_left_total", "Clients that left before their answer was complete",
-               &HttpCounters::n_left},
-    HttpMetric{"counter", "ebb:http_too_slow_total", "Clients dropped for not reading", &HttpCounters::n_too_slow},
-    HttpMetric{"counter", "ebb:http_failures_total", "Requests and connections ended by an error inside the server",
-               &HttpCounters::n_failures},
-    HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
-};
-
 Json model_json(const ApiState& state, const std::string& name, Json meta) {
   return {{"id", name},        {"object", "model"},        {"created", state.started},
           {"owned_by", "ebb"}, {"aliases", Json::array()}, {"meta", std::move(meta)}};
 }
 
-// The model that generates, and the one that embeds where there is one.
+// The model that generates, and the one that embeds where there is one. Clients compact at n_ctx: it is the logical window.
 Json all_models(const ApiState& state) {
   const Hparams& hparams = state.engine.model().hparams();
+  const GgufFile& file = state.engine.model().file();
   Json models = Json::array();
   models.push_back(model_json(state, state.options.model_name,
-                              {{"n_ctx", state.engine.budget_tokens()},
+                              {{"n_ctx", hparams.n_ctx_train},
                                {"n_ctx_train", hparams.n_ctx_train},
                                {"n_vocab", hparams.n_vocab},
-                               {"n_embd", hparams.n_embd}}));
+                               {"n_embd", hparams.n_embd},
+                               {"n_params", file.n_parameters()},
+                               {"size", file.n_tensor_bytes()},
+                               {"ftype", file_type_name(file)}}));
   if (const Embedder* const embedder = state.options.embedder; embedder != nullptr) {
     models.push_back(model_json(
         state, state.options.embedding_model_name,
         {{"n_ctx", embedder->max_tokens()}, {"n_vocab", embedder->n_vocab()}, {"n_embd", embedder->n_dimensions()}}));
   }
   return models;
+}
+
+// Where a template shows no tools they are described in words, so that they work all the same.
+Json template_caps_json(const ApiState& state) {
+  const ChatTemplate& with_tools = state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
+  return {{"supports_system_role", shows_system_text(*state.chat_template, state.template_tokens)},
+          {"supports_tools", state.shows_tools},
+          {"supports_tool_calls", shows_calls(with_tools, state.template_tokens)}};
 }
 
 }  // namespace
@@ -105,69 +90,20 @@ void answer_model(ApiState& state, const ApiCall& call) {
 
 void answer_props(ApiState& state, const ApiCall& call) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
-  call.send(json_answer({{"default_generation_settings",
-                          {{"params", sampling_json({})}, {"n_ctx", state.engine.model().hparams().n_ctx_train}}},
+  const Json defaults = {
+      {"params", generation_settings_json(state.default_request, state.default_request.options.sampling.seed)},
+      {"n_ctx", state.engine.model().hparams().n_ctx_train}};
+  call.send(json_answer({{"default_generation_settings", defaults},
+                         {"total_slots", state.scheduler.options().n_parallel},
                          {"model_alias", state.options.model_name},
                          {"model_path", state.options.model_path},
                          {"modalities", {{"vision", false}, {"audio", false}}},
                          {"chat_template", state.chat_template->source()},
+                         {"chat_template_caps", template_caps_json(state)},
                          {"bos_token", shown_piece(vocabulary, vocabulary.bos())},
                          {"eos_token", shown_piece(vocabulary, vocabulary.eos())},
                          {"kv_budget_tokens", state.engine.budget_tokens()},
                          {"build_info", fmt::format("ebb-{}", kVersion)}}));
-}
-
-void answer_metrics(ApiState& state, const ApiCall& call) {
-  const SchedulerStats s = state.scheduler.stats();
-  std::string text;
-  // Under llama.cpp's names too, so that dashboards made for it work.
-  for (const std::string prefix : {"ebb:", "llamacpp:"}) {
-    const auto counter = [&](const char* name, const char* help, double value) {
-      add_metric(text, "counter", prefix + name, help, value);
-    };
-    const auto gauge = [&](const char* name, const char* help, double value) {
-      add_metric(text, "gauge", prefix + name, help, value);
-    };
-    counter("prompt_tokens_total", "Prompt tokens computed", static_cast<double>(s.n_prompt_tokens));
-    counter("prompt_tokens_cached_total", "Prompt tokens not computed", static_cast<double>(s.n_cached_tokens));
-    counter("prompt_seconds_total", "Time in prompts", s.prompt_ms / 1000.0);
-    counter("tokens_predicted_total", "Tokens generated", static_cast<double>(s.n_generated_tokens));
-    counter("tokens_predicted_seconds_total", "Time in generating", s.generated_ms / 1000.0);
-    counter("n_decode_total", "Steps of the engine", static_cast<double>(s.n_steps));
-    gauge("requests_processing", "Requests at work", static_cast<double>(s.n_running));
-    gauge("requests_deferred", "Requests that wait", static_cast<double>(s.n_waiting));
-  }
-  add_metric(text, "counter", "ebb:requests_total", "Requests ended", static_cast<double>(s.n_requests));
-  add_metric(text, "gauge", "ebb:sessions", "Sessions known", static_cast<double>(s.n_lanes));
-  add_metric(text, "gauge", "ebb:kv_hot_tokens", "Tokens whose K and V are hot", s.n_hot_tokens);
-  add_metric(text, "gauge", "ebb:kv_budget_tokens", "Tokens that may be hot", s.budget_tokens);
-  const LaneFolderStats& kept = s.kept;
-  add_metric(text, "gauge", "ebb:kept_sessions", "Sessions that are kept on disk", static_cast<double>(kept.n_images));
-  add_metric(text, "gauge", "ebb:kept_session_bytes", "Bytes of their files", static_cast<double>(kept.bytes));
-  add_metric(text, "gauge", "ebb:kept_sessions_waiting", "Images on their way to the disk",
-             static_cast<double>(kept.n_waiting));
-  add_metric(text, "counter", "ebb:kept_sessions_written_total", "Images of sessions that were written",
-             static_cast<double>(kept.n_written));
-  add_metric(text, "counter", "ebb:kept_sessions_failed_total", "Images that could not be written",
-             static_cast<double>(kept.n_write_errors));
-  add_metric(text, "counter", "ebb:kept_sessions_dropped_total", "Images that made room for others",
-             static_cast<double>(kept.n_dropped));
-  add_metric(text, "gauge", "ebb:kept_sessions_resumed", "Sessions taken up again at the start",
-             static_cast<double>(kept.n_resumed));
-  add_metric(text, "gauge", "ebb:kept_sessions_refused", "Images found damaged at the start",
-             static_cast<double>(kept.n_refused));
-  add_metric(text, "gauge", "ebb:kept_sessions_foreign", "Images of another model, layout or owner at the start",
-             static_cast<double>(kept.n_foreign));
-  if (state.options.http_counters) {
-    const HttpCounters http = state.options.http_counters();
-    for (const HttpMetric& metric : kHttpMetrics) {
-      add_metric(text, metric.kind, metric.name, metric.help, static_cast<double>(http.*metric.value));
-    }
-  }
-  text += store_metrics(state);
-  call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
-                         {"Process-Start-Time-Unix", std::to_string(state.started)}},
-             .body = std::move(text)});
 }
 
 void answer_tokenize(ApiState& state, const ApiCall& call) {

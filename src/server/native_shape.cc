@@ -19,22 +19,6 @@ std::string_view stop_type(FinishReason reason) {
   return "none";
 }
 
-// Under llama.cpp's names, those of its settings that this server has.
-Json settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed) {
-  const GenerationOptions& options = request.options;
-  SamplingOptions sampling = options.sampling;
-  sampling.seed = seed;
-  Json json = sampling_json(sampling);
-  json.update({{"stop", options.stop_strings},
-               {"max_tokens", options.max_tokens},
-               {"n_predict", options.max_tokens},
-               {"n_probs", options.n_chances.value_or(0)},
-               {"post_sampling_probs", options.tells_drawn_chances},
-               {"stream", request.stream},
-               {"timings_per_token", request.tells_timings}});
-  return json;
-}
-
 // What `path` leads to, member by member; null where there is no such.
 const Json* find_path(const Json& json, std::string_view path) {
   const Json* at = &json;
@@ -99,7 +83,7 @@ class NativeShape final : public ReplyShape {
     add_tokens(json, choice);
     json["stop"] = true;
     json["model"] = options_.head.model;
-    json["generation_settings"] = settings_json(options_.generation, choice.seed);
+    json["generation_settings"] = generation_settings_json(options_.generation, choice.seed);
     json["tokens_cached"] = choice.progress->n_cached;
     json["prompt"] = options_.prompts.at(static_cast<std::size_t>(choice.index));
     json["has_new_line"] = choice.reply.content.find('\n') != std::string::npos;
@@ -133,6 +117,21 @@ class NativeShape final : public ReplyShape {
 };
 
 }  // namespace
+
+Json generation_settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed) {
+  const GenerationOptions& options = request.options;
+  SamplingOptions sampling = options.sampling;
+  sampling.seed = seed;
+  Json json = sampling_json(sampling);
+  json.update({{"stop", options.stop_strings},
+               {"max_tokens", options.max_tokens},
+               {"n_predict", options.max_tokens},
+               {"n_probs", options.n_chances.value_or(0)},
+               {"post_sampling_probs", options.tells_drawn_chances},
+               {"stream", request.stream},
+               {"timings_per_token", request.tells_timings}});
+  return json;
+}
 
 std::unique_ptr<ReplyShape> make_native_shape(const Vocabulary& vocabulary, NativeShapeOptions options) {
   return std::make_unique<NativeShape>(vocabulary, std::move(options));

@@ -1,7 +1,9 @@
 // The shape of llama.cpp's own /completion. See server/reply_shape.h.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,10 @@ struct NativeShapeOptions {
   // Of each choice's last part, what alone is told, as "stop" or "generation_settings/seed"; empty: all.
   std::vector<std::string> response_fields = {};
 };
+
+// Under llama.cpp's names, those of its settings that this server has; no seed: a random one.
+[[nodiscard]] Json generation_settings_json(const GenerationRequest& request, std::optional<std::uint32_t> seed);
+
 // The vocabulary must outlive it.
 std::unique_ptr<ReplyShape> make_native_shape(const Vocabulary& vocabulary, NativeShapeOptions options);
 

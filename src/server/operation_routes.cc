@@ -79,4 +79,11 @@ void answer_slots(ApiState& state, const ApiCall& call) {
   call.send(json_answer(all));
 }
 
+void answer_slot_act(ApiState& /*state*/, const ApiCall& call) {
+  call.send(to_answer({.status = 501,
+                       .type = "not_supported_error",
+                       .message = "slots hold no session of their own; POST /v1/sessions/{id}/export and "
+                                  "/v1/sessions/import save and restore one, DELETE /v1/sessions/{id} erases it"}));
+}
+
 }  // namespace ebb

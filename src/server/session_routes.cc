@@ -1,4 +1,7 @@
 // Sessions over HTTP: an owner's list, what one holds, and what may be done to it between two requests.
+#include <algorithm>
+#include <utility>
+
 #include "engine/lane_acts.h"
 #include "engine/lane_image.h"
 #include "server/api_state.h"
@@ -31,23 +34,27 @@ Json lane_json(const Lane& lane) {
     json["blocks"] = lane.session->n_blocks();
   }
   json["own_budget_tokens"] = lane.budget_tokens > 0 ? Json(lane.budget_tokens) : Json(nullptr);
+  const SessionStats stats = lane.stats();
+  json["evicted_blocks"] = stats.n_evicted_blocks;
+  json["saved_blocks"] = stats.n_saved_blocks;
+  json["recalled_blocks"] = stats.n_recalled_blocks;
+  json["recomputed_blocks"] = stats.n_recomputed_blocks;
+  json["missed_recalls"] = stats.n_missed_recalls;
+  json["rebases"] = stats.n_rebases;
   return json;
 }
 
 Json session_json(const Lane& lane) {
   Json json = lane_json(lane);
-  if (lane.session == nullptr) return json;
-  const Session& session = *lane.session;
-  json["budget_tokens"] = session.budget_blocks() * session.block_size();
-  json["next_position"] = session.end().value();
-  json["parts"] = session.parts().size();
-  // Since it was last parked.
-  json["evicted_blocks"] = session.stats().n_evicted_blocks;
-  json["saved_blocks"] = session.stats().n_saved_blocks;
-  json["recalled_blocks"] = session.stats().n_recalled_blocks;
-  json["recomputed_blocks"] = session.stats().n_recomputed_blocks;
-  json["missed_recalls"] = session.stats().n_missed_recalls;
-  json["rebases"] = session.stats().n_rebases;
+  if (lane.session != nullptr) {
+    const Session& session = *lane.session;
+    json["budget_tokens"] = session.budget_blocks() * session.block_size();
+    json["next_position"] = session.end().value();
+    json["parts"] = session.parts().size();
+  } else if (lane.image) {
+    json["next_position"] = lane.image->tokens.size();
+    json["parts"] = lane.image->parts.size();
+  }
   return json;
 }
 
@@ -103,9 +110,12 @@ Result<std::vector<std::string>> read_names(const Json& body) {
 void answer_sessions(ApiState& state, const ApiCall& call) {
   Json data = Json::array();
   state.scheduler.inspect([&](const Lanes& lanes) {
+    std::vector<const Lane*> own;
     for (const Lane& lane : lanes.all()) {
-      if (lane.owner == call.owner) data.push_back(lane_json(lane));
+      if (lane.owner == call.owner) own.push_back(&lane);
     }
+    std::ranges::sort(own, std::greater(), [](const Lane* lane) { return std::pair(lane->busy, lane->last_use); });
+    for (const Lane* lane : own) data.push_back(lane_json(*lane));
   });
   call.send(json_answer({{"object", "list"}, {"data", std::move(data)}}));
 }

@@ -1,6 +1,7 @@
 #include "session/image.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "base/byte_io.h"
@@ -9,7 +10,9 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+// Without counters, which then begin anew.
+constexpr std::uint32_t kOldestVersion = 1;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
@@ -19,6 +22,15 @@ constexpr std::size_t kRunBytes = 20;
 
 // More than any block has.
 constexpr std::int32_t kMostRunTokens = 512;
+
+// More than any session counts, and far from overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
+
+// In the order of the bytes.
+constexpr std::array kCounters = {
+    &SessionStats::n_evicted_blocks, &SessionStats::n_saved_blocks,       &SessionStats::n_recalled_blocks,
+    &SessionStats::n_shared_blocks,  &SessionStats::n_recomputed_blocks,  &SessionStats::n_missed_recalls,
+    &SessionStats::n_moved_blocks,   &SessionStats::n_requantised_blocks, &SessionStats::n_rebases};
 
 void put_part(ByteWriter& out, const Part& part) {
   out.put(part.span.begin.value());
@@ -68,6 +80,13 @@ SessionImage::Block get_block(ByteReader& in) {
   return block;
 }
 
+SessionStats get_stats(ByteReader& in) {
+  SessionStats stats;
+  for (const auto counter : kCounters)
+    stats.*counter = std::clamp<std::int64_t>(in.get<std::int64_t>(), 0, kMostCounted);
+  return stats;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_image(const SessionImage& image) {
@@ -80,6 +99,7 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   out.put(image.n_turns);
   out.put(image.next_anchor.value());
   out.put(image.epoch);
+  for (const auto counter : kCounters) out.put(image.stats.*counter);
   for (const Token token : image.tokens) out.put(token.value());
   for (const Token token : image.unfinished) out.put(token.value());
   for (const Part& part : image.parts) put_part(out, part);
@@ -98,8 +118,10 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   }
   ByteReader in(body);
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
-  if (const auto version = in.get<std::uint32_t>(); version != kVersion) {
-    return error(Code::kDamaged, "a session image of version {}, and this ebb reads {}", version, kVersion);
+  const auto version = in.get<std::uint32_t>();
+  if (version < kOldestVersion || version > kVersion) {
+    return error(Code::kDamaged, "a session image of version {}, and this ebb reads {} to {}", version, kOldestVersion,
+                 kVersion);
   }
   const std::size_t n_tokens = in.get_count(kTokenBytes);
   const std::size_t n_unfinished = in.get_count(kTokenBytes);
@@ -108,6 +130,7 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   SessionImage image{.n_turns = in.get<std::int32_t>()};
   image.next_anchor = Position(in.get<std::int32_t>());
   image.epoch = in.get<std::int64_t>();
+  if (version > kOldestVersion) image.stats = get_stats(in);
   for (std::size_t i = 0; i < n_tokens; ++i) image.tokens.emplace_back(in.get<std::int32_t>());
   for (std::size_t i = 0; i < n_unfinished; ++i) image.unfinished.emplace_back(in.get<std::int32_t>());
   for (std::size_t i = 0; i < n_parts && in.ok(); ++i) image.parts.push_back(get_part(in));

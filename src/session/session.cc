@@ -222,7 +222,8 @@ SessionImage Session::image() const {
                      .parts = said_.all(),
                      .next_anchor = next_anchor_,
                      .epoch = epoch_,
-                     .n_turns = n_turns_};
+                     .n_turns = n_turns_,
+                     .stats = stats_};
   for (const Block& block : blocks_) {
     image.blocks.push_back({.lineage = block.lineage,
                             .moves = block.moves,
@@ -273,6 +274,8 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
   session->n_turns_ = image.n_turns;
   session->next_anchor_ = image.next_anchor;
   session->epoch_ = image.epoch;
+  session->stats_ = image.stats;
+  session->stats_.peak_hot_blocks = 0;  // the peak under this budget, not under an earlier one
   for (const Part& part : image.parts) session->said_.add(part);
   for (std::int32_t b = 0; b < n_blocks; ++b) {
     const BlockIndex block(b);

@@ -143,6 +143,8 @@ struct SessionImage {
   std::int64_t epoch = 0;
   // That said something.
   std::int32_t n_turns = 0;
+  // Counting goes on from there.
+  SessionStats stats;
 };
 
 class Session {

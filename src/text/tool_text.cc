@@ -4,16 +4,43 @@ namespace ebb {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+constexpr std::string_view kWord = "look_into_the_well";
+
+// Whether the prompt of messages that hold kWord holds it too.
+bool shows_word(const ChatTemplate& chat_template, const TemplateTokens& tokens, const ChatRequest& request) {
+  const Result<ChatPrompt> prompt = render_chat_request(chat_template, request, tokens);
+  return prompt.ok() && prompt->text().find(kWord) != std::string::npos;
+}
+
+}  // namespace
+
 bool shows_tools(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
-  constexpr std::string_view kName = "look_into_the_well";
   ChatRequest request;
   request.messages.push_back({{"role", "user"}, {"content", "Hello"}});
   const Json parameters = {{"type", "object"},
                            {"properties", {{"depth", {{"type", "integer"}, {"description", "m"}}}}}};
   request.tools = Json::array(
-      {{{"type", "function"}, {"function", {{"name", kName}, {"description", "Looks"}, {"parameters", parameters}}}}});
-  const Result<ChatPrompt> prompt = render_chat_request(chat_template, request, tokens);
-  return prompt.ok() && prompt->text().find(kName) != std::string::npos;
+      {{{"type", "function"}, {"function", {{"name", kWord}, {"description", "Looks"}, {"parameters", parameters}}}}});
+  return shows_word(chat_template, tokens, request);
+}
+
+bool shows_calls(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
+  const Json call = {
+      {"id", "abcdefghi"}, {"type", "function"}, {"function", {{"name", kWord}, {"arguments", {{"depth", 1}}}}}};
+  ChatRequest request;
+  request.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+  request.messages.push_back({{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}});
+  request.messages.push_back({{"role", "tool"}, {"tool_call_id", "abcdefghi"}, {"content", "dark"}});
+  return shows_word(chat_template, tokens, request);
+}
+
+bool shows_system_text(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
+  ChatRequest request;
+  request.messages.push_back({{"role", "system"}, {"content", kWord}});
+  request.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+  return shows_word(chat_template, tokens, request);
 }
 
 void describe_tools(ChatRequest& request) {

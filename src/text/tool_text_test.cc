@@ -24,6 +24,18 @@ TEST(ToolText, KnowsWhichTemplatesShowTools) {
   EXPECT_FALSE(shows("{{ raise_exception('no') }}"));
 }
 
+TEST(ToolText, KnowsWhichTemplatesShowCallsAndTheSystem) {
+  const auto compiled = [](std::string source) { return ChatTemplate::compile(std::move(source)).value(); };
+  const ChatTemplate all = compiled(
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}"
+      "{% endfor %}");
+  EXPECT_TRUE(shows_calls(all, {}));
+  EXPECT_TRUE(shows_system_text(all, {}));
+  const ChatTemplate users = compiled("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
+  EXPECT_FALSE(shows_calls(users, {}));
+  EXPECT_FALSE(shows_system_text(users, {}));
+}
+
 TEST(ToolText, PutsToolsIntoTheSystemMessageWithAFormThatIsRead) {
   ChatRequest with_system = request_with({{{"role", "system"}, {"content", "Be kind."}}});
   describe_tools(with_system);

@@ -16,15 +16,19 @@ let shown = null;  // the session whose blocks are on the map
 
 // --- sessions ---
 
+// An id that the server made up says nothing: how long the session is tells more.
 function nameOf(session) {
-  if (chat.isOwn(session.id)) return "this conversation";
-  return session.id.length > 28 ? `${session.id.slice(0, 27)}…` : session.id;
+  const isMadeUp = /^auto-[0-9a-f]{16}$/.test(session.id);
+  const id = isMadeUp ? session.id.slice(0, 9) : session.id;
+  const where = session.busy ? "at work" : session.parked ? "parked" : `${count(session.hot_tokens)} hot`;
+  return `${id.length > 28 ? `${id.slice(0, 27)}…` : id} · ${count(session.tokens)} tokens · ${where}`;
 }
 
 function pickSession(sessions) {
   return sessions.find((session) => (chosen === "" ? chat.isOwn(session.id) : session.id === chosen));
 }
 
+// In the order of the server's list: those at work first, then the last used.
 function showSessions(sessions) {
   const named = sessions.filter((session) => typeof session.id === "string" && !chat.isOwn(session.id));
   const select = find("session");
@@ -32,6 +36,7 @@ function showSessions(sessions) {
   if (!wanted.some(([id]) => id === chosen)) chosen = "";
   const isSame = wanted.length === select.options.length && wanted.every(([id], i) => select.options[i].value === id);
   if (!isSame) select.replaceChildren(...wanted.map(([value, text]) => element("option", { value, text })));
+  wanted.forEach(([, text], i) => setText(select.options[i], text));
   select.value = chosen;
   select.hidden = named.length === 0;
 }

@@ -1,0 +1,165 @@
+// GET /metrics: what the server counts, as Prometheus reads it. Counters never fall while the server lives.
+#include <array>
+
+#include "server/api_state.h"
+
+namespace ebb {
+namespace {
+
+void add_metric(std::string& text, const char* kind, const std::string& name, const char* help, double value) {
+  text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, kind, value);
+}
+
+struct SchedulerMetric {
+  const char* kind;
+  const char* name;
+  const char* help;
+  double (*value)(const SchedulerStats&);
+};
+
+using Stats = SchedulerStats;
+
+double per_second(std::int64_t n, double ms) { return ms > 0.0 ? static_cast<double>(n) * 1000.0 / ms : 0.0; }
+
+// Under llama.cpp's names and with its prefix too, so that dashboards made for it work.
+constexpr std::array kSharedMetrics = {
+    SchedulerMetric{"counter", "prompt_tokens_total", "Prompt tokens computed",
+                    [](const Stats& s) { return double(s.n_prompt_tokens); }},
+    SchedulerMetric{"counter", "prompt_tokens_cached_total", "Prompt tokens not computed",
+                    [](const Stats& s) { return double(s.n_cached_tokens); }},
+    SchedulerMetric{"counter", "prompt_seconds_total", "Time in prompts",
+                    [](const Stats& s) { return s.prompt_ms / 1000.0; }},
+    SchedulerMetric{"counter", "tokens_predicted_total", "Tokens generated",
+                    [](const Stats& s) { return double(s.n_generated_tokens); }},
+    SchedulerMetric{"counter", "tokens_predicted_seconds_total", "Time in generating",
+                    [](const Stats& s) { return s.generated_ms / 1000.0; }},
+    SchedulerMetric{"counter", "n_decode_total", "Steps of the engine",
+                    [](const Stats& s) { return double(s.n_steps); }},
+    SchedulerMetric{"counter", "n_tokens_max", "Most tokens that one session has had",
+                    [](const Stats& s) { return double(s.n_most_tokens); }},
+    SchedulerMetric{"gauge", "prompt_tokens_seconds", "Prompt tokens computed per second of it",
+                    [](const Stats& s) { return per_second(s.n_prompt_tokens, s.prompt_ms); }},
+    SchedulerMetric{"gauge", "predicted_tokens_seconds", "Tokens generated per second of it",
+                    [](const Stats& s) { return per_second(s.n_generated_tokens, s.generated_ms); }},
+    SchedulerMetric{
+        "gauge", "n_busy_slots_per_decode", "Requests computed together in a step, on average",
+        [](const Stats& s) { return s.n_steps > 0 ? double(s.n_requests_in_steps) / double(s.n_steps) : 0.0; }},
+    SchedulerMetric{"gauge", "requests_processing", "Requests at work",
+                    [](const Stats& s) { return double(s.n_running); }},
+    SchedulerMetric{"gauge", "requests_deferred", "Requests that wait",
+                    [](const Stats& s) { return double(s.n_waiting); }},
+};
+
+constexpr std::array kOwnMetrics = {
+    SchedulerMetric{"counter", "requests_total", "Requests ended", [](const Stats& s) { return double(s.n_requests); }},
+    SchedulerMetric{"counter", "evicted_blocks_total", "Blocks that left the cache in turns that ended",
+                    [](const Stats& s) { return double(s.n_evicted_blocks); }},
+    SchedulerMetric{"counter", "recalled_blocks_total", "Blocks that came back from the cold store in such turns",
+                    [](const Stats& s) { return double(s.n_recalled_blocks); }},
+    SchedulerMetric{"counter", "missed_recalls_total", "Blocks that were saved once and no longer to be had",
+                    [](const Stats& s) { return double(s.n_missed_recalls); }},
+    SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens computed again in turns that ended",
+                    [](const Stats& s) { return double(s.n_recomputed); }},
+    SchedulerMetric{"counter", "hole_tokens_total", "Prompt tokens that turns did without, once for each turn",
+                    [](const Stats& s) { return double(s.n_holes); }},
+    SchedulerMetric{"gauge", "sessions", "Sessions known", [](const Stats& s) { return double(s.n_lanes); }},
+    SchedulerMetric{"gauge", "kv_hot_tokens", "Tokens whose K and V are hot",
+                    [](const Stats& s) { return double(s.n_hot_tokens); }},
+    SchedulerMetric{"gauge", "kv_budget_tokens", "Tokens that may be hot",
+                    [](const Stats& s) { return double(s.budget_tokens); }},
+    SchedulerMetric{"gauge", "kept_sessions", "Sessions that are kept on disk",
+                    [](const Stats& s) { return double(s.kept.n_images); }},
+    SchedulerMetric{"gauge", "kept_session_bytes", "Bytes of their files",
+                    [](const Stats& s) { return double(s.kept.bytes); }},
+    SchedulerMetric{"gauge", "kept_sessions_waiting", "Images on their way to the disk",
+                    [](const Stats& s) { return double(s.kept.n_waiting); }},
+    SchedulerMetric{"counter", "kept_sessions_written_total", "Images of sessions that were written",
+                    [](const Stats& s) { return double(s.kept.n_written); }},
+    SchedulerMetric{"counter", "kept_sessions_failed_total", "Images that could not be written",
+                    [](const Stats& s) { return double(s.kept.n_write_errors); }},
+    SchedulerMetric{"counter", "kept_sessions_dropped_total", "Images that made room for others",
+                    [](const Stats& s) { return double(s.kept.n_dropped); }},
+    SchedulerMetric{"gauge", "kept_sessions_resumed", "Sessions taken up again at the start",
+                    [](const Stats& s) { return double(s.kept.n_resumed); }},
+    SchedulerMetric{"gauge", "kept_sessions_refused", "Images found damaged at the start",
+                    [](const Stats& s) { return double(s.kept.n_refused); }},
+    SchedulerMetric{"gauge", "kept_sessions_foreign", "Images of another model, layout or owner at the start",
+                    [](const Stats& s) { return double(s.kept.n_foreign); }},
+};
+
+// Law 7: each token of a turn's prompt is in one of them.
+struct PlaceMetric {
+  const char* place;
+  std::int64_t SchedulerStats::*value;
+};
+
+constexpr std::array kPlaceMetrics = {
+    PlaceMetric{"hot", &SchedulerStats::n_hot_already},
+    PlaceMetric{"shared", &SchedulerStats::n_shared},
+    PlaceMetric{"recalled_exact", &SchedulerStats::n_recalled_exact},
+    PlaceMetric{"recalled_approximate", &SchedulerStats::n_recalled_approximate},
+    PlaceMetric{"recomputed", &SchedulerStats::n_recomputed},
+    PlaceMetric{"new", &SchedulerStats::n_new},
+    PlaceMetric{"holes", &SchedulerStats::n_holes},
+};
+
+struct HttpMetric {
+  const char* kind;
+  const char* name;
+  const char* help;
+  std::uint64_t HttpCounters::*value;
+};
+
+constexpr std::array kHttpMetrics = {
+    HttpMetric{"gauge", "ebb:http_connections", "Connections that are open", &HttpCounters::n_connections},
+    HttpMetric{"counter", "ebb:http_accepted_total", "Connections accepted", &HttpCounters::n_accepted},
+    HttpMetric{"counter", "ebb:http_turned_away_total", "Connections too many", &HttpCounters::n_turned_away},
+    HttpMetric{"counter", "ebb:http_accept_failures_total", "Connections that waited for descriptors or memory",
+               &HttpCounters::n_accept_failures},
+    HttpMetric{"counter", "ebb:http_requests_total", "Requests read", &HttpCounters::n_requests},
+    HttpMetric{"counter", "ebb:http_refused_total", "Requests malformed, too large or too slow",
+               &HttpCounters::n_refused},
+    HttpMetric{"counter", "ebb:http_left_total", "Clients that left before their answer was complete",
+               &HttpCounters::n_left},
+    HttpMetric{"counter", "ebb:http_too_slow_total", "Clients dropped for not reading", &HttpCounters::n_too_slow},
+    HttpMetric{"counter", "ebb:http_failures_total", "Requests and connections ended by an error inside the server",
+               &HttpCounters::n_failures},
+    HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
+};
+
+std::string place_metrics(const SchedulerStats& stats) {
+  constexpr const char* kName = "ebb:prompt_tokens_by_place_total";
+  std::string text = fmt::format("# HELP {0} Prompt tokens by where turns found them\n# TYPE {0} counter\n", kName);
+  for (const PlaceMetric& metric : kPlaceMetrics) {
+    text += fmt::format("{}{{place=\"{}\"}} {}\n", kName, metric.place, stats.*metric.value);
+  }
+  return text;
+}
+
+}  // namespace
+
+void answer_metrics(ApiState& state, const ApiCall& call) {
+  const SchedulerStats stats = state.scheduler.stats();
+  std::string text;
+  for (const std::string prefix : {"ebb:", "llamacpp:"}) {
+    for (const SchedulerMetric& metric : kSharedMetrics) {
+      add_metric(text, metric.kind, prefix + metric.name, metric.help, metric.value(stats));
+    }
+  }
+  for (const SchedulerMetric& metric : kOwnMetrics) {
+    add_metric(text, metric.kind, std::string("ebb:") + metric.name, metric.help, metric.value(stats));
+  }
+  text += place_metrics(stats);
+  if (state.options.http_counters) {
+    const HttpCounters http = state.options.http_counters();
+    for (const HttpMetric& metric : kHttpMetrics) {
+      add_metric(text, metric.kind, metric.name, metric.help, static_cast<double>(http.*metric.value));
+    }
+  }
+  text += store_metrics(state);
+  call.send({.headers = {{"Content-Type", "text/plain; version=0.0.4"},
+                         {"Process-Start-Time-Unix", std::to_string(state.started)}},
+             .body = std::move(text)});
+}
+
+}  // namespace ebb
