@@ -299,8 +299,8 @@ TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {
 
 TEST_F(SamplerTest, RefusesBrokenGrammarsWithoutPrinting) {
   testing::internal::CaptureStderr();
-  for (const std::string grammar : {"root ::= [", "root ::= x", "nonsense", "root ::= root \"a\" | \"b\"",
-                                    "root ::= \"a\"{3,1}", "root ::= x*\nx ::= \"a\" | "}) {
+  for (const std::string grammar :
+       {"root ::= [", "root ::= x", "nonsense", "root ::= root \"a\" | \"b\"", "root ::= \"a\"{3,1}"}) {
     EXPECT_EQ(Sampler::create(*vocabulary_, {.grammar = grammar}).status().code(), Code::kInvalidArgument) << grammar;
   }
   EXPECT_EQ(Sampler::create(*vocabulary_, {.grammar = "a ::= \"x\"", .grammar_root = "b"}).status().code(),
