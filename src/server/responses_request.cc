@@ -24,8 +24,13 @@ constexpr std::array kShared = {"temperature",
                                 "logit_bias",
                                 "prompt_cache_key",
                                 "repeat_penalty",
+                                "repeat_last_n",
                                 "frequency_penalty",
-                                "presence_penalty"};
+                                "presence_penalty",
+                                "typical_p",
+                                "grammar",
+                                "kv_reuse",
+                                "kv_reuse_recompute"};
 
 template <class... Args>
 Status wrong(fmt::format_string<Args...> format, Args&&... args) {
