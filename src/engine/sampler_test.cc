@@ -285,7 +285,7 @@ TEST_F(SamplerTest, KeepsToCallsFromTheMarkOnWhereverTokensBeginAndEnd) {
 }
 
 TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {
-  // BPE writes the byte 0 as this letter; libllama's grammar stops reading there.
+  // BPE writes the byte 0 as this letter.
   const ToyFile file(toy_bpe({.words = {"7\xC4\x80x"}}).bytes());
   const auto vocabulary = Vocabulary::load(file.path()).value();
   const Token hiding(261);

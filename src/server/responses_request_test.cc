@@ -28,5 +28,19 @@ TEST(ResponsesRequest, text_of_the_assistant_behind_text_is_a_message_of_its_own
   EXPECT_EQ(said[1]["content"], "b");
 }
 
+TEST(ResponsesRequest, fields_of_sampling_and_reuse_are_passed_on) {
+  const Json body = {{"input", "q"},
+                     {"typical_p", 0.5},
+                     {"repeat_last_n", 7},
+                     {"grammar", "root ::= \"x\""},
+                     {"kv_reuse", "approximate"},
+                     {"kv_reuse_recompute", 4}};
+  const Json chat = read_responses_request(body).value().chat;
+  for (const auto& [name, value] : body.items()) {
+    if (name == "input") continue;
+    EXPECT_EQ(chat.value(name, Json()), value) << name;
+  }
+}
+
 }  // namespace
 }  // namespace ebb
