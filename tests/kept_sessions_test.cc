@@ -173,6 +173,32 @@ TEST_F(KeptSessions, images_of_another_layout_or_owner_are_left_alone_and_counte
   EXPECT_LE(say(history('b'), "b", "beta").end.turn.n_new, 1);
 }
 
+TEST_F(KeptSessions, images_of_another_layout_keep_their_half_of_a_folder_that_is_full) {
+  const auto bounded = [&](RowType rows, std::uint64_t max_bytes) {
+    open(rows, {.folder = LaneFolderOptions{.folder = images(), .max_bytes = max_bytes}});
+  };
+  say(history('a'), "a");
+  say(history('b'), "b");
+  bounded(RowType::kBF16, 16 << 10);
+  for (char lane = 'c'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
+  open(RowType::kF16);
+  EXPECT_EQ(kept().n_resumed, 2);
+  EXPECT_LE(say(history('a'), "a").end.turn.n_new, 1);
+
+  // Beyond it the oldest of them make room.
+  for (char lane = 'c'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
+  bounded(RowType::kBF16, 32 << 10);
+  for (char lane = 'c'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
+  ASSERT_TRUE(engine_->store()->flush().ok());
+  close();
+  std::uintmax_t n_bytes = 0;
+  for (const auto& file : image_files()) n_bytes += std::filesystem::file_size(file);
+  EXPECT_LE(n_bytes, 32U << 10);
+  open(RowType::kF16);
+  EXPECT_GT(kept().n_resumed, 2);
+  EXPECT_LT(kept().n_resumed, 12);
+}
+
 TEST_F(KeptSessions, a_damaged_image_is_refused_and_its_session_computed_anew) {
   const Said before = say(history('a'), "a");
   say(history('b'), "b");

@@ -123,6 +123,19 @@ TEST_F(ServeLoad, ten_times_as_many_clients_as_may_wait_are_told_when_to_come_ag
   EXPECT_TRUE(any_refused);
 }
 
+TEST(ServeKeys, one_of_several_keys_leaves_a_slot_to_the_others) {
+  const ServeProcess server({"--parallel", "2", "--api-key", "alpha", "--api-key", "beta"});
+  const Json endless = {{"prompt", "one"}, {"max_tokens", 1'000'000}, {"ignore_eos", true}, {"stream", true}};
+  std::vector<HttpTestClient> greedy;
+  for (int i = 0; i < 2; ++i) {
+    greedy.push_back(server.connect());
+    ASSERT_TRUE(greedy.back().send(ServeProcess::request_text("POST", "/v1/completions", endless.dump(), "alpha")));
+  }
+  const ServeAnswer answer =
+      server.ask("POST", "/v1/completions", Json{{"prompt", "two"}, {"max_tokens", 1}}.dump(), "beta");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
 TEST_F(ServeLoad, clients_that_do_not_read_or_do_not_finish_asking_hold_up_nobody) {
   std::vector<HttpTestClient> slow;
   for (int i = 0; i < 4; ++i) {

@@ -274,6 +274,19 @@ TEST_F(SessionRoutes, a_damaged_or_foreign_export_is_refused) {
   EXPECT_EQ(ask("GET", "/v1/sessions")->json()["data"].size(), 1U);
 }
 
+TEST_F(SessionRoutes, an_export_of_more_tokens_than_are_taken_in_is_refused_before_any_work) {
+  const std::string id = talk("ses");
+  const std::string image = ask("POST", "/v1/sessions/" + id + "/export")->body();
+  Result<LaneImage> huge = decode_lane_image(std::as_bytes(std::span(image)));
+  ASSERT_TRUE(huge.ok());
+  huge->image.unfinished.assign(Lanes::kMostTakenTokens, Token(5));
+  const std::vector<std::byte> bytes = encode_lane_image(*huge);
+  const auto refused = ask("POST", "/v1/sessions/import", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr("at most 1048576 are taken in"));
+  EXPECT_EQ(ask("GET", "/v1/sessions")->json()["data"].size(), 1U);
+}
+
 // One field of an image changed to what no session has, or might have.
 void spoil(SessionImage& image, std::mt19937_64& random) {
   constexpr std::array<std::int32_t, 8> kOdd = {-1, 0, 1, 63, 64, 100'000, 1 << 30, std::numeric_limits<int>::max()};

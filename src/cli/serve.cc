@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <sys/resource.h>
@@ -58,7 +59,7 @@ struct ServeFlags {
   std::int32_t n_parallel = 4;
   std::size_t max_queued = 64;
   std::size_t max_sessions = 256;
-  std::int32_t key_parallel = 256;
+  std::optional<std::int32_t> key_parallel;
   std::size_t key_queued = 64;
   std::size_t key_sessions = 256;
   std::string prefix;
@@ -97,8 +98,10 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
 // Sessions are kept beside the blocks that they need, in room of their own.
 Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
   constexpr std::uint64_t kShareOfDisk = 16;
+  // Of several keys none holds all slots.
+  const std::int32_t most_of_key = keys.size() > 1 ? std::max(1, flags.n_parallel - 1) : flags.n_parallel;
   SchedulerOptions options{.n_parallel = flags.n_parallel,
-                           .n_parallel_of_owner = flags.key_parallel,
+                           .n_parallel_of_owner = flags.key_parallel.value_or(most_of_key),
                            .max_queued = flags.max_queued,
                            .max_queued_of_owner = flags.key_queued,
                            .lanes = {.most = flags.max_sessions, .most_of_owner = flags.key_sessions},
@@ -322,7 +325,14 @@ void add_serve(CLI::App& app, Action& action) {
   add_count("--max-queued", flags->max_queued, "Requests that may wait; more are told to try again (429)");
   add_count("--max-sessions", flags->max_sessions, "Sessions there may be; then the longest unused is forgotten");
   add_count("--max-connections", flags->http.max_connections, "Connections there may be; more are turned away (503)");
-  add_count("--key-parallel", flags->key_parallel, "Requests of one key computed at once; its others wait");
+  command
+      ->add_option(
+          "--key-parallel", flags->key_parallel,
+          "Requests of one key computed at once; its others wait. Default: one fewer than --parallel where there "
+          "are several keys, else as many")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N")
+      ->group(group);
   add_count("--key-queued", flags->key_queued, "Requests of one key that may wait; more are told to try again (429)");
   add_count("--key-sessions", flags->key_sessions, "Sessions of one key; then its longest unused is forgotten");
   command->add_option("--api-key", flags->api_keys, "A key that clients must send; may be given several times")

@@ -49,9 +49,11 @@ std::vector<LaneImage> LaneFolder::load(const std::function<bool(const LaneImage
       note(image.status());
       const Code code = image.status().code();
       ++(code == Code::kUnsupported ? stats_.n_foreign : stats_.n_refused);
+      if (code == Code::kUnsupported) foreign_.insert(file);
       if (code == Code::kDamaged) useless.push_back(file);
     } else if (!fits(*image)) {
       ++stats_.n_foreign;
+      foreign_.insert(file);
     } else {
       Key key(image->owner, image->public_id);
       if (const auto before = kept_.find(key); before != kept_.end()) useless.push_back(before->second.file);
@@ -191,12 +193,22 @@ void LaneFolder::make_room(std::uint64_t n_bytes) {
     {
       const std::lock_guard lock(mutex_);
       if (file_bytes_.empty() || stats_.bytes + n_bytes <= options_.max_bytes) return;
-      oldest = file_bytes_.begin()->first;
+      oldest = least_wanted();
       std::erase_if(kept_, [&](const auto& kept) { return kept.second.file == oldest; });
       ++stats_.n_dropped;
     }
     remove_file(oldest);
   }
+}
+
+// The oldest of this process's model and owners, so that a server with another model, tried once, costs the first one's
+// sessions nothing; but foreign ones have at most half, for nobody may come back to them.
+std::uint64_t LaneFolder::least_wanted() const {
+  std::uint64_t n_foreign_bytes = 0;
+  for (const std::uint64_t file : foreign_) n_foreign_bytes += file_bytes_.at(file);
+  if (n_foreign_bytes > options_.max_bytes / 2) return *foreign_.begin();
+  const auto own = std::ranges::find_if(file_bytes_, [&](const auto& file) { return !foreign_.contains(file.first); });
+  return own != file_bytes_.end() ? own->first : file_bytes_.begin()->first;
 }
 
 // Not under the lock: a disk may take long over it, and who saves or looks does not wait. Only the writer's thread removes,
@@ -209,6 +221,7 @@ void LaneFolder::remove_file(std::uint64_t file) {
   if (found == file_bytes_.end()) return;
   stats_.bytes -= found->second;
   file_bytes_.erase(found);
+  foreign_.erase(file);
 }
 
 void LaneFolder::note(const Status& status) { stats_.last_error = status.message(); }

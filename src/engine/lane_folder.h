@@ -3,7 +3,7 @@
 // One file for each lane's last image (engine/lane_image.h), named by a number that only grows: "lane-00000042.ebb". A new
 // image goes into a new file, is synced, and then the old file goes; nothing that was written is changed. So a crash leaves
 // the old image, or both, of which the later one counts if it is whole. All files together are at most max_bytes: of too
-// many the longest unsaved go. It does not know sessions, and does not keep K and V: those are the cold store's.
+// many the longest unsaved go, those of other models and owners only from the half that they may have. It does not know sessions, and does not keep K and V: those are the cold store's.
 //
 // What cannot be written is counted, and costs work later (law 8). Thread rule: any thread; files are written on one of its
 // own, where the last image of a lane replaces one that waits, so that at most one waits for each lane.
@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,7 @@ struct LaneFolderStats {
   std::int64_t n_dropped = 0;  // made room for others
   std::int64_t n_resumed = 0;  // given by load()
   std::int64_t n_refused = 0;  // damaged, and removed; or not to be read
-  std::int64_t n_foreign = 0;  // of another model, layout, version or owner, and left alone
+  std::int64_t n_foreign = 0;  // of another model, layout, version or owner, and left alone while there is room
   // The last thing that went wrong, in words for the user; empty when nothing did.
   std::string last_error;
 };
@@ -87,6 +88,7 @@ class LaneFolder {
   Status replace_file(const Key& key, const Waiting& next);
   Status write_file(std::uint64_t file, std::span<const std::byte> bytes);
   void make_room(std::uint64_t n_bytes);
+  [[nodiscard]] std::uint64_t least_wanted() const;
   void remove_file(std::uint64_t file);
   void note(const Status& status);
 
@@ -97,6 +99,7 @@ class LaneFolder {
   std::map<Key, Waiting> waiting_;
   std::map<Key, Kept> kept_;
   std::map<std::uint64_t, std::uint64_t> file_bytes_;  // by number, foreign ones too
+  std::set<std::uint64_t> foreign_;                    // of these
   std::uint64_t n_files_ = 0;                          // the last number given
   std::uint64_t n_calls_ = 0;
   LaneFolderStats stats_;

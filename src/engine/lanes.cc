@@ -1,6 +1,7 @@
 #include "engine/lanes.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "session/match.h"
@@ -63,12 +64,17 @@ std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) c
 Lane* Lanes::find_changed(std::string_view owner, std::string_view id, std::span<const Token> history) {
   const std::string_view client = client_of(id);
   if (client.empty()) return nullptr;
+  std::optional<RunIndex> said;  // made for the first lane that may be it
   for (Lane& lane : lanes_) {
     if (lane.busy || lane.owner != owner || lane.id.empty() || client_of(lane.id) != client) continue;
     const std::span<const Token> computed = held_by(lane).computed;
+    const auto [fewer, more] = std::minmax(computed.size(), history.size());
+    const double n_wanted = kSameConversation * static_cast<double>(more);
+    if (static_cast<double>(fewer) < n_wanted) continue;
+    if (!said) said.emplace(history, kLeastRun);
     std::int32_t n_same = 0;
-    for (const TokenRun& run : find_runs(computed, history, kLeastRun)) n_same += run.n_tokens;
-    if (n_same >= kSameConversation * static_cast<double>(std::max(computed.size(), history.size()))) return &lane;
+    for (const TokenRun& run : said->find_runs(computed)) n_same += run.n_tokens;
+    if (n_same >= n_wanted) return &lane;
   }
   return nullptr;
 }
@@ -82,10 +88,11 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
       best = &lane;
       break;
     }
+    if (lane.busy) continue;
     const std::int32_t common = n_common(lane, history);
     const Held held = held_by(lane);
     const auto n_held = static_cast<double>(held.computed.size() + held.waiting.size());
-    if (lane.busy || common <= best_common || common < kSameConversation * n_held) continue;
+    if (common <= best_common || common < kSameConversation * n_held) continue;
     best = &lane;
     best_common = common;
   }
@@ -133,6 +140,11 @@ Lane* Lanes::find(std::string_view owner, std::string_view public_id) {
 Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const SessionImage& image) {
   if (!id.empty() && find(owner, id) != nullptr) {
     return error(Code::kInvalidArgument, "there is a session {}; delete it first, or give another id", id);
+  }
+  if (const std::size_t n_tokens = image.tokens.size() + image.unfinished.size(); n_tokens > kMostTakenTokens) {
+    return error(Code::kInvalidArgument,
+                 "a session of {} tokens, and at most {} are taken in; say its history in a request", n_tokens,
+                 kMostTakenTokens);
   }
   SessionOptions options = options_;
   options.tenant = owner;

@@ -55,6 +55,10 @@ struct Lane {
 
 class Lanes {
  public:
+  // Of an image from elsewhere. Its next request lists all of its blocks' words at once, while all others wait: two to
+  // three seconds for as many. More: longer.
+  static constexpr std::size_t kMostTakenTokens = std::size_t{1} << 20;
+
   // With a folder, which must outlive it, they are kept there from request to request.
   Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& limits, LaneFolder* folder = nullptr);
 
@@ -63,7 +67,8 @@ class Lanes {
   // Null where the owner has no such lane.
   [[nodiscard]] Lane* find(std::string_view owner, std::string_view public_id);
   // A new lane that goes on where `image` was taken; "" has a public id made up. kInvalidArgument where there is one of
-  // that name, kDamaged for an image that does not fit, kOutOfBudget when all lanes are busy.
+  // that name or the image has more than kMostTakenTokens, kDamaged for an image that does not fit, kOutOfBudget when all
+  // lanes are busy.
   Result<Lane*> take_in(std::string_view owner, std::string_view id, const SessionImage& image);
 
   // Makes the lane's session live, with a budget of n_tokens, or as little above as its pins allow.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <string>
 #include <utility>
@@ -11,7 +10,7 @@
 #include "llama.h"
 
 #include "engine/sampler_chain.h"
-#include "text/gbnf.h"
+#include "text/gbnf_match.h"
 
 namespace ebb {
 namespace {
@@ -27,40 +26,23 @@ bool likelier(const llama_token_data& a, const llama_token_data& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-Result<SamplerPtr> make_grammar(const Vocabulary& vocabulary, const SamplingOptions& options) {
-  SamplerPtr grammar;
-  try {
-    grammar.reset(
-        llama_sampler_init_grammar(vocabulary.llama(), options.grammar.c_str(), options.grammar_root.c_str()));
-  } catch (const std::exception& failure) {
-    return error(Code::kInvalidArgument, "the grammar cannot be compiled: {}", failure.what());
-  }
-  if (grammar == nullptr) {
-    return error(Code::kInvalidArgument,
-                 "the grammar cannot be compiled: a rule may repeat nothing for ever, or begins with itself");
-  }
-  return grammar;
-}
-
 }  // namespace
 
 struct Sampler::State {
   const Vocabulary* vocabulary = nullptr;
   SamplerChains chains;
-  SamplerPtr grammar;  // null without one
-  // Control tokens that the grammar may match: libllama takes any by its text, also inside a string of JSON.
+  std::optional<GbnfMatch> grammar;
+  // Control tokens that the grammar may match; it would take any by its text, also inside a string of JSON.
   std::vector<Token> spoken;
-  // What the grammar has accepted, to build it again: libllama's is broken after it refuses a token.
-  std::vector<Token> grammar_tokens;
   Candidates candidates;
   // Of the candidates, those that the last draw was left with; none of greedy choice.
   std::span<const llama_token_data> drawn;
 
   Status load(std::span<const float> logits);
-  bool grammar_allows(llama_token id);
-  bool may_match(llama_token id) const;
-  void keep_allowed();
-  void rebuild_grammar();
+  Result<bool> grammar_accepts(Token token);
+  std::string grammar_bytes(Token token) const;
+  Result<Candidates> ask_grammar(std::span<const llama_token_data> asked);
+  Status keep_allowed();
   llama_token draw_token();
   // Of penalties.
   void see(llama_token id);
@@ -90,27 +72,38 @@ Status Sampler::State::load(std::span<const float> logits) {
   return {};
 }
 
-bool Sampler::State::grammar_allows(llama_token id) {
-  llama_token_data one{.id = id, .logit = 0.0F, .p = 0.0F};
-  llama_token_data_array array{&one, 1, -1, false};
-  llama_sampler_apply(grammar.get(), &array);
-  return one.logit != kForbidden && may_match(id);
+Result<bool> Sampler::State::grammar_accepts(Token token) {
+  if (vocabulary->is_end_of_generation(token)) return grammar->may_end();
+  const std::string bytes = grammar_bytes(token);
+  return grammar->accept({.token = token, .bytes = bytes});
 }
 
-// libllama matches a piece up to its first NUL; what follows would escape the grammar.
-bool Sampler::State::may_match(llama_token id) const {
-  if (vocabulary->is_end_of_generation(Token(id))) return true;
-  if (vocabulary->control_tokens().contains(Token(id)) && std::ranges::find(spoken, Token(id)) == spoken.end()) {
-    return false;
+// None for a token that the grammar may not match.
+std::string Sampler::State::grammar_bytes(Token token) const {
+  if (vocabulary->control_tokens().contains(token) && std::ranges::find(spoken, token) == spoken.end()) return {};
+  auto piece = vocabulary->piece(token, SpecialTokens::kShow);
+  return piece.ok() ? *std::move(piece) : std::string();
+}
+
+// Those that the grammar allows, in their order.
+Result<Candidates> Sampler::State::ask_grammar(std::span<const llama_token_data> asked) {
+  std::vector<std::string> bytes;
+  std::vector<GbnfPiece> pieces;
+  for (const llama_token_data& c : asked) bytes.push_back(grammar_bytes(Token(c.id)));
+  for (std::size_t i = 0; i < asked.size(); ++i) pieces.push_back({.token = Token(asked[i].id), .bytes = bytes[i]});
+  EBB_ASSIGN_OR_RETURN(const std::vector<bool> allowed, grammar->allows(pieces));
+  Candidates kept;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const bool is_end = vocabulary->is_end_of_generation(Token(asked[i].id));
+    if (is_end ? grammar->may_end() : allowed[i]) kept.push_back(asked[i]);
   }
-  const auto piece = vocabulary->piece(Token(id), SpecialTokens::kShow);
-  return piece.ok() && piece->find('\0') == std::string::npos;
+  return kept;
 }
 
 // Keeps the candidates that the grammar allows; of these only the likeliest, where no others can be drawn.
 // Asking about all tokens of a large vocabulary takes longer than a step of a small model, so the likeliest are asked
 // first, in batches that grow.
-void Sampler::State::keep_allowed() {
+Status Sampler::State::keep_allowed() {
   const std::size_t n_wanted = std::min(chains.n_wanted, candidates.size());
   Candidates allowed;
   std::size_t n_batch = std::max(kFirstGrammarBatch, n_wanted);
@@ -119,21 +112,14 @@ void Sampler::State::keep_allowed() {
     const auto n_left = static_cast<std::size_t>(candidates.end() - first);
     const auto last = first + static_cast<std::ptrdiff_t>(std::min(n_batch, n_left));
     std::partial_sort(first, last, candidates.end(), likelier);
-    Candidates asked(first, last);
-    llama_token_data_array array{asked.data(), asked.size(), -1, false};
-    llama_sampler_apply(grammar.get(), &array);
-    for (const llama_token_data& c : asked) {
-      if (c.logit != kForbidden && allowed.size() < n_wanted && may_match(c.id)) allowed.push_back(c);
-    }
+    EBB_ASSIGN_OR_RETURN(const Candidates kept, ask_grammar({first, last}));
+    allowed.insert(allowed.end(), kept.begin(), kept.end());
     first = last;
     n_batch *= 4;
   }
+  if (allowed.size() > n_wanted) allowed.resize(n_wanted);
   candidates = std::move(allowed);
-}
-
-void Sampler::State::rebuild_grammar() {
-  llama_sampler_reset(grammar.get());
-  for (const Token token : grammar_tokens) llama_sampler_accept(grammar.get(), token.value());
+  return {};
 }
 
 llama_token Sampler::State::draw_token() {
@@ -168,9 +154,10 @@ Result<Sampler> Sampler::create(const Vocabulary& vocabulary, const SamplingOpti
   state->vocabulary = &vocabulary;
   EBB_ASSIGN_OR_RETURN(state->chains, make_sampler_chains(vocabulary, options));
   if (!options.grammar.empty()) {
-    EBB_ASSIGN_OR_RETURN(state->spoken, check_gbnf(vocabulary, options.grammar, options.grammar_root));
+    EBB_ASSIGN_OR_RETURN(Gbnf gbnf, read_gbnf(vocabulary, options.grammar, options.grammar_root));
+    state->spoken = gbnf.named;
     state->spoken.insert(state->spoken.end(), options.marks.begin(), options.marks.end());
-    EBB_ASSIGN_OR_RETURN(state->grammar, make_grammar(vocabulary, options));
+    EBB_ASSIGN_OR_RETURN(state->grammar, GbnfMatch::begin(std::make_shared<const Gbnf>(std::move(gbnf))));
   }
   return Sampler(std::move(state));
 }
@@ -179,7 +166,7 @@ Result<std::optional<Token>> Sampler::sample(std::span<const float> logits) {
   State& state = *state_;
   state.drawn = {};
   EBB_RETURN_IF_ERROR(state.load(logits));
-  if (state.grammar != nullptr) state.keep_allowed();
+  if (state.grammar) EBB_RETURN_IF_ERROR(state.keep_allowed());
   if (state.candidates.empty()) return std::optional<Token>();
   return std::optional<Token>(Token(state.draw_token()));
 }
@@ -204,16 +191,11 @@ Status Sampler::accept(Token token) {
     return error(Code::kInvalidArgument, "token {} is not one of the vocabulary's {}", token.value(),
                  state.vocabulary->n_tokens());
   }
-  if (state.grammar != nullptr) {
-    const auto refused = error(Code::kInvalidArgument, "the grammar does not allow token {} here", token.value());
-    if (!state.grammar_allows(token.value())) return refused;
-    try {
-      llama_sampler_accept(state.grammar.get(), token.value());
-    } catch (const std::exception&) {  // allowed and yet refused: malformed UTF-8 in the vocabulary
-      state.rebuild_grammar();
-      return refused;
+  if (state.grammar) {
+    EBB_ASSIGN_OR_RETURN(const bool is_allowed, state.grammar_accepts(token));
+    if (!is_allowed) {
+      return error(Code::kInvalidArgument, "the grammar does not allow token {} here", token.value());
     }
-    state.grammar_tokens.push_back(token);
   }
   state.see(token.value());
   return {};

@@ -1,9 +1,10 @@
 // Sampler: chooses the next token of one sequence from the model's logits.
 //
-// It runs libllama's samplers in this order: logit bias, the penalties that the steps begin with, grammar, the other
-// steps, draw. It does not know the model, the session or the text. It promises: the same options, seed, logits and
-// accepted tokens give the same tokens on every run; temperature 0 is the argmax after bias, penalties and grammar, ties
-// to the lowest id, whatever else the steps are; sick logits and sick grammars are a Status, never an abort.
+// It runs libllama's samplers, and our grammar matcher among them, in this order: logit bias, the penalties that the
+// steps begin with, grammar, the other steps, draw. It does not know the model, the session or the text. It promises: the
+// same options, seed, logits and accepted tokens give the same tokens on every run; temperature 0 is the argmax after
+// bias, penalties and grammar, ties to the lowest id, whatever else the steps are; sick logits and sick grammars are a
+// Status, never an abort.
 //
 // Thread rule: one thread at a time; different samplers of the same Vocabulary run side by side.
 #pragma once

@@ -50,8 +50,12 @@ void Answer::begin(Scheduler& scheduler, std::vector<AnswerPart> parts) {
     request.on_end = [self, i](const RequestEnd& end) { self->guard([&] { self->end(i, end); }); };
     const Result<RequestId> submitted = scheduler.submit(std::move(request));
     if (!submitted.ok()) {
-      return fail(
-          {.status = 429, .type = "rate_limit_error", .message = submitted.status().message(), .retry_after_s = 1});
+      ApiError error = to_api_error(submitted.status());
+      if (submitted.status().code() == Code::kOutOfBudget) {  // too many wait
+        error.status = 429;
+        error.type = "rate_limit_error";
+      }
+      return fail(error);
     }
     ids_.push_back(*submitted);
   }

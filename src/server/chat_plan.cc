@@ -121,9 +121,9 @@ Status set_reading(const Json& body, const AnswerFacts& facts, ChatPlan& plan) {
 Result<ChatRendering> render_chat(const ApiState& state, const Json& body) {
   ChatRendering rendering;
   EBB_ASSIGN_OR_RETURN(rendering.request, read_chat_request(body));
-  EBB_ASSIGN_OR_RETURN(const ToolFields tools, read_tool_fields(body));
-  if (tools.use == ToolUse::kNone) rendering.request.tools = nullptr;
-  const bool has_tools = tools.use != ToolUse::kNone;
+  EBB_ASSIGN_OR_RETURN(rendering.tools, read_tool_fields(body));
+  const bool has_tools = rendering.tools.use != ToolUse::kNone;
+  if (!has_tools) rendering.request.tools = nullptr;
   const ChatTemplate& chat_template =
       has_tools && state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
   rendering.template_source = &chat_template.source();
@@ -144,8 +144,9 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
                                                                  state.options.resuming));
   warn_of_tokens(plan.generation, plan.warnings);
   EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_chat_logprobs(body));
-  AnswerFacts facts{.think = find_think_tags(*rendering.template_source), .calls = rendering.calls};
-  EBB_ASSIGN_OR_RETURN(facts.tools, read_tool_fields(body));
+  AnswerFacts facts{.tools = std::move(rendering.tools),
+                    .think = find_think_tags(*rendering.template_source),
+                    .calls = rendering.calls};
   EBB_ASSIGN_OR_RETURN(facts.format, read_format_fields(body));
   if (facts.think) {
     facts.prompt_thinking = find_prompt_thinking(plan.prompt, *facts.think, plan.request.continues_last_message);

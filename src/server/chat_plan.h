@@ -9,6 +9,7 @@
 
 #include "server/api_state.h"
 #include "server/generation_request.h"
+#include "server/tool_fields.h"
 #include "text/chat_prompt.h"
 #include "text/reply_parser.h"
 
@@ -31,6 +32,7 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body);
 struct ChatRendering {
   ChatRequest request;
   ChatPrompt prompt;
+  ToolFields tools;
   // The source text of the template that was used.
   const std::string* template_source = nullptr;
   // How calls are written in this prompt.

@@ -1,5 +1,8 @@
 #include "server/history_parts.h"
 
+#include <functional>
+#include <map>
+
 #include "text/message_runs.h"
 
 namespace ebb {
@@ -14,25 +17,34 @@ Source source_of(std::string_view role) {
   return role == "tool" ? Source::kTool : Source::kUser;
 }
 
-// The name of the function whose call a tool's message answers; "" where no call has its id.
-std::string called_function(const ChatRequest& request, const Json& message) {
-  const std::string id = text_member(message, "tool_call_id");
-  if (id.empty()) return text_member(message, "name");
-  for (const Json& other : request.messages) {
-    if (!other.contains("tool_calls")) continue;
-    for (const Json& call : other["tool_calls"]) {
-      if (text_member(call, "id") == id && call.contains("function")) return text_member(call["function"], "name");
+// The names of called functions by the ids of their calls, of which the first counts.
+using CalledFunctions = std::map<std::string, std::string, std::less<>>;
+
+CalledFunctions called_functions(const ChatRequest& request) {
+  CalledFunctions functions;
+  for (const Json& message : request.messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (const Json& call : message["tool_calls"]) {
+      if (call.contains("function")) functions.emplace(text_member(call, "id"), text_member(call["function"], "name"));
     }
   }
-  return {};
+  return functions;
+}
+
+// The name of the function whose call a tool's message answers; "" where no call has its id.
+std::string called_function(const CalledFunctions& functions, const Json& message) {
+  const std::string id = text_member(message, "tool_call_id");
+  if (id.empty()) return text_member(message, "name");
+  const auto found = functions.find(id);
+  return found == functions.end() ? std::string() : found->second;
 }
 
 // By the client's count of messages.
-std::string name_of(const ChatRequest& request, std::size_t index) {
+std::string name_of(const ChatRequest& request, const CalledFunctions& functions, std::size_t index) {
   const Json& message = request.messages[index];
   const std::string role = text_member(message, "role");
   if (index == 0 && source_of(role) == Source::kSystem) return "system";
-  const std::string function = role == "tool" ? called_function(request, message) : std::string();
+  const std::string function = role == "tool" ? called_function(functions, message) : std::string();
   return fmt::format("{}{}{}{:.100}", role, index - request.n_put_in_front, function.empty() ? "" : ":", function);
 }
 
@@ -55,6 +67,7 @@ Status take_hints(const Json& messages, std::size_t index, HistoryPart& part) {
 }  // namespace
 
 Result<std::vector<HistoryPart>> history_parts(const ApiState& state, const ChatPlan& plan, const Json& messages) {
+  const CalledFunctions functions = called_functions(plan.request);
   std::vector<HistoryPart> parts;
   std::span<const Token> rest = plan.tokens;
   std::int32_t n_pinned = 0;
@@ -64,7 +77,7 @@ Result<std::vector<HistoryPart>> history_parts(const ApiState& state, const Chat
     HistoryPart part{.tokens = {tokens.begin(), tokens.end()}, .source = Source::kSystem, .name = "system"};
     if (run.message) {
       part.source = source_of(text_member(plan.request.messages[*run.message], "role"));
-      part.name = name_of(plan.request, *run.message);
+      part.name = name_of(plan.request, functions, *run.message);
       const std::size_t n_ours = plan.request.n_put_in_front;
       if (*run.message >= n_ours) EBB_RETURN_IF_ERROR(take_hints(messages, *run.message - n_ours, part));
     }

@@ -23,7 +23,10 @@ constexpr std::array kShared = {"model",
                                 "reasoning_budget_tokens",
                                 "prompt_cache_key",
                                 "cache_prompt",
-                                "sse_ping_interval"};
+                                "sse_ping_interval",
+                                "grammar",
+                                "kv_reuse",
+                                "kv_reuse_recompute"};
 
 void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
   for (const char* name : names) {

@@ -33,10 +33,20 @@ TEST(ResponsesRequest, an_empty_input_is_refused_under_its_own_name) {
   EXPECT_NE(request.status().message().find("Field 'input'"), std::string::npos);
 }
 
-TEST(ResponsesRequest, sampling_fields_go_through) {
-  const Json chat = read_responses_request({{"input", "x"}, {"xtc_probability", 0.5}, {"seed", 7}}).value().chat;
-  EXPECT_EQ(chat["xtc_probability"], 0.5);
-  EXPECT_EQ(chat["seed"], 7);
+TEST(ResponsesRequest, fields_of_sampling_and_reuse_are_passed_on) {
+  const Json body = {{"input", "q"},
+                     {"typical_p", 0.5},
+                     {"xtc_probability", 0.5},
+                     {"seed", 7},
+                     {"repeat_last_n", 7},
+                     {"grammar", "root ::= \"x\""},
+                     {"kv_reuse", "approximate"},
+                     {"kv_reuse_recompute", 4}};
+  const Json chat = read_responses_request(body).value().chat;
+  for (const auto& [name, value] : body.items()) {
+    if (name == "input") continue;
+    EXPECT_EQ(chat.value(name, Json()), value) << name;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace ebb {
 namespace {
@@ -26,6 +27,10 @@ void add_bias(Fields& fields, const Vocabulary& vocabulary, const std::string& k
   } else {
     return fields.refuse("Field 'logit_bias': values are numbers, or false for never");
   }
+  const auto most = static_cast<std::size_t>(vocabulary.n_tokens());
+  if (biases.size() >= most) {
+    return fields.refuse(fmt::format("Field 'logit_bias': more entries than the vocabulary's {} tokens", most));
+  }
   if (!key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos) {
     const Token token(std::stoi(key));
     if (!vocabulary.contains(token)) return fields.refuse(fmt::format("Field 'logit_bias': no token {}", key));
@@ -34,7 +39,9 @@ void add_bias(Fields& fields, const Vocabulary& vocabulary, const std::string& k
   }
   const Result<std::vector<Token>> tokens = vocabulary.tokenize(key, {.add_bos = false});
   if (!tokens.ok()) return fields.refuse("Field 'logit_bias': a key that is neither a token nor a text");
-  for (const Token token : *tokens) biases.push_back({.token = token, .bias = bias});
+  for (const Token token : std::span(*tokens).first(std::min(tokens->size(), most))) {
+    biases.push_back({.token = token, .bias = bias});
+  }
 }
 
 std::vector<LogitBias> logit_biases(Fields& fields, const Vocabulary& vocabulary) {

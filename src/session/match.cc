@@ -124,42 +124,6 @@ std::vector<std::uint64_t> hash_runs(std::span<const Token> tokens, std::size_t 
   return hashes;
 }
 
-// Where the runs of a text begin, by their hashes.
-class RunIndex {
- public:
-  RunIndex(std::span<const Token> text, std::int32_t n) : text_(text), n_(n) {
-    std::int32_t at = 0;
-    for (const std::uint64_t hash : hash_runs(text, static_cast<std::size_t>(n))) places_.emplace_back(hash, at++);
-    std::ranges::sort(places_);
-  }
-
-  struct Found {
-    std::int32_t place = 0;
-    std::int32_t n_tokens = 0;  // 0: none
-  };
-
-  // Of the places around `wanted` where `rest` begins with a run of that hash, the one with which it agrees longest.
-  [[nodiscard]] Found find(std::uint64_t hash, std::span<const Token> rest, std::int32_t wanted) const {
-    constexpr std::ptrdiff_t kPlaces = 2;  // before `wanted`, and as many behind
-    const auto middle = std::ranges::lower_bound(places_, std::pair(hash, wanted));
-    const auto first = middle - std::min(kPlaces, middle - places_.begin());
-    const auto end = middle + std::min(kPlaces, places_.end() - middle);
-    Found best;
-    for (auto place = first; place != end; ++place) {
-      if (place->first != hash) continue;
-      const auto there = text_.subspan(static_cast<std::size_t>(place->second));
-      const auto n_same = static_cast<std::int32_t>(std::ranges::mismatch(there, rest).in1 - there.begin());
-      if (n_same >= n_ && n_same > best.n_tokens) best = {.place = place->second, .n_tokens = n_same};
-    }
-    return best;
-  }
-
- private:
-  std::span<const Token> text_;
-  std::int32_t n_;
-  std::vector<std::pair<std::uint64_t, std::int32_t>> places_;
-};
-
 }  // namespace
 
 Match match_history(const Vocabulary& vocabulary, std::span<const Token> held, std::span<const Span> replies,
@@ -167,15 +131,37 @@ Match match_history(const Vocabulary& vocabulary, std::span<const Token> held, s
   return Matcher(vocabulary, held, history).match(replies, same_reply);
 }
 
-std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now, std::int32_t n_least) {
+RunIndex::RunIndex(std::span<const Token> before, std::int32_t n_least) : text_(before), n_(n_least) {
   EBB_CHECK(n_least > 0, "runs of {} tokens", n_least);
-  const RunIndex index(before, n_least);
-  const std::vector<std::uint64_t> hashes = hash_runs(now, static_cast<std::size_t>(n_least));
+  std::int32_t at = 0;
+  for (const std::uint64_t hash : hash_runs(before, static_cast<std::size_t>(n_least)))
+    places_.emplace_back(hash, at++);
+  std::ranges::sort(places_);
+}
+
+// Of the places around `wanted` where `rest` begins with a run of that hash, the one with which it agrees longest.
+RunIndex::Found RunIndex::find(std::uint64_t hash, std::span<const Token> rest, std::int32_t wanted) const {
+  constexpr std::ptrdiff_t kPlaces = 2;  // before `wanted`, and as many behind
+  const auto middle = std::ranges::lower_bound(places_, std::pair(hash, wanted));
+  const auto first = middle - std::min(kPlaces, middle - places_.begin());
+  const auto end = middle + std::min(kPlaces, places_.end() - middle);
+  Found best;
+  for (auto place = first; place != end; ++place) {
+    if (place->first != hash) continue;
+    const auto there = text_.subspan(static_cast<std::size_t>(place->second));
+    const auto n_same = static_cast<std::int32_t>(std::ranges::mismatch(there, rest).in1 - there.begin());
+    if (n_same >= n_ && n_same > best.n_tokens) best = {.place = place->second, .n_tokens = n_same};
+  }
+  return best;
+}
+
+std::vector<TokenRun> RunIndex::find_runs(std::span<const Token> now) const {
+  const std::vector<std::uint64_t> hashes = hash_runs(now, static_cast<std::size_t>(n_));
   std::vector<TokenRun> runs;
   std::size_t at = 0;
-  std::int32_t wanted = 0;  // where `before` goes on if the edit replaced as many tokens
+  std::int32_t wanted = 0;  // where the text goes on if the edit replaced as many tokens
   while (at < hashes.size()) {
-    const RunIndex::Found found = index.find(hashes[at], now.subspan(at), wanted);
+    const Found found = find(hashes[at], now.subspan(at), wanted);
     if (found.n_tokens > 0) {
       runs.push_back({.from = found.place, .to = static_cast<std::int32_t>(at), .n_tokens = found.n_tokens});
       wanted = found.place;
@@ -185,6 +171,10 @@ std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const T
     wanted += n_passed;
   }
   return runs;
+}
+
+std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now, std::int32_t n_least) {
+  return RunIndex(before, n_least).find_runs(now);
 }
 
 }  // namespace ebb

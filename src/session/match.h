@@ -15,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -58,8 +59,28 @@ struct TokenRun {
   friend bool operator==(const TokenRun&, const TokenRun&) = default;
 };
 
-// Runs of at least n_least tokens of `now` that stand in `before`, in the order of `now`, without overlap there. Of several
-// places in `before`, near where the last run would go on, the one with which `now` agrees longest.
+// Where the runs of n_least tokens of a text begin. The text must outlive it.
+class RunIndex {
+ public:
+  RunIndex(std::span<const Token> before, std::int32_t n_least);
+
+  // Runs of at least n_least tokens of `now` that stand in the text, in the order of `now`, without overlap there. Of
+  // several places in the text, near where the last run would go on, the one with which `now` agrees longest.
+  [[nodiscard]] std::vector<TokenRun> find_runs(std::span<const Token> now) const;
+
+ private:
+  struct Found {
+    std::int32_t place = 0;
+    std::int32_t n_tokens = 0;  // 0: none
+  };
+  [[nodiscard]] Found find(std::uint64_t hash, std::span<const Token> rest, std::int32_t wanted) const;
+
+  std::span<const Token> text_;
+  std::int32_t n_;
+  std::vector<std::pair<std::uint64_t, std::int32_t>> places_;  // by the hash of the run that begins there
+};
+
+// The same for one text only.
 [[nodiscard]] std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now,
                                               std::int32_t n_least);
 

@@ -1,9 +1,13 @@
 #include "text/gbnf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text/gbnf_rules.h"
@@ -12,6 +16,7 @@
 namespace ebb {
 namespace {
 
+using Kind = GbnfElement::Kind;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 // Longest <token> text: more is no token, and tokenizing it may be slow.
 constexpr std::size_t kMaxTokenTextBytes = 256;
@@ -19,18 +24,17 @@ constexpr std::size_t kMaxTokenTextBytes = 256;
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 bool is_word(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '-' || is_digit(c); }
 
-class Checker {
+class Reader {
  public:
-  Checker(const Vocabulary& vocabulary, std::string_view grammar) : vocabulary_(vocabulary), text_(grammar) {}
-  Status check(std::string_view root);
-  [[nodiscard]] std::vector<Token> named_tokens() const { return named_; }
+  Reader(const Vocabulary& vocabulary, std::string_view grammar) : vocabulary_(vocabulary), text_(grammar) {}
+  Result<Gbnf> read(std::string_view root);
 
  private:
-  // The sequence being read, in libllama's terms: a repetition writes out the elements of the last symbol again.
+  // The sequence being read: a repetition writes out the elements of the last symbol again.
   struct Sequence {
     GbnfAlternative items;
-    std::size_t n_elements = 0;
-    std::size_t symbol_begin = 0;    // n_elements before the last symbol
+    std::vector<GbnfElement> elements;
+    std::size_t symbol_begin = 0;    // where the elements of the last symbol begin
     std::size_t n_symbol_rules = 1;  // rules that repeating the last symbol multiplies
   };
 
@@ -55,28 +59,32 @@ class Checker {
   Status read_alternatives(std::size_t rule, bool nested);
   Status read_sequence(Sequence& sequence, bool nested);
   Status read_symbol(Sequence& sequence);
-  Status read_literal(std::size_t& n_elements);
-  Status read_class(std::size_t& n_elements);
-  Status read_char();
-  Status read_token();
+  Status read_literal(std::vector<GbnfElement>& elements);
+  Status read_class(std::vector<GbnfElement>& elements);
+  Result<char32_t> read_char();
+  char32_t read_utf8();
+  Status read_token(std::vector<GbnfElement>& elements);
+  Result<Token> read_token_name();
   Status read_group(Sequence& sequence);
   Status read_count(std::size_t& count);
   Status read_repetition(Sequence& sequence);
   Status repeat(Sequence& sequence, std::size_t least, std::size_t most);
-  Status count(std::size_t n_elements, std::size_t n_rules);
+  Status count(std::size_t n_elements);
+  GbnfElement chars(GbnfElement::Kind kind, std::span<const GbnfChars> ranges);
+  void add_alternative(std::size_t rule, std::vector<GbnfElement> elements);
 
   const Vocabulary& vocabulary_;
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   std::map<std::string, std::size_t, std::less<>> names_;
+  // One for each of gbnf_.rules; those that repetitions make have nothing to check.
   std::vector<GbnfRule> rules_;
-  std::size_t n_written_rules_ = 0;  // named, groups and those that repetitions make
+  Gbnf gbnf_;
   std::size_t n_written_elements_ = 0;
-  std::vector<Token> named_;
 };
 
-void Checker::skip_space(bool newlines) {
+void Reader::skip_space(bool newlines) {
   while (true) {
     const char c = peek();
     if (c == '#') {
@@ -89,13 +97,13 @@ void Checker::skip_space(bool newlines) {
   }
 }
 
-std::size_t Checker::new_rule() {
-  ++n_written_rules_;
+std::size_t Reader::new_rule() {
+  gbnf_.rules.emplace_back();
   rules_.push_back({.name = {}, .begin = at_, .defined = false, .alternatives = {}});
   return rules_.size() - 1;
 }
 
-std::size_t Checker::rule_named(std::string_view name) {
+std::size_t Reader::rule_named(std::string_view name) {
   if (const auto known = names_.find(name); known != names_.end()) return known->second;
   const std::size_t rule = new_rule();
   rules_[rule].name = name;
@@ -103,22 +111,34 @@ std::size_t Checker::rule_named(std::string_view name) {
   return rule;
 }
 
-std::string_view Checker::read_name() {
+std::string_view Reader::read_name() {
   const std::size_t begin = at_;
   while (is_word(peek())) ++at_;
   return text_.substr(begin, at_ - begin);
 }
 
-Status Checker::count(std::size_t n_elements, std::size_t n_rules) {
+// Before that many elements are written.
+Status Reader::count(std::size_t n_elements) {
   n_written_elements_ += n_elements;
-  n_written_rules_ += n_rules;
-  if (n_written_elements_ > GbnfLimits::kMaxElements || n_written_rules_ > GbnfLimits::kMaxRules) {
+  if (n_written_elements_ > GbnfLimits::kMaxElements || rules_.size() > GbnfLimits::kMaxRules) {
     return wrong("the grammar is too large when its repetitions are written out");
   }
   return {};
 }
 
-Status Checker::read_rule() {
+GbnfElement Reader::chars(GbnfElement::Kind kind, std::span<const GbnfChars> ranges) {
+  const auto begin = static_cast<std::uint32_t>(gbnf_.ranges.size());
+  gbnf_.ranges.insert(gbnf_.ranges.end(), ranges.begin(), ranges.end());
+  return {.kind = kind, .value = begin, .n_ranges = static_cast<std::uint32_t>(ranges.size())};
+}
+
+void Reader::add_alternative(std::size_t rule, std::vector<GbnfElement> elements) {
+  gbnf_.rules[rule].alternatives.push_back(static_cast<std::uint32_t>(gbnf_.elements.size()));
+  gbnf_.elements.insert(gbnf_.elements.end(), elements.begin(), elements.end());
+  gbnf_.elements.push_back({.kind = GbnfElement::Kind::kEnd});
+}
+
+Status Reader::read_rule() {
   const std::string_view name = read_name();
   if (name.empty()) return wrong("expected the name of a rule");
   const std::size_t rule = rule_named(name);
@@ -132,12 +152,14 @@ Status Checker::read_rule() {
   return {};
 }
 
-Status Checker::read_alternatives(std::size_t rule, bool nested) {
+Status Reader::read_alternatives(std::size_t rule, bool nested) {
   std::vector<GbnfAlternative> alternatives;
+  gbnf_.rules[rule].alternatives.clear();  // the last definition of a name holds
   while (true) {
     Sequence sequence;
     EBB_RETURN_IF_ERROR(read_sequence(sequence, nested));
-    EBB_RETURN_IF_ERROR(count(1, 0));  // the mark behind an alternative
+    EBB_RETURN_IF_ERROR(count(1));  // the mark behind an alternative
+    add_alternative(rule, sequence.elements);
     alternatives.push_back(std::move(sequence.items));
     if (peek() != '|') break;
     ++at_;
@@ -148,7 +170,7 @@ Status Checker::read_alternatives(std::size_t rule, bool nested) {
   return {};
 }
 
-Status Checker::read_sequence(Sequence& sequence, bool nested) {
+Status Reader::read_sequence(Sequence& sequence, bool nested) {
   while (at_ < text_.size()) {
     const char c = peek();
     if (c == '*' || c == '+' || c == '?' || c == '{') {
@@ -163,37 +185,34 @@ Status Checker::read_sequence(Sequence& sequence, bool nested) {
   return {};
 }
 
-Status Checker::read_symbol(Sequence& sequence) {
-  sequence.symbol_begin = sequence.n_elements;
+Status Reader::read_symbol(Sequence& sequence) {
+  const std::size_t begin = sequence.elements.size();
+  sequence.symbol_begin = begin;
   sequence.n_symbol_rules = 1;
-  std::size_t n_elements = 1;
   GbnfItem item;
   const char c = peek();
   if (c == '(') return read_group(sequence);
   if (c == '"') {
-    EBB_RETURN_IF_ERROR(read_literal(n_elements));
+    EBB_RETURN_IF_ERROR(read_literal(sequence.elements));
   } else if (c == '[') {
-    EBB_RETURN_IF_ERROR(read_class(n_elements));
+    EBB_RETURN_IF_ERROR(read_class(sequence.elements));
   } else if (c == '<' || c == '!') {
-    EBB_RETURN_IF_ERROR(read_token());
+    EBB_RETURN_IF_ERROR(read_token(sequence.elements));
   } else if (c == '.') {
     ++at_;
+    sequence.elements.push_back(chars(Kind::kNotChars, {}));
   } else {
     item.rule = rule_named(read_name());
+    sequence.elements.push_back({.kind = Kind::kRule, .value = static_cast<std::uint32_t>(*item.rule)});
   }
-  if (n_elements == 0) return {};  // "" and [] are nothing
-  sequence.n_elements += n_elements;
+  if (sequence.elements.size() == begin) return {};  // "" and [] are nothing
   sequence.items.push_back(item);
-  return count(n_elements, 0);
+  return count(sequence.elements.size() - begin);
 }
 
-Status Checker::read_char() {
+Result<char32_t> Reader::read_char() {
   if (at_ >= text_.size()) return wrong("the grammar ends inside a literal");
-  if (peek() != '\\') {
-    ++at_;
-    while ((static_cast<unsigned char>(peek()) & 0xC0) == 0x80) ++at_;
-    return {};
-  }
+  if (peek() != '\\') return read_utf8();
   const char kind = peek(1);
   at_ += 2;
   std::size_t n_digits = 0;
@@ -201,51 +220,76 @@ Status Checker::read_char() {
     case 'x': n_digits = 2; break;
     case 'u': n_digits = 4; break;
     case 'U': n_digits = 8; break;
-    case 't':
-    case 'r':
-    case 'n':
+    case 't': return U'\t';
+    case 'r': return U'\r';
+    case 'n': return U'\n';
     case '\\':
     case '"':
     case '[':
     case ']':
-    case '-': return {};
+    case '-': return static_cast<char32_t>(kind);
     default: return wrong("unknown escape after a backslash");
   }
-  for (std::size_t i = 0; i < n_digits; ++i, ++at_) {
-    const char c = peek();
-    if (!is_digit(c) && !('a' <= c && c <= 'f') && !('A' <= c && c <= 'F')) {
-      return wrong(fmt::format("\\{} needs {} hexadecimal digits", kind, n_digits));
-    }
+  std::uint32_t code = 0;
+  const std::string_view digits = text_.substr(std::min(at_, text_.size()), n_digits);
+  const auto [end, ignored] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+  if (end != digits.data() + n_digits) return wrong(fmt::format("\\{} needs {} hexadecimal digits", kind, n_digits));
+  at_ += n_digits;
+  return static_cast<char32_t>(code);
+}
+
+// The text is well-formed.
+char32_t Reader::read_utf8() {
+  const auto first = static_cast<unsigned char>(peek());
+  ++at_;
+  if (first < 0x80) return first;
+  char32_t code = first & (first < 0xE0 ? 0x1FU : first < 0xF0 ? 0x0FU : 0x07U);
+  for (; (static_cast<unsigned char>(peek()) & 0xC0U) == 0x80U; ++at_) {
+    code = code << 6U | (static_cast<unsigned char>(peek()) & 0x3FU);
   }
+  return code;
+}
+
+Status Reader::read_literal(std::vector<GbnfElement>& elements) {
+  ++at_;
+  while (peek() != '"') {
+    EBB_ASSIGN_OR_RETURN(const char32_t code, read_char());
+    elements.push_back(chars(Kind::kChars, {{{.least = code, .most = code}}}));
+  }
+  ++at_;
   return {};
 }
 
-Status Checker::read_literal(std::size_t& n_elements) {
+Status Reader::read_class(std::vector<GbnfElement>& elements) {
   ++at_;
-  for (n_elements = 0; peek() != '"'; ++n_elements) EBB_RETURN_IF_ERROR(read_char());
-  ++at_;
-  return {};
-}
-
-Status Checker::read_class(std::size_t& n_elements) {
-  ++at_;
-  if (peek() == '^') ++at_;
-  for (n_elements = 0; peek() != ']'; ++n_elements) {
-    EBB_RETURN_IF_ERROR(read_char());
+  const bool is_excluded = peek() == '^';
+  if (is_excluded) ++at_;
+  std::vector<GbnfChars> ranges;
+  while (peek() != ']') {
+    EBB_ASSIGN_OR_RETURN(const char32_t least, read_char());
+    ranges.push_back({.least = least, .most = least});
     if (peek() == '-' && peek(1) != ']') {
       ++at_;
-      EBB_RETURN_IF_ERROR(read_char());
-      ++n_elements;
+      EBB_ASSIGN_OR_RETURN(ranges.back().most, read_char());
     }
   }
   ++at_;
-  return {};
+  if (!ranges.empty()) elements.push_back(chars(is_excluded ? Kind::kNotChars : Kind::kChars, ranges));
+  return count(ranges.size());
 }
 
-Status Checker::read_token() {
+Status Reader::read_token(std::vector<GbnfElement>& elements) {
   const bool is_excluded = peek() == '!';
   if (is_excluded) ++at_;
   if (peek() != '<') return wrong("expected '<' after '!'");
+  EBB_ASSIGN_OR_RETURN(const Token token, read_token_name());
+  elements.push_back(
+      {.kind = is_excluded ? Kind::kNotToken : Kind::kToken, .value = static_cast<std::uint32_t>(token.value())});
+  if (!is_excluded) gbnf_.named.push_back(token);
+  return {};
+}
+
+Result<Token> Reader::read_token_name() {
   const std::size_t begin = at_;
   if (peek(1) == '[') {
     at_ += 2;
@@ -254,8 +298,7 @@ Status Checker::read_token() {
     if (!text_.substr(at_).starts_with("]>")) return wrong("expected ']>' after the token's number");
     at_ += 2;
     if (id >= static_cast<std::size_t>(vocabulary_.n_tokens())) return wrong(fmt::format("there is no token {}", id));
-    if (!is_excluded) named_.emplace_back(static_cast<std::int32_t>(id));
-    return {};
+    return Token(static_cast<std::int32_t>(id));
   }
   const std::size_t end = text_.find('>', begin);
   if (end == std::string_view::npos || end - begin > kMaxTokenTextBytes) return wrong("expected '>' after '<'");
@@ -263,28 +306,27 @@ Status Checker::read_token() {
   const std::string_view name = text_.substr(begin, at_ - begin);
   EBB_ASSIGN_OR_RETURN(const auto tokens, vocabulary_.tokenize(name, {.add_bos = false, .parse_special = true}));
   if (tokens.size() != 1) return wrong(fmt::format("'{}' is not one token of the vocabulary", name));
-  if (!is_excluded) named_.push_back(tokens.front());
-  return {};
+  return tokens.front();
 }
 
-Status Checker::read_group(Sequence& sequence) {
+Status Reader::read_group(Sequence& sequence) {
   if (++depth_ > GbnfLimits::kMaxNesting) return wrong("parentheses are nested too deep");
   ++at_;
   skip_space(true);
-  const std::size_t n_rules_before = n_written_rules_;
+  const std::size_t n_rules_before = rules_.size();
   const std::size_t group = new_rule();
   EBB_RETURN_IF_ERROR(read_alternatives(group, true));
   if (peek() != ')') return wrong("expected ')'");
   ++at_;
   --depth_;
-  sequence.symbol_begin = sequence.n_elements;
-  sequence.n_symbol_rules = n_written_rules_ - n_rules_before;
-  sequence.n_elements += 1;
+  sequence.symbol_begin = sequence.elements.size();
+  sequence.n_symbol_rules = rules_.size() - n_rules_before;
+  sequence.elements.push_back({.kind = Kind::kRule, .value = static_cast<std::uint32_t>(group)});
   sequence.items.push_back({.rule = group, .optional = false});
-  return count(1, 0);
+  return count(1);
 }
 
-Status Checker::read_count(std::size_t& count) {
+Status Reader::read_count(std::size_t& count) {
   const std::size_t begin = at_;
   for (count = 0; is_digit(peek()); ++at_) {
     if (at_ - begin >= 9) return wrong("the number is too large");
@@ -293,7 +335,7 @@ Status Checker::read_count(std::size_t& count) {
   return at_ == begin ? wrong("expected a number") : Status();
 }
 
-Status Checker::read_repetition(Sequence& sequence) {
+Status Reader::read_repetition(Sequence& sequence) {
   const char c = peek();
   ++at_;
   if (c == '*') return repeat(sequence, 0, kUnlimited);
@@ -316,10 +358,12 @@ Status Checker::read_repetition(Sequence& sequence) {
   return repeat(sequence, least, most);
 }
 
-// As libllama writes it out: the symbol `least` times, then a chain of one rule per optional time, or one that recurs.
-Status Checker::repeat(Sequence& sequence, std::size_t least, std::size_t most) {
-  const std::size_t n_symbol = sequence.n_elements - sequence.symbol_begin;
-  if (n_symbol == 0) return wrong("nothing to repeat");
+// Written out: the symbol `least` times, then a chain of one rule per optional time, or one that recurs.
+Status Reader::repeat(Sequence& sequence, std::size_t least, std::size_t most) {
+  auto& elements = sequence.elements;
+  const std::vector<GbnfElement> symbol(elements.begin() + static_cast<std::ptrdiff_t>(sequence.symbol_begin),
+                                        elements.end());
+  if (symbol.empty()) return wrong("nothing to repeat");
   if (most < least) return wrong("the most times are fewer than the least");
   if (least > GbnfLimits::kMaxRepetitions) return wrong("too many repetitions");
   if (most > GbnfLimits::kMaxRepetitions) most = kUnlimited;
@@ -330,12 +374,26 @@ Status Checker::repeat(Sequence& sequence, std::size_t least, std::size_t most) 
   sequence.n_symbol_rules *= n_times;
 
   const std::size_t n_chain = limited ? most - least : 1;
-  sequence.n_elements = sequence.symbol_begin + least * n_symbol + (n_chain > 0 ? 1 : 0);
+  EBB_RETURN_IF_ERROR(count(least * symbol.size() + n_chain * (symbol.size() + 3) + 1));
+  elements.resize(sequence.symbol_begin);
+  for (std::size_t i = 0; i < least; ++i) elements.insert(elements.end(), symbol.begin(), symbol.end());
   if (least == 0) sequence.items.back().optional = true;
-  return count(least * n_symbol + n_chain * (n_symbol + 3) + 1, n_chain);
+  std::optional<GbnfElement> behind;  // the rest of the chain
+  for (std::size_t i = 0; i < n_chain; ++i) {
+    const GbnfElement link{.kind = Kind::kRule, .value = static_cast<std::uint32_t>(new_rule())};
+    rules_.back().defined = true;
+    gbnf_.rules.back().may_be_empty = true;
+    std::vector<GbnfElement> one_more = symbol;
+    if (!limited) behind = link;
+    if (behind) one_more.push_back(*behind);
+    add_alternative(link.value, one_more);
+    behind = link;
+  }
+  if (behind) elements.push_back(*behind);
+  return count(0);
 }
 
-Status Checker::check(std::string_view root) {
+Result<Gbnf> Reader::read(std::string_view root) {
   if (text_.size() > GbnfLimits::kMaxBytes) {
     return error(Code::kInvalidArgument, "the grammar has {} bytes; at most {} are taken", text_.size(),
                  GbnfLimits::kMaxBytes);
@@ -348,18 +406,22 @@ Status Checker::check(std::string_view root) {
   if (const auto fault = find_fault(rules_, GbnfLimits::kMaxBeginnings)) {
     return wrong_rule(rules_[fault->rule], fault->what);
   }
-  if (names_.find(root) == names_.end()) {
+  const auto begin = names_.find(root);
+  if (begin == names_.end()) {
     return error(Code::kInvalidArgument, "the grammar has no rule '{:.60}', where it should begin", root);
   }
-  return {};
+  gbnf_.root = static_cast<std::uint32_t>(begin->second);
+  const std::vector<bool> may_be_empty = find_empty(rules_);
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (may_be_empty[i]) gbnf_.rules[i].may_be_empty = true;
+  }
+  return std::move(gbnf_);
 }
 
 }  // namespace
 
-Result<std::vector<Token>> check_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root) {
-  Checker checker(vocabulary, grammar);
-  EBB_RETURN_IF_ERROR(checker.check(root));
-  return checker.named_tokens();
+Result<Gbnf> read_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root) {
+  return Reader(vocabulary, grammar).read(root);
 }
 
 }  // namespace ebb

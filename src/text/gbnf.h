@@ -1,14 +1,13 @@
-// Checks a GBNF grammar before libllama compiles it.
+// Reads a GBNF grammar, in libllama's syntax, into rules written out for the matcher (text/gbnf_match.h).
 //
-// libllama prints what it cannot parse, allocates without end for {3,1} or a long literal repeated, and loops for ever
-// on left recursion that hides behind rules which may be empty. This check follows its syntax and refuses all of that
-// with a line number, so that what passes is compiled quietly and in bounded time and memory. (How long matching takes
-// is the grammar's own affair: an ambiguous one keeps many parses alive.)
+// It refuses, with a line number, what is not well-formed and what would grow without end: left recursion, also behind
+// rules that may be empty, and repetitions that become too large when written out. So what passes takes bounded memory.
 //
-// Thread rule: a function without state.
+// Thread rule: a function without state; what it returns is only read.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -19,20 +18,44 @@ namespace ebb {
 
 struct GbnfLimits {
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 19;
-  // What the grammar becomes when repetitions are written out. libllama recurses over chains of rules when it compiles;
-  // 10000 fit in 2 MB of stack.
+  // What the grammar becomes when repetitions are written out.
   static constexpr std::size_t kMaxRules = 10000;
   static constexpr std::size_t kMaxElements = 500000;
   static constexpr std::size_t kMaxNesting = 200;
-  // Ways in which one rule can begin. Compiling and matching compare them all with each other.
+  // Ways in which one rule can begin. Each is walked at every character where the rule may.
   static constexpr std::size_t kMaxBeginnings = 20000;
-  // libllama's own, for {m,n} and for products of nested ones.
+  // For {m,n} and for products of nested ones; a larger n is read as no limit, as libllama does.
   static constexpr std::size_t kMaxRepetitions = 2000;
 };
 
-// The tokens that the grammar names as <text> or <[id]> (not those that it excludes), which must be tokens of the
-// vocabulary. kInvalidArgument with line and reason.
-[[nodiscard]] Result<std::vector<Token>> check_gbnf(const Vocabulary& vocabulary, std::string_view grammar,
-                                                    std::string_view root);
+// Code points from `least` to `most`.
+struct GbnfChars {
+  char32_t least = 0;
+  char32_t most = 0;
+};
+
+struct GbnfElement {
+  enum class Kind : std::uint8_t { kEnd, kRule, kChars, kNotChars, kToken, kNotToken };
+  Kind kind = Kind::kEnd;
+  std::uint32_t value = 0;     // a rule, a token, or where the ranges of a character begin
+  std::uint32_t n_ranges = 0;  // of a character
+};
+
+struct GbnfWrittenRule {
+  std::vector<std::uint32_t> alternatives;  // where each begins in `elements`; kEnd is behind it
+  bool may_be_empty = false;
+};
+
+struct Gbnf {
+  std::vector<GbnfElement> elements;
+  std::vector<GbnfChars> ranges;
+  std::vector<GbnfWrittenRule> rules;
+  std::uint32_t root = 0;
+  // The tokens that the grammar names as <text> or <[id]>, not those that it excludes.
+  std::vector<Token> named;
+};
+
+// Tokens that the grammar names must be of the vocabulary. kInvalidArgument with line and reason.
+[[nodiscard]] Result<Gbnf> read_gbnf(const Vocabulary& vocabulary, std::string_view grammar, std::string_view root);
 
 }  // namespace ebb

@@ -3,13 +3,10 @@
 #include <algorithm>
 
 namespace ebb {
-namespace {
-
-using Rules = std::vector<GbnfRule>;
 
 // A rule may be empty once every item of one of its alternatives may. Each rule that turns out so is told to the
 // alternatives that name it, so that the work grows with the grammar only.
-std::vector<bool> find_empty(const Rules& rules) {
+std::vector<bool> find_empty(const std::vector<GbnfRule>& rules) {
   struct Pending {
     std::size_t owner = 0;
     std::size_t n_not_empty = 0;
@@ -44,6 +41,10 @@ std::vector<bool> find_empty(const Rules& rules) {
   }
   return may_be_empty;
 }
+
+namespace {
+
+using Rules = std::vector<GbnfRule>;
 
 // Peels off rules whose beginnings are all known; what remains begins with itself. On the way, counts in how many ways
 // each rule can begin: libllama walks all of them when it compiles, and keeps one parse for each when it runs.

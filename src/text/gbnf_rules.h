@@ -1,7 +1,7 @@
 // The rules of a GBNF grammar, as far as it matters what they can begin with.
 //
-// It does not know the grammar's text, only which rules follow each other. libllama follows these beginnings when it
-// compiles a grammar and again at every token; it neither sees all left recursion nor counts its ways.
+// It does not know the grammar's text, only which rules follow each other. The matcher follows these beginnings at every
+// character: a rule that begins with itself would never come to one.
 //
 // Thread rule: functions without state.
 #pragma once
@@ -31,6 +31,9 @@ struct GbnfRuleFault {
   std::size_t rule = 0;
   std::string_view what;  // continues "rule 'x' "
 };
+
+// For each rule, whether it matches the empty text. Work grows with the rules' total size only.
+[[nodiscard]] std::vector<bool> find_empty(const std::vector<GbnfRule>& rules);
 
 // The first rule that is not defined, begins with itself, or begins in more than `most_ways`. Work and memory grow with
 // the rules' total size only.

@@ -13,7 +13,7 @@ namespace {
 class Gbnf : public testing::Test {
  protected:
   [[nodiscard]] Status check(std::string_view grammar, std::string_view root = "root") const {
-    return check_gbnf(*vocabulary_, grammar, root).status();
+    return read_gbnf(*vocabulary_, grammar, root).status();
   }
   // Null when libllama refuses it. Must only be called for grammars that passed.
   [[nodiscard]] bool libllama_compiles(const std::string& grammar) const {
@@ -52,9 +52,9 @@ TEST_F(Gbnf, PassesGrammarsThatLibllamaCompiles) {
 }
 
 TEST_F(Gbnf, TellsTheTokensThatAGrammarNames) {
-  EXPECT_EQ(check_gbnf(*vocabulary_, "root ::= <|im_start|> !<|im_end|> <[5]>", "root").value(),
+  EXPECT_EQ(read_gbnf(*vocabulary_, "root ::= <|im_start|> !<|im_end|> <[5]>", "root")->named,
             (std::vector{Token(258), Token(5)}));
-  EXPECT_TRUE(check_gbnf(*vocabulary_, "root ::= \"<|im_start|>\" [<]", "root")->empty());
+  EXPECT_TRUE(read_gbnf(*vocabulary_, "root ::= \"<|im_start|>\" [<]", "root")->named.empty());
 }
 
 TEST_F(Gbnf, SaysWhereAndWhyAGrammarIsWrong) {

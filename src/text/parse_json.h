@@ -12,8 +12,8 @@
 
 namespace ebb {
 
-// kInvalidArgument says at which byte it stops being JSON, that it is nested too deeply, or that a number is too large;
-// nothing of the text is repeated.
+// kInvalidArgument says at which byte it stops being JSON, that it is nested too deeply, that it has too many values, or that a
+// number is too large; nothing of the text is repeated.
 Result<nlohmann::ordered_json> parse_json(std::string_view text);
 
 }  // namespace ebb

@@ -32,6 +32,18 @@ TEST(ParseJson, text_that_is_too_deep_is_refused_whole_or_broken) {
   EXPECT_THAT(error_of(std::string(1'000, '[')), HasSubstr("nested deeper than 128"));
 }
 
+TEST(ParseJson, text_of_too_many_values_is_refused_and_a_prompt_of_a_million_tokens_is_not) {
+  const auto repeated = [](std::string_view item, std::size_t n) {
+    std::string text = "{\"prompt\":[";
+    for (std::size_t i = 0; i < n; ++i) text += item;
+    return text + "0]}";
+  };
+  EXPECT_EQ(parse_json(repeated("151643,", 1'010'000)).value()["prompt"].size(), 1'010'001U);
+  EXPECT_THAT(error_of(repeated("[{}],", 600'000)), HasSubstr("at most 1048576"));
+  EXPECT_THAT(error_of(repeated("{\"a\":1},", 400'000)), HasSubstr("at most 1048576"));
+  EXPECT_THAT(error_of(repeated("1,", 2'000'000) + "x"), HasSubstr("at most 1048576"));
+}
+
 TEST(ParseJson, says_where_text_stops_being_json_and_repeats_nothing_of_it) {
   EXPECT_THAT(error_of("{"), HasSubstr("ends too early, after 1 bytes"));
   EXPECT_THAT(error_of(""), HasSubstr("ends too early, after 0 bytes"));

@@ -19,7 +19,7 @@ class GrammarMatch {
   explicit GrammarMatch(const std::string& grammar, const std::string& root = "root") {
     static const ToyFile file{toy_bpe().bytes()};
     static const std::unique_ptr<Vocabulary> vocabulary = Vocabulary::load(file.path()).value();
-    const Status status = check_gbnf(*vocabulary, grammar, root).status();
+    const Status status = read_gbnf(*vocabulary, grammar, root).status();
     if (!status.ok()) {
       error_ = status.message() + "\n" + grammar;
       return;
