@@ -68,9 +68,8 @@ Lane* Lanes::find_changed(std::string_view owner, std::string_view id, std::span
   for (Lane& lane : lanes_) {
     if (lane.busy || lane.owner != owner || lane.id.empty() || client_of(lane.id) != client) continue;
     const std::span<const Token> computed = held_by(lane).computed;
-    const auto [fewer, more] = std::minmax(computed.size(), history.size());
-    const double n_wanted = kSameConversation * static_cast<double>(more);
-    if (static_cast<double>(fewer) < n_wanted) continue;
+    const double n_wanted = kSameConversation * static_cast<double>(std::max(computed.size(), history.size()));
+    if (static_cast<double>(std::min(computed.size(), history.size())) < n_wanted) continue;
     if (!said) said.emplace(history, kLeastRun);
     std::int32_t n_same = 0;
     for (const TokenRun& run : said->find_runs(computed)) n_same += run.n_tokens;

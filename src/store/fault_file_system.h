@@ -47,8 +47,12 @@ class FaultFileSystem : public FileSystem {
   }
   void power_on();
 
+  // None where the file is gone, which the store's thread may have removed since paths() told it.
   [[nodiscard]] std::vector<std::byte> bytes(const std::filesystem::path& path) {
-    return locked([&] { return files_.at(path.string())->data; });
+    return locked([&] {
+      const auto file = files_.find(path.string());
+      return file == files_.end() ? std::vector<std::byte>() : file->second->data;
+    });
   }
   void set_bytes(const std::filesystem::path& path, std::vector<std::byte> bytes);
   // As somebody's `rm` does.
