@@ -246,6 +246,8 @@ class Session {
   void add_visible(std::int32_t n_blocks, Hasher& hasher) const;
   // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
   [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
+  [[nodiscard]] Hash128 exact_name_of(Position begin, std::span<const Token> tokens, const Lineage& lineage,
+                                      const Hash128& moves) const;
   void add_begin(Position begin, Hasher& hasher) const;
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
   [[nodiscard]] RecordKey record_key(BlockIndex block) const;

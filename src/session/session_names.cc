@@ -47,15 +47,19 @@ std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
 Hash128 Session::exact_name(BlockIndex block) const {
   const Block& b = blocks_[block.index()];
   if (b.name) return *b.name;
-  Hasher hasher;
-  add_begin(residency_.span(block).begin, hasher);
-  b.lineage.hash_into(hasher);
-  // What never moved has the name that every session gives it.
-  if (b.moves != Hash128()) hasher.add(b.moves);
-  hasher.add_bytes(std::as_bytes(block_tokens(block)));
-  const Hash128 name = hasher.finish();
+  const Hash128 name = exact_name_of(residency_.span(block).begin, block_tokens(block), b.lineage, b.moves);
   if (is_full(block)) b.name = name;
   return name;
+}
+
+Hash128 Session::exact_name_of(Position begin, std::span<const Token> tokens, const Lineage& lineage,
+                               const Hash128& moves) const {
+  Hasher hasher;
+  add_begin(begin, hasher);
+  lineage.hash_into(hasher);
+  // What never moved has the name that every session gives it.
+  if (moves != Hash128()) hasher.add(moves);
+  return hasher.add_bytes(std::as_bytes(tokens)).finish();
 }
 
 Hash128 Session::place_name(Position begin, const Hash128& visible) const {

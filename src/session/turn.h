@@ -247,7 +247,7 @@ class Turn {
   [[nodiscard]] BlockIndex append_cold(std::size_t n_appended);
   void adopt_blocks();
   void adopt_rows();
-  [[nodiscard]] std::optional<Hash128> open_place() const;
+  [[nodiscard]] BlockStarts::Match find_rows(std::int32_t n_held, std::int32_t n_most) const;
   bool load_rows(const Hash128& name, std::int32_t n_held, std::int32_t n_tokens);
   void drop_last_block();
 

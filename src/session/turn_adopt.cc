@@ -77,21 +77,14 @@ BlockIndex Turn::append_cold(std::size_t n_appended) {
 // Where a block that another computed at the same place goes on as what is pending does, its rows are what would be
 // computed: of the open block, or of one that begins behind the last. Sealed rows cannot be had one by one.
 void Turn::adopt_rows() {
-  const BlockStarts* const starts = session_.parts_.starts;
-  if (starts == nullptr || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
+  if (!session_.options_.adopts || session_.parts_.open_pool != nullptr || n_recomputing() > 0) return;
   const bool is_open = room_in_last_block() > 0;
   const std::int32_t n_held = is_open ? session_.residency_.span(last_block()).n_tokens() : 0;
   const std::int32_t n_most = std::min(n_pending() - 1, session_.block_size() - n_held);
   if (n_most < kFewestRows || (!is_open && n_free_blocks() < 1)) return;
   if (session_.next_anchor_.value() + n_most > session_.n_ctx_train()) return;
-  const std::optional<Hash128> at =
-      is_open ? open_place() : session_.place_name(session_.end(), session_.visible_behind());
-  if (!at) return;
   const Stopwatch watch;
-  std::vector<Token> tokens;
-  if (is_open) std::ranges::copy(session_.block_tokens(last_block()), std::back_inserter(tokens));
-  tokens.insert(tokens.end(), pending_.begin(), pending_.begin() + n_most);
-  const BlockStarts::Match match = starts->find(*at, tokens);
+  const BlockStarts::Match match = find_rows(n_held, n_most);
   const std::int32_t n_tokens = static_cast<std::int32_t>(match.n_common) - n_held;
   if (n_tokens < kFewestRows || !load_rows(match.name, n_held, n_tokens)) return;
   const Position to = session_.end();
@@ -103,20 +96,37 @@ void Turn::adopt_rows() {
   stats_.recall_ms += watch.elapsed_ms();
 }
 
-// What blocks are listed under that are as the open one so far; none where it is like no other.
-std::optional<Hash128> Turn::open_place() const {
-  const Session::Block& open = session_.blocks_.back();
-  const std::vector<Lineage::Run>& runs = open.lineage.runs();
-  const bool is_alike = runs.size() == 1 && runs.front().visible == session_.visible_before(last_block());
-  if (!is_alike || open.turned || open.moves != Hash128()) return std::nullopt;
-  return session_.place_name(session_.residency_.span(last_block()).begin, runs.front().visible);
+// A block like the one that holds the last n_held tokens, or none, and goes on with up to n_most that are pending.
+BlockStarts::Match Turn::find_rows(std::int32_t n_held, std::int32_t n_most) const {
+  Hash128 visible = session_.visible_behind();
+  std::vector<Token> tokens;
+  if (n_held > 0) {
+    const Session::Block& open = session_.blocks_.back();
+    visible = session_.visible_before(last_block());
+    const bool is_alike = open.lineage.runs().size() == 1 && open.lineage.runs().front().visible == visible;
+    if (!is_alike || open.turned || open.moves != Hash128()) return {};
+    std::ranges::copy(session_.block_tokens(last_block()), std::back_inserter(tokens));
+  }
+  tokens.insert(tokens.end(), pending_.begin(), pending_.begin() + n_most);
+  const Position begin = session_.end() - n_held;
+  BlockStarts::Match match;
+  if (session_.parts_.starts != nullptr)
+    match = session_.parts_.starts->find(session_.place_name(begin, visible), tokens);
+  const auto n_whole = static_cast<std::size_t>(session_.block_size());
+  if (n_held == 0 || tokens.size() < n_whole || match.n_common == n_whole) return match;
+  // What another process computed is not listed, but the whole block may be saved.
+  Lineage lineage;
+  lineage.add(visible, session_.block_size());
+  const Hash128 name = session_.exact_name_of(begin, tokens, lineage, Hash128());
+  const bool is_saved = session_.parts_.store != nullptr && session_.parts_.store->contains(name);
+  return is_saved ? BlockStarts::Match{.name = name, .n_common = n_whole} : match;
 }
 
 // The bytes of a block whose rows from slot n_held on hold what is pending, from frames or the cold store; false where
 // neither has it any more.
 bool Turn::load_rows(const Hash128& name, std::int32_t n_held, std::int32_t n_tokens) {
   const std::span<const Token> wanted = std::span(pending_).first(static_cast<std::size_t>(n_tokens));
-  const HotBlock* const hot = session_.parts_.hot->find(name);
+  const HotBlock* const hot = session_.parts_.hot == nullptr ? nullptr : session_.parts_.hot->find(name);
   if (hot == nullptr) {
     const Donor donor = {.name = name, .begin = session_.end() - n_held};
     return session_.parts_.store != nullptr && load_donor(donor, n_held, wanted).ok() && donor_.n_anchors == 0;

@@ -75,21 +75,28 @@ TEST_P(Turns, a_block_that_is_half_computed_stays_when_the_budget_shrinks) {
   session_->check_invariants();
 }
 
-TEST_P(Turns, a_session_that_comes_back_to_what_it_said_takes_it_from_the_store_behind_its_open_block) {
-  const std::string said(4 * kBlockSize, 'a');
-  say(said);
-  ASSERT_TRUE(store_->flush().ok());
-  Turn cutting(*session_, std::span<const Token>());
-  cutting.cut(Position(kBlockSize + 10));
-  cutting.settle();
-  Turn turn(*session_, *vocabulary_->tokenize(std::string(2 * kBlockSize + 6, 'a') + "zz"));
-  EXPECT_EQ(turn.begin_step(64)->tokens.size(), 6U) << "no further than whole blocks may be saved from";
-  turn.end_step();
-  EXPECT_EQ(turn.begin_step(64)->tokens.size(), 2U);
-  fill();
-  turn.end_step();
-  EXPECT_EQ(turn.settle().n_adopted, 2 * kBlockSize);
-  check_every_hot_byte();
+TEST_P(Turns, a_session_that_comes_back_to_what_it_said_takes_it_from_the_store) {
+  for (const bool open_is_saved : {true, false}) {
+    session_ = make_session(kBudgetBlocks);
+    filled_.clear();
+    say(std::string(4 * kBlockSize, 'a'));
+    ASSERT_TRUE(store_->flush().ok());
+    const Hash128 open = session_->exact_name(BlockIndex(1));
+    Turn cutting(*session_, std::span<const Token>());
+    cutting.cut(Position(kBlockSize + 10));
+    cutting.settle();
+    if (!open_is_saved) store_->drop(open);
+    Turn turn(*session_, *vocabulary_->tokenize(std::string(2 * kBlockSize + 6, 'a') + "zz"));
+    if (!open_is_saved) {
+      ASSERT_EQ(turn.begin_step(64)->tokens.size(), 6U) << "no further than whole blocks may be saved from";
+      turn.end_step();
+    }
+    ASSERT_EQ(turn.begin_step(64)->tokens.size(), 2U);
+    fill();
+    turn.end_step();
+    EXPECT_EQ(turn.settle().n_adopted, 2 * kBlockSize + (open_is_saved ? 6 : 0));
+    check_every_hot_byte();
+  }
 }
 
 TEST_P(Turns, an_abandoned_step_leaves_no_trace) {
