@@ -191,6 +191,7 @@ Result<SamplerChains> make_sampler_chains(const Vocabulary& vocabulary, const Sa
   const std::span<const SamplingStep> adjusting(steps.begin(), first_cut);
   const std::span<const SamplingStep> drawing(first_cut, steps.end());
   SamplerChains chains{.adjustments = make_chain(), .draw = nullptr, .n_wanted = wanted(drawing, options)};
+  chains.adjusts = !options.logit_bias.empty() || options.ignore_eos || !adjusting.empty();
   try {
     add_biases(chains.adjustments, vocabulary, options);
     for (const SamplingStep step : adjusting) add_step(chains.adjustments, step, vocabulary, options, seed);

@@ -28,6 +28,8 @@ struct SamplerChains {
   SamplerPtr draw;
   // Of the likeliest candidates that are allowed, the draw looks at so many at most.
   std::size_t n_wanted = 0;
+  // Whether a bias or a penalty changes any logit.
+  bool adjusts = false;
 };
 
 // The options are valid. kInvalidArgument for sequence breakers that libllama cannot read.

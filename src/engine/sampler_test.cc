@@ -49,15 +49,23 @@ class SamplerTest : public testing::Test {
 };
 
 TEST_F(SamplerTest, IsGreedyAtTemperatureZeroWithTiesToTheLowestId) {
-  Sampler sampler = make({.temperature = 0.0F});
-  for (int round = 0; round < 100; ++round) {
-    std::vector<float> logits = random_logits();
-    const auto best = std::max_element(logits.begin(), logits.end());
-    EXPECT_EQ(sampler.sample(logits).value(), Token(static_cast<std::int32_t>(best - logits.begin())));
+  // A bias of nothing takes the way of those that change something.
+  for (const std::vector<LogitBias>& biases : {std::vector<LogitBias>(), {{.token = Token(5), .bias = 0.0F}}}) {
+    Sampler sampler = make({.temperature = 0.0F, .logit_bias = biases});
+    for (int round = 0; round < 100; ++round) {
+      std::vector<float> logits = random_logits();
+      const auto best = std::max_element(logits.begin(), logits.end());
+      EXPECT_EQ(sampler.sample(logits).value(), Token(static_cast<std::int32_t>(best - logits.begin())));
+    }
+    std::vector<float> tied = flat_logits();
+    tied[200] = tied[77] = tied[90] = 1.0F;
+    EXPECT_EQ(sampler.sample(tied).value(), Token(77));
+    for (std::size_t id = 0; id < tied.size(); ++id) {
+      std::vector<float> sick = tied;
+      sick[id] = id % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+      EXPECT_FALSE(sampler.sample(sick).ok()) << id;
+    }
   }
-  std::vector<float> tied = flat_logits();
-  tied[200] = tied[77] = tied[90] = 1.0F;
-  EXPECT_EQ(sampler.sample(tied).value(), Token(77));
 }
 
 TEST_F(SamplerTest, DrawsTheSameTokensForTheSameSeed) {
