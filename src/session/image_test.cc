@@ -1,5 +1,8 @@
 #include "session/image.h"
 
+#include <cstring>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "base/byte_io.h"
@@ -28,7 +31,7 @@ std::vector<std::byte> with_checksum(std::span<const std::byte> body) {
 // What `encode_image` gave, with another version and without its checksum.
 std::vector<std::byte> body_of_version(std::uint32_t version) {
   std::vector<std::byte> bytes = encode_image(counted());
-  bytes.resize(bytes.size() - sizeof(Hash128));
+  bytes.erase(bytes.end() - sizeof(Hash128), bytes.end());
   std::memcpy(bytes.data() + kVersionAt, &version, sizeof version);
   return bytes;
 }
