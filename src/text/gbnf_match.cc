@@ -62,11 +62,11 @@ Result<GbnfMatch> GbnfMatch::begin(std::shared_ptr<const Gbnf> gbnf, const GbnfM
 // Whether the item takes any character of these.
 bool GbnfMatch::takes(const Item& item, char32_t least, char32_t most) const {
   const GbnfElement& element = gbnf_->elements[item.element];
+  if (element.kind != Kind::kChars && element.kind != Kind::kNotChars) return false;
   const auto ranges = std::span(gbnf_->ranges).subspan(element.value, element.n_ranges);
   if (element.kind == Kind::kChars) {
     return std::ranges::any_of(ranges, [&](const GbnfChars& r) { return r.least <= most && least <= r.most; });
   }
-  if (element.kind != Kind::kNotChars) return false;
   // Of several characters, one range rarely excludes all, and two together are not looked for: what passes here wrongly
   // fails at its next byte.
   return std::ranges::none_of(ranges, [&](const GbnfChars& r) { return r.least <= least && most <= r.most; });
