@@ -256,7 +256,8 @@ void add_environment(CLI::App& command) {
 void add_default_flags(CLI::App& command, ServeFlags& flags) {
   const char* group = "Where requests do not say";
   command
-      .add_option("-n,--predict,--n-predict", flags.generation.max_tokens, "Tokens to generate at most; -1: no bound")
+      .add_option("-n,--predict,--n-predict", flags.generation.max_tokens,
+                  "Tokens to generate at most; -1: as the model was trained for")
       ->check(CLI::Range(-1, std::numeric_limits<std::int32_t>::max()))
       ->type_name("N")
       ->capture_default_str()

@@ -95,9 +95,10 @@ class Turn {
   // from is Remains' affair; one whose bytes are no longer to be had, or have changed, is counted, and computed again by the
   // turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
-  // Recalls saved blocks into free frames without evicting any, leaving n_left_blocks free: pinned ones first, then those
-  // that share the rarest words with the question, then the newest. Those of older epochs would come back at the tail and
-  // bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
+  // Recalls saved blocks into free frames, leaving n_left_blocks free, so that none leaves for one of them (a pinned one of
+  // an older epoch may bring a rebase on, for which blocks leave): pinned ones first, then those that share the rarest words
+  // with the question, then the newest. Those of older epochs would come back at the tail and bring the next rebase nearer:
+  // they wait for a question, unless they are pinned or all holes are to be filled.
   void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
   // Takes whole blocks of what is pending by their exact names, from its begin on, as long as another session has them hot
   // (then its frames serve both) or the cold store has them, and they fit beside what is hot: what any session computed for
