@@ -54,8 +54,7 @@ struct SchedulerStats {
   std::size_t n_lanes = 0;
   // Of ended requests:
   std::int64_t n_requests = 0;
-  std::int64_t n_prompt_tokens = 0;  // computed
-  std::int64_t n_cached_tokens = 0;  // not computed
+  std::int64_t n_cached_tokens = 0;  // of their prompts, not computed
   double prompt_ms = 0.0;
   // Of their turns (TurnStats, SessionStats); what is parked or deleted later stays counted.
   std::int64_t n_hot_already = 0;

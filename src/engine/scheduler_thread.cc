@@ -282,7 +282,6 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   const TurnStats& turn = end.turn;
   const std::int32_t n_computed = turn.n_new + turn.n_recomputed;
   const std::scoped_lock lock(mutex);
-  stats.n_prompt_tokens += n_computed;
   stats.n_cached_tokens += std::max(0, request.n_prompt - n_computed);
   stats.prompt_ms += end.stats.prefill_ms;
   stats.n_hot_already += turn.n_hot_already;

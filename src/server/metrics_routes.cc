@@ -19,12 +19,14 @@ struct SchedulerMetric {
 
 using Stats = SchedulerStats;
 
+std::int64_t n_computed(const Stats& s) { return s.n_new + s.n_recomputed; }
+
 double per_second(std::int64_t n, double ms) { return ms > 0.0 ? static_cast<double>(n) * 1000.0 / ms : 0.0; }
 
 // Under llama.cpp's names and with its prefix too, so that dashboards made for it work.
 constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "prompt_tokens_total", "Prompt tokens computed",
-                    [](const Stats& s) { return double(s.n_prompt_tokens); }},
+                    [](const Stats& s) { return double(n_computed(s)); }},
     SchedulerMetric{"counter", "prompt_tokens_cached_total", "Prompt tokens not computed",
                     [](const Stats& s) { return double(s.n_cached_tokens); }},
     SchedulerMetric{"counter", "prompt_seconds_total", "Time in prompts",
@@ -38,7 +40,7 @@ constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "n_tokens_max", "Most tokens that one session has had",
                     [](const Stats& s) { return double(s.n_most_tokens); }},
     SchedulerMetric{"gauge", "prompt_tokens_seconds", "Prompt tokens computed per second of it",
-                    [](const Stats& s) { return per_second(s.n_prompt_tokens, s.prompt_ms); }},
+                    [](const Stats& s) { return per_second(n_computed(s), s.prompt_ms); }},
     SchedulerMetric{"gauge", "predicted_tokens_seconds", "Tokens generated per second of it",
                     [](const Stats& s) { return per_second(s.n_generated_tokens, s.generated_ms); }},
     SchedulerMetric{
