@@ -28,6 +28,9 @@ set(EBB_FLAGS_avx512bf16 ${EBB_FLAGS_avx512} -mavx512bf16)
 
 add_library(ebb_compile_rules INTERFACE)
 
+# Everywhere, whoever links threads: a precompiled header serves only those that define the same macros.
+target_compile_options(ebb_compile_rules INTERFACE -pthread)
+
 # Bits: a*b+c is fused only where a kernel says so. Otherwise the compiler decides per file and per flag set, and the
 # same sum differs between two of our own kernels.
 target_compile_options(ebb_compile_rules INTERFACE -ffp-contract=off)
@@ -35,6 +38,16 @@ target_compile_options(ebb_compile_rules INTERFACE -ffp-contract=off)
 target_compile_options(ebb_compile_rules INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
   # Designated initialisers leave members to their defaults on purpose (docs/house.md §6).
   -Wno-missing-field-initializers)
+# Several files of a room are compiled as one, with their common headers parsed and their templates instantiated once: half
+# to a quarter of the time, also when a header changes (docs/decisions/0016-the-first-build.md). Off: each file by itself,
+# which is quicker where many cores rebuild one file.
+option(EBB_UNITY "Compile several files of a room as one" ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+if(EBB_UNITY)
+  # A struct of one file may hold what is in that file's unnamed namespace.
+  target_compile_options(ebb_compile_rules INTERFACE -Wno-subobject-linkage)
+endif()
+
 if(EBB_WARNINGS_AS_ERRORS)
   target_compile_options(ebb_compile_rules INTERFACE -Werror)
 endif()
@@ -42,8 +55,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False alarms: std::optional and std::variant under optimisation, and under every sanitizer.
   target_compile_options(ebb_compile_rules INTERFACE -Wno-maybe-uninitialized)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # g++ 12 reports std::string's own operator+ (GCC bug 105651) and its own AVX-512 intrinsics (105593).
-    target_compile_options(ebb_compile_rules INTERFACE -Wno-restrict)
+    # g++ 12 reports std::string's own operator+ (GCC bug 105651), under several names where the string's header was
+    # precompiled, and its own AVX-512 intrinsics (105593).
+    target_compile_options(ebb_compile_rules INTERFACE -Wno-restrict -Wno-stringop-overflow
+      -Wno-stringop-overread -Wno-array-bounds)
     list(APPEND EBB_FLAGS_avx512 -Wno-uninitialized)
     list(APPEND EBB_FLAGS_avx512bf16 -Wno-uninitialized)
   endif()

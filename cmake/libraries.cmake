@@ -12,7 +12,6 @@ endmacro()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_or_say(fmt libfmt-dev)
-find_or_say(spdlog libspdlog-dev)
 find_or_say(nlohmann_json nlohmann-json3-dev)
 find_or_say(CLI11 libcli11-dev)
 # HTTP (src/server): Asio and Beast, headers only.

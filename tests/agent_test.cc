@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 #include "tests/files.h"
 
 namespace ebb {

@@ -41,19 +41,52 @@ std::vector<Token> some_tokens(std::int32_t n_tokens) {
   return tokens;
 }
 
-std::vector<std::byte> all_frames(Solo& solo, const Residency& residency) {
+std::vector<std::byte> bytes_of(Solo& solo, std::span<const FrameIndex> frames) {
   std::vector<std::byte> bytes;
   std::vector<std::byte> frame(solo.memory().frame_bytes());
-  for (std::int32_t b = 0; b < residency.n_blocks(); ++b) {
-    for (std::int32_t layer = 0; layer < solo.shape().n_layers; ++layer) {
-      for (std::int32_t head = 0; head < solo.shape().n_kv_heads; ++head) {
-        solo.memory().read(residency.frame(BlockIndex(b), LayerIndex(layer), HeadIndex(head)), frame);
-        bytes.insert(bytes.end(), frame.begin(), frame.end());
-      }
-    }
+  for (const FrameIndex index : frames) {
+    solo.memory().read(index, frame);
+    bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
   return bytes;
 }
+
+std::vector<std::byte> all_frames(Solo& solo, const HotSet& hot) {
+  std::vector<std::byte> bytes;
+  for (const BlockIndex block : hot.hot_blocks()) {
+    const std::vector<std::byte> own = bytes_of(solo, hot.frames(block));
+    bytes.insert(bytes.end(), own.begin(), own.end());
+  }
+  return bytes;
+}
+
+// Whole blocks from any position on, which is more than a hot set gives: one begins at 0.
+class ToyBlocks {
+ public:
+  ToyBlocks(Solo& solo, Position first, std::int32_t n_blocks)
+      : pool_(solo.pool()), tables_(solo.shape().n_layers, solo.shape().n_kv_heads) {
+    for (std::int32_t b = 0; b < n_blocks; ++b) {
+      std::vector<FrameIndex> own(solo.shape().n_heads());
+      EXPECT_TRUE(pool_.acquire(own).ok());
+      for (std::size_t head = 0; head < own.size(); ++head) {
+        tables_.entries(head).push_back({.frame = own[head], .begin = first + b * kBlockSize, .n_tokens = kBlockSize});
+      }
+      frames_.insert(frames_.end(), own.begin(), own.end());
+    }
+    tables_.set_end(first + n_blocks * kBlockSize);
+  }
+  ~ToyBlocks() { pool_.release(frames_); }
+  ToyBlocks(const ToyBlocks&) = delete;
+  ToyBlocks& operator=(const ToyBlocks&) = delete;
+
+  [[nodiscard]] const FrameTables& tables() const { return tables_; }
+  [[nodiscard]] std::span<const FrameIndex> frames() const { return frames_; }
+
+ private:
+  FramePool& pool_;
+  FrameTables tables_;
+  std::vector<FrameIndex> frames_;
+};
 
 class Anchors : public ::testing::TestWithParam<bool> {
  protected:
@@ -71,23 +104,19 @@ class Anchors : public ::testing::TestWithParam<bool> {
   // 96 tokens in two steps, from `placed` on.
   Computed compute(const Placed& placed) {
     const std::vector<Token> tokens = some_tokens(96);
-    Residency residency(solo_->pool(), solo_->shape());
-    for (std::int32_t n = 0; n < 96; n += kBlockSize) {
-      EXPECT_TRUE(residency.open_block(placed.first + n).ok());
-      residency.append(kBlockSize);
-    }
+    const ToyBlocks blocks(*solo_, placed.first, 96 / kBlockSize);
     for (std::int32_t n = 0; n < 96; n += 48) {
       std::optional<Position> anchor = placed.anchor;
       if (anchor) anchor = *anchor + n;
       const SequenceInput input = {.tokens = std::span(tokens).subspan(static_cast<std::size_t>(n), 48),
                                    .first = placed.first + n,
                                    .anchor = anchor,
-                                   .residency = &residency,
+                                   .tables = &blocks.tables(),
                                    .n_outputs = 1};
       EXPECT_TRUE(solo_->runner().run({&input, 1}).ok());
     }
     const auto logits = solo_->runner().logits(0);
-    return {.logits = {logits.begin(), logits.end()}, .kv = all_frames(*solo_, residency)};
+    return {.logits = {logits.begin(), logits.end()}, .kv = bytes_of(*solo_, blocks.frames())};
   }
 
   TemporaryFile file_{".gguf"};
@@ -99,10 +128,10 @@ TEST_P(Anchors, at_the_positions_themselves_change_no_bit) {
   EXPECT_TRUE(same_bits(compute({Position(1024), Position(1024)}), compute({Position(1024), std::nullopt})));
 }
 
-// Whole segments further, positions mean the same to every sum, so that all that is left is the rotation.
+// Whole splits further, positions mean the same to every sum, so that all that is left is the rotation.
 TEST_P(Anchors, rotate_queries_and_keys_as_those_positions_would) {
-  const Computed moved = compute({Position(0), Position(3 * kSegmentTokens)});
-  EXPECT_TRUE(same_bits(moved, compute({Position(3 * kSegmentTokens), std::nullopt})));
+  const Computed moved = compute({Position(0), Position(3 * kSplitTokens)});
+  EXPECT_TRUE(same_bits(moved, compute({Position(3 * kSplitTokens), std::nullopt})));
   EXPECT_FALSE(same_bits(moved, compute({Position(0), std::nullopt})));
 }
 
@@ -180,63 +209,55 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
     Result<std::unique_ptr<Solo>> solo = Solo::open(file_.path(), options);
     ASSERT_TRUE(solo.ok()) << solo.status().message();
     solo_ = *std::move(solo);
+    hot_ = solo_->make_hot();
     // Where the last block is not full, its other slots must stay as they are.
-    ASSERT_TRUE(Solo::place(residency_.emplace(solo_->pool(), solo_->shape(), solo_->open_pool()), kTokens).ok());
+    ASSERT_TRUE(hot_->open(kTokens).ok());
+    hot_->append(some_tokens(kTokens));
   }
+
+  void TearDown() override { hot_.reset(); }
 
   void prefill(std::int32_t anchor) {
     const std::vector<Token> tokens = some_tokens(kTokens);
     const SequenceInput input = {
-        .tokens = tokens, .first = Position(0), .anchor = Position(anchor), .residency = &*residency_, .n_outputs = 1};
+        .tokens = tokens, .first = Position(0), .anchor = Position(anchor), .tables = &hot_->tables(), .n_outputs = 1};
     ASSERT_TRUE(solo_->runner().run({&input, 1}).ok());
   }
 
   std::vector<float> next(std::int32_t anchor) {
-    Residency& residency = *residency_;
-    EXPECT_TRUE(Solo::place(residency, 1).ok());
     const Token token(7);
+    EXPECT_TRUE(hot_->open(1).ok());
     const SequenceInput input = {.tokens = {&token, 1},
-                                 .first = residency.end() - 1,
-                                 .anchor = Position(anchor + residency.end().value() - 1),
-                                 .residency = &residency,
+                                 .first = hot_->end(),
+                                 .anchor = Position(anchor + hot_->end().value()),
+                                 .tables = &hot_->tables(),
                                  .n_outputs = 1};
     EXPECT_TRUE(solo_->runner().run({&input, 1}).ok());
-    residency.truncate_last(residency.span(BlockIndex(residency.n_blocks() - 1)).n_tokens() - 1);
+    hot_->drop_rows();
     const auto logits = solo_->runner().logits(0);
     return {logits.begin(), logits.end()};
-  }
-
-  template <class F>
-  void for_each_frame(BlockIndex block, F f) {
-    for (std::int32_t layer = 0; layer < solo_->shape().n_layers; ++layer) {
-      for (std::int32_t head = 0; head < solo_->shape().n_kv_heads; ++head) {
-        f(residency_->is_open(block) ? residency_->open_frame(block, LayerIndex(layer), HeadIndex(head))
-                                     : residency_->frame(block, LayerIndex(layer), HeadIndex(head)));
-      }
-    }
   }
 
   // Saves every block, moves it, and writes it back.
   void move_all(std::int32_t n_anchors) {
     const BlockMover mover(solo_->model(), solo_->memory().layout());
     FrameMemory& memory = solo_->memory();
-    for (std::int32_t b = 0; b < residency_->n_blocks(); ++b) {
-      const BlockIndex block(b);
-      const bool open = residency_->is_open(block);
+    for (const BlockIndex block : hot_->hot_blocks()) {
+      const bool open = hot_->is_open(block);
+      const std::span<const FrameIndex> frames = open ? hot_->open_frames(block) : hot_->frames(block);
       const std::size_t frame_bytes = open ? memory.open_frame_bytes() : memory.frame_bytes();
-      std::vector<std::byte> bytes;
-      for_each_frame(block, [&](FrameIndex frame) {
-        bytes.resize(bytes.size() + frame_bytes);
-        const auto out = std::span(bytes).last(frame_bytes);
-        open ? memory.read_open(frame, out) : memory.read(frame, out);
-      });
-      const std::int32_t n_tokens = residency_->span(block).n_tokens();
-      open ? mover.move_open(bytes, n_tokens, n_anchors) : mover.move(bytes, n_tokens, n_anchors);
-      std::span<const std::byte> rest = bytes;
-      for_each_frame(block, [&](FrameIndex frame) {
-        open ? memory.write_open(frame, rest.first(frame_bytes)) : memory.write(frame, rest.first(frame_bytes));
-        rest = rest.subspan(frame_bytes);
-      });
+      std::vector<std::byte> bytes(frames.size() * frame_bytes);
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        const auto out = std::span(bytes).subspan(i * frame_bytes, frame_bytes);
+        open ? memory.read_open(frames[i], out) : memory.read(frames[i], out);
+      }
+      const std::int32_t n_tokens = hot_->span(block).n_tokens();
+      const HeadSet all = solo_->shape().all_heads();
+      open ? mover.move_open(bytes, all, n_tokens, n_anchors) : mover.move(bytes, all, n_tokens, n_anchors);
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        const auto moved = std::span(bytes).subspan(i * frame_bytes, frame_bytes);
+        open ? memory.write_open(frames[i], moved) : memory.write(frames[i], moved);
+      }
     }
   }
 
@@ -244,7 +265,7 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
 
   TemporaryFile file_{".gguf"};
   std::unique_ptr<Solo> solo_;
-  std::optional<Residency> residency_;
+  std::unique_ptr<HotSet> hot_;
 };
 
 TEST_P(MovedBlocks, serve_as_if_they_had_been_computed_at_the_other_anchor) {
@@ -273,10 +294,10 @@ class MovedFloatBlocks : public MovedBlocks {};
 
 TEST_P(MovedFloatBlocks, hold_the_keys_that_the_model_computes_at_the_other_anchor) {
   prefill(900);
-  const std::vector<std::byte> computed = all_frames(*solo_, *residency_);
+  const std::vector<std::byte> computed = all_frames(*solo_, *hot_);
   prefill(20);
   move_all(880);
-  const std::vector<std::byte> moved = all_frames(*solo_, *residency_);
+  const std::vector<std::byte> moved = all_frames(*solo_, *hot_);
   double worst = 0.0;
   double greatest = 0.0;
   for (std::size_t i = 0; i < computed.size(); i += sizeof(float)) {
@@ -293,9 +314,9 @@ TEST_P(MovedFloatBlocks, hold_the_keys_that_the_model_computes_at_the_other_anch
 
 TEST_P(MovedBlocks, by_no_anchors_keep_every_byte) {
   prefill(3);
-  const std::vector<std::byte> before = all_frames(*solo_, *residency_);
+  const std::vector<std::byte> before = all_frames(*solo_, *hot_);
   move_all(0);
-  EXPECT_EQ(all_frames(*solo_, *residency_), before);
+  EXPECT_EQ(all_frames(*solo_, *hot_), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MovedFloatBlocks, ::testing::ValuesIn(float_movings()),

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "engine/scheduler.h"
+#include "json/json_fields.h"
 #include "server/api.h"
-#include "server/fields.h"
 #include "tests/files.h"
 
 namespace ebb {
@@ -79,7 +79,7 @@ class Kept : public Responder {
   }
   [[nodiscard]] int status() const { return status_; }
   [[nodiscard]] const std::string& body() const { return body_; }
-  // Of a stream.
+  // The silence after which a stream has a comment.
   [[nodiscard]] std::chrono::milliseconds ping_after() const { return ping_after_; }
   [[nodiscard]] Json json() const { return Json::parse(body_); }
   [[nodiscard]] std::string header(std::string_view name) const {

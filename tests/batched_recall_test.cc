@@ -45,7 +45,7 @@ class BatchedRecall : public ::testing::Test {
     std::mt19937 random(17);
     std::normal_distribution<float> normal;
     const std::vector<Token> tokens(static_cast<std::size_t>(kBlocks) * kBlockSize, Token(65));
-    Turn turn(session, tokens);
+    Turn turn(session, Prompt(tokens));
     while (turn.n_pending() > 0) {
       const Result<SequenceInput> input = turn.begin_step(kBlockSize);
       ASSERT_TRUE(input.ok()) << input.status().message();
@@ -54,8 +54,9 @@ class BatchedRecall : public ::testing::Test {
       for (std::int32_t layer = 0; layer < sessions_->solo().shape().n_layers; ++layer) {
         for (std::int32_t head = 0; head < sessions_->solo().shape().n_kv_heads; ++head) {
           for (float& value : values) value = normal(random);
-          sessions_->solo().memory().write(session.residency().frame(block, LayerIndex(layer), HeadIndex(head)),
-                                           std::as_bytes(std::span(values)));
+          sessions_->solo().memory().write(
+              session.hot().frames(block)[session.shape().head(LayerIndex(layer), HeadIndex(head))],
+              std::as_bytes(std::span(values)));
         }
       }
       turn.end_step();
@@ -63,20 +64,14 @@ class BatchedRecall : public ::testing::Test {
     turn.settle();
   }
 
-  static void evict_all(Session& session) {
-    Turn turn(session, std::span<const Token>());
-    turn.evict(all_blocks());
-    ASSERT_EQ(std::ssize(turn.settle().evicted), kBlocks);
-  }
+  static void evict_all(Session& session) { ASSERT_EQ(std::ssize(session.evict(all_blocks()).evicted), kBlocks); }
 
   std::unique_ptr<Session> restore(RecallPlace place) {
     return *Session::restore(sessions_->parts(store_.get()), options(place), image_);
   }
 
   static std::ptrdiff_t recall(Session& session, const std::vector<BlockIndex>& blocks) {
-    Turn turn(session, std::span<const Token>());
-    turn.recall(blocks);
-    return std::ssize(turn.settle().recalled);
+    return std::ssize(session.recall(blocks).recalled);
   }
 
   TemporaryFile file_{".gguf"};
@@ -112,7 +107,7 @@ TEST_F(BatchedRecall, one_that_is_lost_changes_nothing_for_the_others) {
   store_->drop(session->exact_name(lost));
   ASSERT_EQ(recall(*session, all_blocks()), kBlocks - 1);
   for (const BlockIndex block : all_blocks()) {
-    ASSERT_EQ(session->residency().is_hot(block), block != lost);
+    ASSERT_EQ(session->hot().is_hot(block), block != lost);
     if (block == lost) continue;
     EXPECT_EQ(sessions_->bytes_of(*session, block), bytes_[block.index()]) << "block " << block.value();
   }

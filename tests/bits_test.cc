@@ -118,49 +118,39 @@ TEST_P(Bits, company_in_a_batch_changes_only_what_matrix_products_round) {
   const auto b = some_tokens(41, 5);
   const LogitMatrix alone = *solo->logits(a, 90);
 
-  Residency first(solo->pool(), solo->shape(), solo->open_pool());
-  Residency second(solo->pool(), solo->shape(), solo->open_pool());
-  ASSERT_TRUE(Solo::place(first, 90).ok());
-  ASSERT_TRUE(Solo::place(second, 41).ok());
-  const std::vector<SequenceInput> inputs = {
-      {.tokens = b, .first = Position(0), .residency = &second, .n_outputs = 1},
-      {.tokens = a, .first = Position(0), .residency = &first, .n_outputs = 1},
-  };
-  ASSERT_TRUE(solo->runner().run(inputs).ok());
+  const auto first = solo->make_hot();
+  const auto second = solo->make_hot();
+  const std::vector<SequenceInput> inputs = {*Solo::place(*second, b), *Solo::place(*first, a)};
+  ASSERT_TRUE(solo->compute(std::vector{second.get(), first.get()}, inputs).ok());
   EXPECT_LE(relative_difference(solo->runner().logits(1), alone.row(89)), bound_of_matrix_products());
 }
 
-// Computes tokens behind `residency`, one row each, and keeps the logits of the last.
-std::vector<float> decode(Solo& solo, Residency& residency, std::span<const Token> tokens) {
+// Computes tokens behind what `hot` holds, one row each, and keeps the logits of the last.
+std::vector<float> decode(Solo& solo, HotSet& hot, std::span<const Token> tokens) {
   std::vector<float> last;
   for (const Token& token : tokens) {
-    const Position first = residency.end();
-    EXPECT_TRUE(Solo::place(residency, 1).ok());
-    const SequenceInput input = {.tokens = {&token, 1}, .first = first, .residency = &residency, .n_outputs = 1};
-    EXPECT_TRUE(solo.runner().run({&input, 1}).ok());
+    EXPECT_TRUE(solo.compute(hot, {&token, 1}).ok());
     const auto logits = solo.runner().logits(0);
     last.assign(logits.begin(), logits.end());
   }
   return last;
 }
 
-void prefill(Solo& solo, Residency& residency, std::span<const Token> tokens) {
-  ASSERT_TRUE(Solo::place(residency, static_cast<std::int32_t>(tokens.size())).ok());
-  const SequenceInput input = {.tokens = tokens, .first = Position(0), .residency = &residency, .n_outputs = 1};
-  ASSERT_TRUE(solo.runner().run({&input, 1}).ok());
-}
-
 // All frames of a block, in the order of layers and heads.
-std::vector<std::byte> block_bytes(Solo& solo, const Residency& residency, BlockIndex block) {
+std::vector<std::byte> block_bytes(Solo& solo, const HotSet& hot, BlockIndex block) {
   std::vector<std::byte> bytes;
   std::vector<std::byte> frame(solo.memory().frame_bytes());
-  for (std::int32_t layer = 0; layer < solo.shape().n_layers; ++layer) {
-    for (std::int32_t head = 0; head < solo.shape().n_kv_heads; ++head) {
-      solo.memory().read(residency.frame(block, LayerIndex(layer), HeadIndex(head)), frame);
-      bytes.insert(bytes.end(), frame.begin(), frame.end());
-    }
+  for (const FrameIndex index : hot.frames(block)) {
+    solo.memory().read(index, frame);
+    bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
   return bytes;
+}
+
+// Where those frames come from when only some of them do.
+std::span<const std::byte> frame_of(Solo& solo, const std::vector<std::byte>& bytes, std::size_t head) {
+  const std::size_t n = solo.memory().frame_bytes();
+  return std::span(bytes).subspan(head * n, n);
 }
 
 TEST_P(Bits, evict_and_recall_at_the_original_position_changes_none) {
@@ -168,40 +158,42 @@ TEST_P(Bits, evict_and_recall_at_the_original_position_changes_none) {
   const auto prompt = some_tokens(150, 6);
   const auto rest = some_tokens(20, 7);
 
-  Residency twin(solo->pool(), solo->shape(), solo->open_pool());
-  prefill(*solo, twin, prompt);
-  const std::vector<float> expected = decode(*solo, twin, rest);
+  const auto twin = solo->make_hot();
+  ASSERT_TRUE(solo->compute(*twin, prompt).ok());
+  const std::vector<float> expected = decode(*solo, *twin, rest);
 
-  Residency residency(solo->pool(), solo->shape(), solo->open_pool());
-  prefill(*solo, residency, prompt);
-  std::vector<std::vector<std::byte>> saved;
+  // Two leave in all heads, one in every other.
   const std::vector<BlockIndex> victims = {BlockIndex(5), BlockIndex(0), BlockIndex(3)};
+  HeadSet every_other(solo->shape().n_heads());
+  for (std::size_t head = 0; head < every_other.n_heads(); head += 2) every_other.add(head);
+  const auto leaving = [&](BlockIndex block) {
+    return block == BlockIndex(3) ? every_other : solo->shape().all_heads();
+  };
+  const auto hot = solo->make_hot();
+  ASSERT_TRUE(solo->compute(*hot, prompt).ok());
+  std::vector<std::vector<std::byte>> saved;
   for (const BlockIndex block : victims) {
-    saved.push_back(block_bytes(*solo, residency, block));
-    residency.evict(block);
+    saved.push_back(block_bytes(*solo, *hot, block));
+    hot->leave(block, leaving(block));
   }
   const std::vector<float> with_holes = [&] {
-    Residency cut(solo->pool(), solo->shape(), solo->open_pool());
-    prefill(*solo, cut, prompt);
-    for (const BlockIndex block : victims) cut.evict(block);
-    return decode(*solo, cut, rest);
+    const auto cut = solo->make_hot();
+    EXPECT_TRUE(solo->compute(*cut, prompt).ok());
+    for (const BlockIndex block : victims) cut->leave(block, leaving(block));
+    return decode(*solo, *cut, rest);
   }();
   EXPECT_FALSE(same_bits(with_holes, expected)) << "the holes should have been noticed";
 
   solo->pool().shuffle_free(99);
   for (std::size_t i = 0; i < victims.size(); ++i) {
-    ASSERT_TRUE(residency.admit(victims[i]).ok());
-    std::span<const std::byte> bytes = saved[i];
-    for (std::int32_t layer = 0; layer < solo->shape().n_layers; ++layer) {
-      for (std::int32_t head = 0; head < solo->shape().n_kv_heads; ++head) {
-        solo->memory().write(residency.frame(victims[i], LayerIndex(layer), HeadIndex(head)),
-                             bytes.first(solo->memory().frame_bytes()));
-        bytes = bytes.subspan(solo->memory().frame_bytes());
-      }
-    }
+    const Result<HeadSet> came = hot->come(victims[i], leaving(victims[i]));
+    ASSERT_TRUE(came.ok());
+    came->for_each([&](std::size_t head) {
+      solo->memory().write(hot->frames(victims[i])[head], frame_of(*solo, saved[i], head));
+    });
   }
-  residency.check_invariants();
-  EXPECT_TRUE(same_bits(decode(*solo, residency, rest), expected));
+  hot->check_invariants();
+  EXPECT_TRUE(same_bits(decode(*solo, *hot, rest), expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, Bits, ::testing::ValuesIn(toys()),

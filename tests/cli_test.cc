@@ -47,7 +47,7 @@ class CliTest : public testing::Test {
   const TemporaryFile file_{".gguf"};
 };
 
-TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
+TEST_F(CliTest, help_names_the_commands_and_the_exit_codes) {
   const ProgramResult result = run_ebb({"--help"});
   EXPECT_EQ(result.exit_code, 0);
   for (const char* word : {"run", "chat", "key", "inspect", "apply-template", "bench", "demo", "Exit codes", "130"}) {
@@ -56,14 +56,14 @@ TEST_F(CliTest, HelpNamesTheCommandsAndTheExitCodes) {
   EXPECT_THAT(result.err, IsEmpty());
 }
 
-TEST_F(CliTest, APromptLongerThanTheContextIsAnErrorThatSaysSo) {
+TEST_F(CliTest, a_prompt_longer_than_the_context_is_an_error_that_says_so) {
   const std::string model = toy({.n_ctx_train = 300});
   const ProgramResult result = run_ebb({"run", "-m", model, "--no-rebase", "--raw", "-p", std::string(400, 'y')});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("trained for 300"));
 }
 
-TEST_F(CliTest, AReplyThatFillsTheContextEndsWithAReason) {
+TEST_F(CliTest, a_reply_that_fills_the_context_ends_with_a_reason) {
   const std::string model = toy({.n_ctx_train = 300});
   std::vector<std::string> arguments = {"run", "-m", model, "--no-rebase", "--raw", "-p", std::string(290, 'y'),
                                         "-n",  "100"};
@@ -73,7 +73,7 @@ TEST_F(CliTest, AReplyThatFillsTheContextEndsWithAReason) {
   EXPECT_THAT(result.err, HasSubstr("the reply ends here"));
 }
 
-TEST_F(CliTest, EveryCommandExplainsItsFlags) {
+TEST_F(CliTest, every_command_explains_its_flags) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"run", "--help"},
                                                                                        {"chat", "--help"},
                                                                                        {"inspect", "--help"},
@@ -93,7 +93,7 @@ TEST_F(CliTest, EveryCommandExplainsItsFlags) {
               AllOf(HasSubstr("--temp"), HasSubstr("default 0.8"), HasSubstr("--kv-budget")));
 }
 
-TEST_F(CliTest, TheVersionIsTheProjectsAndNamesLlamaAndGgml) {
+TEST_F(CliTest, the_version_is_the_projects_and_names_llama_and_ggml) {
   const ProgramResult result = run_ebb({"--version"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("libllama 0."), HasSubstr("ggml 0.")));
@@ -110,7 +110,7 @@ TEST_F(CliTest, TheVersionIsTheProjectsAndNamesLlamaAndGgml) {
   EXPECT_THAT(result.out, StartsWith("ebb " + version + " "));
 }
 
-TEST_F(CliTest, ApplyTemplateRendersAChatRequestFromStandardInput) {
+TEST_F(CliTest, apply_template_renders_a_chat_request_from_standard_input) {
   const TemporaryFile chat_template(".jinja");
   std::ofstream(chat_template.path()) << "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
   const std::string request =
@@ -121,7 +121,7 @@ TEST_F(CliTest, ApplyTemplateRendersAChatRequestFromStandardInput) {
   EXPECT_EQ(result.out, "[system] Be brief.\n[user] Hi\n");
 }
 
-TEST_F(CliTest, ApplyTemplateShowsThatPeopleWriteNoControlTokens) {
+TEST_F(CliTest, apply_template_shows_that_people_write_no_control_tokens) {
   const ProgramResult result = run_ebb({"apply-template", "-m", toy(), "--tokens"},
                                        R"({"messages": [{"role": "user", "content": "<|im_end|>"}]})");
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -131,7 +131,7 @@ TEST_F(CliTest, ApplyTemplateShowsThatPeopleWriteNoControlTokens) {
   EXPECT_EQ(n_ends, 1U) << result.out;
 }
 
-TEST_F(CliTest, ApplyTemplateSaysWhatIsWrongWithARequest) {
+TEST_F(CliTest, apply_template_says_what_is_wrong_with_a_request) {
   const std::string model = toy();
   EXPECT_THAT(run_ebb({"apply-template", "-m", model}, "{").err, HasSubstr("not JSON"));
   const ProgramResult result = run_ebb({"apply-template", "-m", model}, R"({"messages": [{"role": "king"}]})");
@@ -139,14 +139,14 @@ TEST_F(CliTest, ApplyTemplateSaysWhatIsWrongWithARequest) {
   EXPECT_THAT(result.err, HasSubstr("messages[0].role"));
 }
 
-TEST_F(CliTest, AnUnknownFlagIsBadUsageAndNamesTheHelp) {
+TEST_F(CliTest, an_unknown_flag_is_bad_usage_and_names_the_help) {
   const ProgramResult result = run_ebb({"run", "--frobnicate"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, AllOf(HasSubstr("--frobnicate"), HasSubstr("ebb run --help")));
   EXPECT_THAT(result.out, IsEmpty());
 }
 
-TEST_F(CliTest, ValuesOutOfRangeAreBadUsage) {
+TEST_F(CliTest, values_out_of_range_are_bad_usage) {
   EXPECT_EQ(run_ebb({"run", "-p", "x", "--kv-type", "f17"}).exit_code, 2);
   EXPECT_EQ(run_ebb({"run", "-p", "x", "--top-p", "7"}).exit_code, 2);
   EXPECT_EQ(run_ebb({"run", "-p", "x", "-l", "15"}).exit_code, 2);
@@ -156,7 +156,7 @@ TEST_F(CliTest, ValuesOutOfRangeAreBadUsage) {
   EXPECT_EQ(run_ebb({}).exit_code, 2);
 }
 
-TEST_F(CliTest, ServeNamesItsOwnFlagForAFlagOfLlamaServerThatMeansAnother) {
+TEST_F(CliTest, serve_names_its_own_flag_for_a_flag_of_llama_server_that_means_another) {
   const auto refused = [](const std::vector<std::string>& flags) {
     std::vector<std::string> all = {"serve", "-m", "/nowhere/model.gguf"};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -173,7 +173,7 @@ TEST_F(CliTest, ServeNamesItsOwnFlagForAFlagOfLlamaServerThatMeansAnother) {
   EXPECT_THAT(refused({"--top-p", "7"}), HasSubstr("top_p is 7"));
 }
 
-TEST_F(CliTest, ServeTakesFlagsOfLlamaServerAndSaysWhichHaveNoEffect) {
+TEST_F(CliTest, serve_takes_flags_of_llama_server_and_says_which_have_no_effect) {
   const ProgramResult result = run_ebb({"serve",
                                         "-m",
                                         "/nowhere/model.gguf",
@@ -215,13 +215,13 @@ TEST_F(CliTest, ServeTakesFlagsOfLlamaServerAndSaysWhichHaveNoEffect) {
   EXPECT_THAT(run_ebb({"serve", "--help"}).out, AllOf(HasSubstr("--reasoning-budget"), Not(HasSubstr("--jinja"))));
 }
 
-TEST_F(CliTest, AnEmptyKeyIsNoKeyToServeWith) {
+TEST_F(CliTest, an_empty_key_is_no_key_to_serve_with) {
   const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key", ""});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("--api-key is empty"));
 }
 
-TEST_F(CliTest, AKeyIsMadeWithTheLineThatStandsForIt) {
+TEST_F(CliTest, a_key_is_made_with_the_line_that_stands_for_it) {
   const ProgramResult made = run_ebb({"key"});
   EXPECT_EQ(made.exit_code, 0);
   EXPECT_THAT(made.out, ContainsRegex("^ebb-[0-9a-f]{64}\nsha256:[0-9a-f]{64}\n$"));
@@ -232,7 +232,7 @@ TEST_F(CliTest, AKeyIsMadeWithTheLineThatStandsForIt) {
   EXPECT_THAT(run_ebb({"key", "--hash"}, "# none\n").err, HasSubstr("no key on standard input"));
 }
 
-TEST_F(CliTest, AMalformedHashInAKeyFileIsNamedByItsLineAndNotByItsText) {
+TEST_F(CliTest, a_malformed_hash_in_a_key_file_is_named_by_its_line_and_not_by_its_text) {
   const TemporaryFile keys(".txt");
   std::ofstream(keys.path()) << "# keys\nsha256:0123456789abcdef\n";
   const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", "--api-key-file", keys.path().string()});
@@ -240,14 +240,14 @@ TEST_F(CliTest, AMalformedHashInAKeyFileIsNamedByItsLineAndNotByItsText) {
   EXPECT_THAT(result.err, AllOf(HasSubstr(keys.path().string() + ": line 2"), Not(HasSubstr("0123456789abcdef"))));
 }
 
-TEST_F(CliTest, AModelThatIsNotThereFailsWithALineThatNamesIt) {
+TEST_F(CliTest, a_model_that_is_not_there_fails_with_a_line_that_names_it) {
   const ProgramResult result = run_ebb({"run", "-m", "/nowhere/model.gguf", "-p", "x"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(StartsWith("ebb: "), HasSubstr("/nowhere/model.gguf")));
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
 }
 
-TEST_F(CliTest, InspectShowsWhatTheFileHolds) {
+TEST_F(CliTest, inspect_shows_what_the_file_holds) {
   RandomModelSpec spec;
   spec.architecture = "gemma3";
   spec.sliding_window = 32;
@@ -257,14 +257,14 @@ TEST_F(CliTest, InspectShowsWhatTheFileHolds) {
                                 HasSubstr("2 layers"), HasSubstr("q8_0"), HasSubstr("kivi4")));
 }
 
-TEST_F(CliTest, InspectOfAFileThatIsNoModelFails) {
+TEST_F(CliTest, inspect_of_a_file_that_is_no_model_fails) {
   std::ofstream(file_.path()) << "this is no GGUF file";
   const ProgramResult result = run_ebb({"inspect", file_.path().string()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr(file_.path().string()));
 }
 
-TEST_F(CliTest, RunAnswersTheSameGreedilyEachTimeInValidUtf8) {
+TEST_F(CliTest, run_answers_the_same_greedily_each_time_in_valid_utf8) {
   const std::vector<std::string> arguments = {"run", "-m", toy(), "-p", "Hello", "--temp", "0", "-n", "24", "-t", "1"};
   const ProgramResult first = run_ebb(arguments);
   EXPECT_EQ(first.exit_code, 0) << first.err;
@@ -273,7 +273,7 @@ TEST_F(CliTest, RunAnswersTheSameGreedilyEachTimeInValidUtf8) {
   EXPECT_EQ(run_ebb(arguments).out, first.out);
 }
 
-TEST_F(CliTest, RunReadsItsPromptFromFilesAndStandardInput) {
+TEST_F(CliTest, run_reads_its_prompt_from_files_and_standard_input) {
   const TemporaryFile prompt(".txt");
   std::ofstream(prompt.path()) << "Hello there";
   const std::vector<std::string> arguments = {"run", "-m", toy(), "--raw", "--temp", "0", "-n", "8", "-t", "1"};
@@ -289,7 +289,7 @@ TEST_F(CliTest, RunReadsItsPromptFromFilesAndStandardInput) {
   EXPECT_EQ(run_ebb(with({"-f", "/nowhere/prompt.txt"})).exit_code, 1);
 }
 
-TEST_F(CliTest, StatisticsGoToStderrAndOnlyWhenAskedFor) {
+TEST_F(CliTest, statistics_go_to_stderr_and_only_when_asked_for) {
   const std::vector<std::string> arguments = {"run", "-m", toy(), "-p", "Hello", "-n", "4", "-t", "1", "--temp", "0"};
   EXPECT_THAT(run_ebb(arguments).err, IsEmpty());
   std::vector<std::string> verbose = arguments;
@@ -299,7 +299,7 @@ TEST_F(CliTest, StatisticsGoToStderrAndOnlyWhenAskedFor) {
   EXPECT_THAT(result.out, Not(HasSubstr("tok/s")));
 }
 
-TEST_F(CliTest, APromptLargerThanTheBudgetIsAnsweredInsideIt) {
+TEST_F(CliTest, a_prompt_larger_than_the_budget_is_answered_inside_it) {
   const std::string model = toy();
   std::vector<std::string> arguments = {"run", "-m", model, "--raw", "-f",          "-",  "-n",
                                         "4",   "-t", "1",   "-v",    "--kv-budget", "256"};
@@ -310,7 +310,7 @@ TEST_F(CliTest, APromptLargerThanTheBudgetIsAnsweredInsideIt) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("of 4 blocks hot"), HasSubstr("evicted"), Not(HasSubstr(" 0 evicted"))));
 }
 
-TEST_F(CliTest, CtrlCStopsTheReplyWithItsOwnExitCode) {
+TEST_F(CliTest, ctrl_c_stops_the_reply_with_its_own_exit_code) {
   RandomModelSpec spec;
   spec.n_ctx_train = 1 << 20;  // far more than is generated before the signal comes
   const std::string model = toy(spec);
@@ -324,7 +324,7 @@ TEST_F(CliTest, CtrlCStopsTheReplyWithItsOwnExitCode) {
   EXPECT_THAT(result.err, HasSubstr("cancelled"));  // it ended in order, with its statistics
 }
 
-TEST_F(CliTest, ChatTakesCommandsAndEndsWithItsInput) {
+TEST_F(CliTest, chat_takes_commands_and_ends_with_its_input) {
   const std::vector<std::string> arguments = {"chat", "-m", toy(), "-t", "1", "-n", "4", "--temp", "0"};
   const ProgramResult result = run_ebb(arguments, "Hello\n/stats\n/nonsense\n/reset\nHello\n/help\n");
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -334,7 +334,7 @@ TEST_F(CliTest, ChatTakesCommandsAndEndsWithItsInput) {
   EXPECT_EQ(result.out.substr(0, result.out.size() / 2), result.out.substr(result.out.size() / 2));
 }
 
-TEST_F(CliTest, BenchSpeedWritesTheSameFiguresAsTableAndJson) {
+TEST_F(CliTest, bench_speed_writes_the_same_figures_as_table_and_json) {
   const TemporaryFile json(".json");
   const ProgramResult result = run_ebb({"bench", "speed", "-m", toy(), "-t", "1", "--depths", "0,64", "--repeat", "1",
                                         "--n-prompt", "16", "--n-gen", "2", "--json", json.path().string()});
@@ -345,7 +345,7 @@ TEST_F(CliTest, BenchSpeedWritesTheSameFiguresAsTableAndJson) {
   EXPECT_EQ(figures["models"][0]["lines"].size(), 4U);
 }
 
-TEST_F(CliTest, BenchSpliceWritesTheSameFiguresAsTableJsonAndPage) {
+TEST_F(CliTest, bench_splice_writes_the_same_figures_as_table_json_and_page) {
   const TemporaryFile json(".json");
   const TemporaryFile html(".html");
   const ProgramResult result = run_ebb({"bench",      "splice",
@@ -369,13 +369,13 @@ TEST_F(CliTest, BenchSpliceWritesTheSameFiguresAsTableJsonAndPage) {
   EXPECT_THAT(page.str(), AllOf(HasSubstr("<svg"), HasSubstr("time, ms (log)"), HasSubstr("</html>")));
 }
 
-TEST_F(CliTest, BenchSparseSaysWhatABudgetMustHold) {
+TEST_F(CliTest, bench_sparse_says_what_a_budget_must_hold) {
   const ProgramResult result = run_ebb({"bench", "sparse", "-m", toy(), "--budgets", "32"});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("at least 64 (4 blocks of 16)"));
 }
 
-TEST_F(CliTest, BenchFidelitySaysThatRecallAtTheOriginalPlaceIsBitwiseEqual) {
+TEST_F(CliTest, bench_fidelity_says_that_recall_at_the_original_place_is_bitwise_equal) {
   const TemporaryFile json(".json");
   const TemporaryFile html(".html");
   const ProgramResult result = run_ebb({"bench",       "fidelity",
@@ -402,7 +402,7 @@ TEST_F(CliTest, BenchFidelitySaysThatRecallAtTheOriginalPlaceIsBitwiseEqual) {
   EXPECT_THAT(page.str(), AllOf(HasSubstr("<svg"), HasSubstr("share of facts"), HasSubstr("</html>")));
 }
 
-TEST_F(CliTest, BenchFidelityOfASmallContextSaysWhatToGive) {
+TEST_F(CliTest, bench_fidelity_of_a_small_context_says_what_to_give) {
   const ProgramResult result = run_ebb({"bench", "fidelity", "-m", toy({.n_ctx_train = 512})});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("trained for 512"), HasSubstr("--distances")));

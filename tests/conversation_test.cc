@@ -1,4 +1,4 @@
-#include "text/conversation.h"
+#include "chat/conversation.h"
 
 #include <filesystem>
 
@@ -47,7 +47,7 @@ class ConversationTest : public testing::Test {
   std::vector<Token> session_;
 };
 
-TEST_F(ConversationTest, TheFirstMessageBringsTheWholeTemplate) {
+TEST_F(ConversationTest, the_first_message_brings_the_whole_template) {
   Conversation conversation(*vocabulary_, "Be brief.");
   const std::string text = held_with(conversation.ask("Hi"));
   EXPECT_EQ(text, rendered(conversation.messages()));
@@ -55,7 +55,7 @@ TEST_F(ConversationTest, TheFirstMessageBringsTheWholeTemplate) {
   EXPECT_EQ(conversation.messages()[0].role, "system");
 }
 
-TEST_F(ConversationTest, LaterMessagesAddExactlyWhatTheSessionDoesNotHold) {
+TEST_F(ConversationTest, later_messages_add_exactly_what_the_session_does_not_hold) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer(reply_tokens("Hello!", "<|im_end|>"), "Hello!").ok());
@@ -63,7 +63,7 @@ TEST_F(ConversationTest, LaterMessagesAddExactlyWhatTheSessionDoesNotHold) {
   EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
-TEST_F(ConversationTest, AReplyThatWasCutShortIsEndedByTheNextMessage) {
+TEST_F(ConversationTest, a_reply_that_was_cut_short_is_ended_by_the_next_message) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer(reply_tokens("Hello, my", ""), "Hello, my").ok());
@@ -71,7 +71,7 @@ TEST_F(ConversationTest, AReplyThatWasCutShortIsEndedByTheNextMessage) {
   EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
-TEST_F(ConversationTest, AReplyThatNeverBeganLeavesAnEmptyTurn) {
+TEST_F(ConversationTest, a_reply_that_never_began_leaves_an_empty_turn) {
   Conversation conversation(*vocabulary_, "");
   held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer({}, "").ok());
@@ -79,7 +79,7 @@ TEST_F(ConversationTest, AReplyThatNeverBeganLeavesAnEmptyTurn) {
   EXPECT_EQ(text, rendered(conversation.messages()));
 }
 
-TEST_F(ConversationTest, WhatAStopStringHidStaysInTheSessionAndTheTemplateGoesOnBehindIt) {
+TEST_F(ConversationTest, what_a_stop_string_hid_stays_in_the_session_and_the_template_goes_on_behind_it) {
   Conversation conversation(*vocabulary_, "");
   const std::string before = held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer(reply_tokens("Hello STOP", ""), "Hello ").ok());
@@ -87,7 +87,7 @@ TEST_F(ConversationTest, WhatAStopStringHidStaysInTheSessionAndTheTemplateGoesOn
             before + "Hello STOP<|im_end|>\n<|im_start|>user\nNext<|im_end|>\n<|im_start|>assistant\n");
 }
 
-TEST_F(ConversationTest, ATurnThatEndedInAnotherWayThanTheTemplatesIsEndedInBoth) {
+TEST_F(ConversationTest, a_turn_that_ended_in_another_way_than_the_templates_is_ended_in_both) {
   Conversation conversation(*vocabulary_, "");
   const std::string before = held_with(conversation.ask("Hi"));
   ASSERT_TRUE(conversation.answer(reply_tokens("Hello", "<|endoftext|>"), "Hello").ok());

@@ -1,5 +1,6 @@
-// What `ebb demo` promises, read from what it prints: the fact of the first turn leaves, at least ten other blocks leave
-// after it, and it comes back for the last turn, inside the budget; a client that truncates has lost it. Every run.
+// What `ebb demo` promises, read from what it prints: the fact of the first turn leaves, at least ten other blocks
+// leave after it, and it comes back for the last turn, inside the budget; a client that truncates has lost it. Every
+// run.
 #include <algorithm>
 #include <regex>
 #include <sstream>
@@ -38,7 +39,7 @@ std::vector<PrintedTurn> turns_of(const std::string& out) {
   return turns;
 }
 
-// Of an arm's row in the table at the end: "ebb   816   192   192 ...".
+// What is read of an arm's row in the table at the end: "ebb   816   192   192 ...".
 struct PrintedArm {
   int n_session = 0;
   int n_budget = 0;
@@ -52,7 +53,7 @@ PrintedArm arm_of(const std::string& out, const std::string& name) {
   return {std::stoi(match[1]), std::stoi(match[2]), std::stoi(match[3])};
 }
 
-TEST(Demo, RecallsTheFactOfTheFirstTurnInEveryRunAndTruncationHasLostIt) {
+TEST(Demo, recalls_the_fact_of_the_first_turn_in_every_run_and_truncation_has_lost_it) {
   std::vector<PrintedTurn> first_run;
   for (int run = 0; run < 3; ++run) {
     const ProgramResult result = run_ebb({"demo", "-t", "2"});

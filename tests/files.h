@@ -24,7 +24,7 @@ class TemporaryFile {
   std::filesystem::path path_;
 };
 
-// The same for a folder, which exists at first and is removed with all that is in it.
+// A folder of its own in the system's temporary folder, which exists at first and is removed with all that is in it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,5 +1,5 @@
-// Sessions that outlive their process: a scheduler on a cold store with a disk, the next one on the same folder, and what
-// that one has to compute.
+// Sessions that outlive their process: a scheduler on a cold store with a disk, the next one on the same folder, and
+// what that one has to compute.
 #include <future>
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ class KeptSessions : public ::testing::Test {
     EXPECT_TRUE(tokens.ok());
     Request request{.owner = owner,
                     .lane_id = lane,
-                    .history = {{.tokens = *tokens}},
+                    .history = Prompt(*tokens),
                     .options = {.sampling = {.temperature = 0.0F}, .max_tokens = 6}};
     std::promise<Said> promise;
     std::string reply;
@@ -91,7 +91,7 @@ TEST_F(KeptSessions, the_next_process_goes_on_with_every_session_and_computes_no
   std::map<std::string, Said> before;
   for (const std::string lane : {"one", "two", ""}) before[lane] = say(history(lane.empty() ? 'x' : lane[0]), lane);
   const std::string more = history('o') + before["one"].text + " and then";
-  // The same two requests in one process.
+  // A twin: the same two requests in one process.
   say(history('o'), "one", "somebody else");
   const Said twin = say(more, "one", "somebody else");
   open();
@@ -106,16 +106,16 @@ TEST_F(KeptSessions, the_next_process_goes_on_with_every_session_and_computes_no
   const Said after = say(more, "one");
   ASSERT_TRUE(after.end.status.ok()) << after.end.status.message();
   EXPECT_EQ(after.text, twin.text);
-  EXPECT_EQ(after.end.turn.n_recomputed, 0);
-  EXPECT_EQ(after.end.turn.n_holes, 0);
+  EXPECT_EQ(after.end.turn.from[Origin::kRecomputed], 0);
+  EXPECT_EQ(after.end.turn.from[Origin::kHole], 0);
   const auto said_since = engine_->vocabulary().tokenize(before["one"].text + " and then");
-  EXPECT_LE(after.end.turn.n_new, std::ssize(*said_since)) << "the reply may come back in other tokens";
-  EXPECT_GE(after.end.turn.n_recalled_exact, 300);
+  EXPECT_LE(after.end.turn.from[Origin::kNew], std::ssize(*said_since)) << "the reply may come back in other tokens";
+  EXPECT_GE(after.end.turn.from[Origin::kRecalledExact], 300);
   for (const std::string lane : {"two", ""}) {
     const Said again = say(history(lane.empty() ? 'x' : lane[0]), lane);
     EXPECT_EQ(again.text, before[lane].text);
-    EXPECT_EQ(again.end.turn.n_recomputed, 0);
-    EXPECT_LE(again.end.turn.n_new, 1);
+    EXPECT_EQ(again.end.turn.from[Origin::kRecomputed], 0);
+    EXPECT_LE(again.end.turn.from[Origin::kNew], 1);
   }
 }
 
@@ -141,7 +141,7 @@ TEST_F(KeptSessions, the_last_image_of_each_session_is_kept_and_no_other) {
               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
   open();
-  EXPECT_EQ(say(history('a') + " more", "a").end.turn.n_new, 1);
+  EXPECT_EQ(say(history('a') + " more", "a").end.turn.from[Origin::kNew], 1);
 }
 
 TEST_F(KeptSessions, a_forgotten_session_is_forgotten_on_disk_too) {
@@ -170,7 +170,7 @@ TEST_F(KeptSessions, images_of_another_layout_or_owner_are_left_alone_and_counte
   open(RowType::kF16, {.is_known_owner = [](std::string_view owner) { return owner == "beta"; }});
   EXPECT_EQ(kept().n_foreign, 1);
   EXPECT_EQ(kept().n_resumed, 1);
-  EXPECT_LE(say(history('b'), "b", "beta").end.turn.n_new, 1);
+  EXPECT_LE(say(history('b'), "b", "beta").end.turn.from[Origin::kNew], 1);
 }
 
 TEST_F(KeptSessions, images_of_another_layout_keep_their_half_of_a_folder_that_is_full) {
@@ -183,7 +183,7 @@ TEST_F(KeptSessions, images_of_another_layout_keep_their_half_of_a_folder_that_i
   for (char lane = 'c'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
   open(RowType::kF16);
   EXPECT_EQ(kept().n_resumed, 2);
-  EXPECT_LE(say(history('a'), "a").end.turn.n_new, 1);
+  EXPECT_LE(say(history('a'), "a").end.turn.from[Origin::kNew], 1);
 
   // Beyond it the oldest of them make room.
   for (char lane = 'c'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
@@ -227,7 +227,7 @@ TEST_F(KeptSessions, images_that_do_not_fit_the_folders_bound_make_room_the_olde
   open();
   EXPECT_GT(kept().n_resumed, 0);
   EXPECT_LT(kept().n_resumed, 12);
-  EXPECT_LE(say(history('l'), "l").end.turn.n_new, 1) << "the last one is among them";
+  EXPECT_LE(say(history('l'), "l").end.turn.from[Origin::kNew], 1) << "the last one is among them";
 }
 
 // --- the folder by itself, on a disk that fails ---

@@ -29,11 +29,13 @@ TEST_F(Server, what_the_tiers_hold_is_told_of_how_much) {
   chat(Json::array({user(std::string(2000, 'x'))}));
   ASSERT_TRUE(engine_->store()->flush().ok());
   const Json store = ask("GET", "/v1/store")->json();
-  EXPECT_GT(store["ram"]["records"], 0);
-  EXPECT_LE(store["ram"]["bytes"], store["ram"]["max_bytes"]);
-  EXPECT_EQ(store["disk"], nullptr);
+  ASSERT_EQ(store["tiers"].size(), 1U);
+  const Json& ram = store["tiers"][0];
+  EXPECT_EQ(ram["name"], "ram");
+  EXPECT_GT(ram["records"], 0);
+  EXPECT_LE(ram["bytes"], ram["max_bytes"]);
   const std::string metrics = ask("GET", "/metrics")->body();
-  EXPECT_THAT(metrics, HasSubstr(fmt::format("ebb:store_bytes{{tier=\"ram\"}} {}", store["ram"]["bytes"].get<int>())));
+  EXPECT_THAT(metrics, HasSubstr(fmt::format("ebb:store_bytes{{tier=\"ram\"}} {}", ram["bytes"].get<int>())));
   EXPECT_THAT(metrics, ::testing::Not(HasSubstr("tier=\"disk\"")));
 }
 

@@ -12,8 +12,8 @@
 #include "llama.h"
 #include <gtest/gtest.h>
 
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/toy_gguf.h"
 
 namespace ebb {

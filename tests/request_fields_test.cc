@@ -58,7 +58,7 @@ TEST_F(RequestFields, samplers_shape_the_answer_and_are_told_with_it) {
   EXPECT_EQ(settings["samplers"].size(), 9U);
   const Json plain = complete({{"temperature", 0}});
   EXPECT_EQ(plain["generation_settings"]["samplers"], settings["samplers"]);
-  // Of the likeliest tokens always the least likely.
+  // This always chooses the least likely of the likeliest tokens.
   const Json odd = {
       {"seed", 3}, {"top_k", 2}, {"xtc_probability", 1}, {"xtc_threshold", 0}, {"samplers", {"top_k", "xtc"}}};
   const Json least = complete(odd);

@@ -128,7 +128,7 @@ TEST_F(Responses, what_makes_no_sense_is_refused_with_the_field_named) {
       {R"({"input":5})", "'input'"},
       {R"({"input":[5]})", "'input[0]'"},
       {R"({"input":[{"type":"image"}]})", "'input[0].type'"},
-      {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})", "'input[0]'"},
+      {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})", "'input[0]."},
       {R"({"input":[{"type":"function_call"}]})", "'input[0].name'"},
       {R"({"input":"x","previous_response_id":"resp_1"})", "'previous_response_id'"},
       {R"({"input":"x","conversation":"conv_1"})", "'conversation'"},

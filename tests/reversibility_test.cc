@@ -1,10 +1,12 @@
 // Reversibility: random sessions in lock step with a twin that never evicts.
 //
-// One world per policy, KV type and kind of cold store. Each plays thousands of operations drawn from a seed: say, evict
-// any blocks, recall any subset, pin, cut (an edit), fork, restart, with faults in the disk under it. Every step computes
-// one row, so that what is computed again has the bits that it had. Two things must hold after every operation:
+// One world per policy, KV type, kind of cold store and kind of model. Each plays thousands of operations drawn from a seed:
+// say, evict any heads of any blocks, recall any of them, pin, cut (an edit), fork, restart, give a smaller budget, lose a
+// record, with faults in the disk under it. Every step computes one row, so that what is computed again has the bits that it
+// had. Of models with windows the twin keeps what windows hide. Two things must hold after every operation:
 //
-//   bytes    what is hot holds the bytes that its exact name had when it was first computed, whoever computed it
+//   bytes    what is hot, in whatever heads, holds the bytes that its exact name had when it was first computed, whoever
+//            computed it
 //   logits   where everything before a token is visible, and by its exact names is what the twin has, its logits are
 //            bitwise the twin's
 #include <array>
@@ -27,7 +29,40 @@ namespace {
 constexpr std::int32_t kBlockSize = 8;
 constexpr std::int32_t kBudgetBlocks = 10;
 constexpr std::int32_t kLockStepBlocks = kBudgetBlocks - 1;  // a session this long can be hot as a whole
-constexpr std::int32_t kOperations = 10000;                  // of each world; 75 worlds make 750 000
+constexpr std::int32_t kOperations = 6000;                   // of each world; 90 worlds make 540 000
+
+enum class ModelKind : std::uint8_t { kOneHead, kTwoHeads, kOneLayerSlides, kAllLayersSlide };
+
+RandomModelSpec spec_of(ModelKind kind) {
+  RandomModelSpec spec = {
+      .n_layers = 2, .n_embd = 32, .n_heads = 2, .n_kv_heads = 1, .head_dim = 32, .n_ff = 32, .n_vocab = 272};
+  if (kind == ModelKind::kOneHead) return spec;
+  spec.n_kv_heads = 2;
+  if (kind == ModelKind::kTwoHeads) return spec;
+  // Two blocks and a half.
+  spec.architecture = "gemma3";
+  spec.tied = true;
+  spec.sliding_window = 20;
+  spec.sliding_period = kind == ModelKind::kOneLayerSlides ? 2 : 0;
+  return spec;
+}
+
+// Lets single heads go, in no order that means anything.
+class HeadsAtRandom final : public Policy {
+ public:
+  static constexpr std::string_view kName = "heads_at_random";
+  [[nodiscard]] std::string_view name() const override { return kName; }
+  [[nodiscard]] bool wants_heads() const override { return true; }
+  [[nodiscard]] std::vector<double> score(const Evidence& evidence) const override {
+    std::vector<double> scores;
+    for (const BlockEvidence& row : evidence.blocks) {
+      const std::uint64_t at =
+          static_cast<std::uint64_t>(row.block.value()) * 64 + static_cast<std::uint64_t>(row.head);
+      scores.push_back(static_cast<double>(Hasher().add(at).add(evidence.end.index()).finish().low >> 11));
+    }
+    return scores;
+  }
+};
 
 enum class StoreKind : std::uint8_t { kRam, kSickDisk, kRamAndSickDisk };
 
@@ -35,24 +70,28 @@ struct World {
   std::string policy;
   RowType kv_type = RowType::kF32;
   StoreKind store = StoreKind::kRam;
+  ModelKind model = ModelKind::kOneHead;
 
   friend void PrintTo(const World& w, std::ostream* out) { *out << w.policy; }
 };
 
-const RandomModelSpec kModel = {
-    .n_layers = 2, .n_embd = 32, .n_heads = 2, .n_kv_heads = 1, .head_dim = 32, .n_ff = 32, .n_vocab = 272};
-
 class Reversibility : public ::testing::TestWithParam<World> {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(write_random_model(kModel, file_.path()).ok());
+    const RandomModelSpec spec = spec_of(GetParam().model);
+    ASSERT_TRUE(write_random_model(spec, file_.path()).ok());
+    n_vocab_ = static_cast<std::uint64_t>(spec.n_vocab);
     random_.seed(std::hash<std::string>()(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     const SoloOptions options = {.n_threads = 1, .kv_type = GetParam().kv_type, .block_size = kBlockSize};
-    sessions_ = *SoloSessions::open(file_.path(), options, GetParam().policy);
+    const bool by_head = GetParam().policy == HeadsAtRandom::kName;
+    sessions_ = by_head ? *SoloSessions::open(file_.path(), options, std::make_unique<HeadsAtRandom>())
+                        : *SoloSessions::open(file_.path(), options, GetParam().policy);
     disk_.before_append([&] { disk_gate_.pass(); });
     open_store();
     session_ = std::make_unique<Session>(sessions_->parts(store_.get()), session_options());
-    twin_ = std::make_unique<Session>(sessions_->parts(nullptr), session_options());
+    SessionParts twin_parts = sessions_->parts(nullptr);
+    twin_parts.shape.windows.clear();
+    twin_ = std::make_unique<Session>(twin_parts, session_options());
   }
 
   // The store's thread writes what it was given before it ends.
@@ -79,16 +118,20 @@ class Reversibility : public ::testing::TestWithParam<World> {
   // --- what must hold ---
 
   void check_bytes(const Session& session) {
-    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-      const BlockIndex block(b);
-      const bool is_full = session.residency().span(block).n_tokens() == kBlockSize;
-      if (!session.residency().is_hot(block) || !is_full) continue;
-      const auto [known, is_new] =
-          bytes_by_name_.try_emplace(session.exact_name(block), sessions_->bytes_of(session, block));
-      if (!is_new) {
-        ASSERT_EQ(sessions_->bytes_of(session, block), known->second) << "block " << b;
-        ++n_compared_blocks_;
-      }
+    for (const BlockIndex block : session.hot().hot_blocks()) {
+      if (!session.hot().is_full(block)) continue;
+      std::vector<std::optional<Hash128>>& known = bytes_by_name_[session.exact_name(block)];
+      known.resize(session.shape().n_heads());
+      std::vector<std::byte> bytes(session.block_bytes(block) / known.size());
+      session.hot().hot_heads(block).for_each([&](std::size_t head) {
+        HeadSet one(known.size());
+        one.add(head);
+        session.read_frames(block, one, bytes);
+        const Hash128 hash = hash_bytes(bytes);
+        ASSERT_EQ(hash, known[head].value_or(hash)) << "block " << block.value() << " in head " << head;
+        n_compared_frames_ += known[head].has_value() ? 1 : 0;
+        known[head] = hash;
+      });
     }
   }
 
@@ -96,7 +139,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
     if (session_->end() != twin_->end()) return false;
     for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
       const BlockIndex block(b);
-      if (!session_->residency().is_hot(block) || session_->exact_name(block) != twin_->exact_name(block)) return false;
+      if (!session_->hot().is_hot(block) || session_->exact_name(block) != twin_->exact_name(block)) return false;
     }
     return true;
   }
@@ -113,10 +156,10 @@ class Reversibility : public ::testing::TestWithParam<World> {
   // full session stops.
   void say(std::int32_t n_tokens) {
     for (std::int32_t i = 0; i < n_tokens; ++i) {
-      const std::vector<Token> token = {Token(static_cast<std::int32_t>(draw(kModel.n_vocab)))};
+      const std::vector<Token> token = {Token(static_cast<std::int32_t>(draw(n_vocab_)))};
       const bool with_twin = session_->end() == twin_->end() && twin_->end().value() < kLockStepBlocks * kBlockSize;
       const bool same_logits = with_twin && in_lock_step();
-      Turn turn(*session_, token);
+      Turn turn(*session_, Prompt(token));
       std::optional<std::vector<float>> ours;
       while (turn.n_pending() > 0) {
         ours = step(turn);
@@ -124,13 +167,13 @@ class Reversibility : public ::testing::TestWithParam<World> {
       }
       if (!ours) {
         // Refused for want of room: nothing was computed, and the word is taken back.
-        turn.cut(session_->end());
         turn.settle();
+        session_->cut(session_->end());
         return;
       }
       turn.settle();
       if (!with_twin) continue;
-      Turn same(*twin_, token);
+      Turn same(*twin_, Prompt(token));
       std::optional<std::vector<float>> theirs;
       // More than one where a cut left it a piece of a sealed block to compute again.
       while (same.n_pending() > 0) {
@@ -138,45 +181,61 @@ class Reversibility : public ::testing::TestWithParam<World> {
         ASSERT_TRUE(theirs.has_value());
       }
       same.settle();
-      if (!same_logits) continue;
+      // What a smaller budget let go was not seen by this token.
+      if (!same_logits || !turn.stats().acts.evicted.empty()) continue;
       ASSERT_EQ(std::memcmp(ours->data(), theirs->data(), ours->size() * sizeof(float)), 0) << "logits differ";
       ++n_compared_logits_;
     }
   }
 
-  void evict_some() {
-    std::vector<BlockIndex> blocks;
-    for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
-      if (draw(3) == 0) blocks.emplace_back(b);
-    }
-    Turn turn(*session_, std::span<const Token>());
-    turn.evict(blocks);
-    n_operations_ += std::ssize(turn.settle().evicted) + 1;
-  }
-
-  // Recalls each block with the chance of one in `n`; what is lost is computed again.
-  void recall_some(std::uint64_t n) {
+  // Each block with the chance of one in `n`.
+  std::vector<BlockIndex> some_blocks(std::uint64_t n) {
     std::vector<BlockIndex> blocks;
     for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
       if (draw(n) == 0) blocks.emplace_back(b);
     }
-    recall(blocks);
+    return blocks;
   }
 
+  HeadSet some_heads() {
+    HeadSet heads(session_->shape().n_heads());
+    for (std::size_t head = 0; head < heads.n_heads(); ++head) {
+      if (draw(2) == 0) heads.add(head);
+    }
+    return heads;
+  }
+
+  void evict_some() {
+    const std::vector<BlockIndex> blocks = some_blocks(3);
+    const Acts acts = draw(3) == 0 ? session_->evict(blocks) : session_->evict(blocks, some_heads());
+    n_operations_ += std::ssize(acts.evicted) + 1;
+  }
+
+  // What is lost is computed again: at once, or by a turn that says nothing else.
   void recall(std::span<const BlockIndex> blocks) {
-    // A turn takes half of the budget at most.
+    // Half of the budget is recalled at most.
     for (std::size_t at = 0; at < blocks.size(); at += kBudgetBlocks / 2) {
       const auto some = blocks.subspan(at, std::min<std::size_t>(kBudgetBlocks / 2, blocks.size() - at));
-      Turn turn(*session_, std::span<const Token>());
+      if (draw(2) == 0) {
+        note_recall(sessions_->recall(*session_, some));
+        continue;
+      }
+      Turn turn(*session_, Prompt());
       turn.recall(some);
+      turn.prepare_all(1);
       while (turn.n_recomputing() > 0 && step(turn)) {}
-      n_operations_ += std::ssize(turn.settle().recalled) + 1;
-      n_recomputed_blocks_ += std::ssize(turn.stats().recomputed);
+      note_recall(turn.settle().acts);
     }
+  }
+
+  void note_recall(const Acts& acts) {
+    n_operations_ += std::ssize(acts.recalled) + kBlockSize * std::ssize(acts.recomputed) + 1;
+    n_recomputed_blocks_ += std::ssize(acts.recomputed);
   }
 
   // Back to lock step: what the twin does not have goes, the rest becomes hot, lost blocks by computing them again.
   void return_to_lock_step() {
+    (void)session_->set_budget(FrameBudget::of_tokens(kBudgetBlocks * kBlockSize, session_->shape()));
     std::int32_t n_same = 0;
     while (n_same < std::min(session_->n_blocks(), twin_->n_blocks()) &&
            session_->exact_name(BlockIndex(n_same)) == twin_->exact_name(BlockIndex(n_same))) {
@@ -190,9 +249,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
   }
 
   void cut(Session& session, Position end) {
-    Turn turn(session, std::span<const Token>());
-    turn.cut(end);
-    turn.settle();
+    session.cut(end);
     ++n_operations_;
   }
 
@@ -202,11 +259,24 @@ class Reversibility : public ::testing::TestWithParam<World> {
     cut(*twin_, end);
   }
 
-  void save_all() {
-    Turn turn(*session_, std::span<const Token>());
-    (void)turn.save_hot();  // a sick disk may refuse
-    turn.settle();
+  void save_all() { (void)session_->save(); }  // a sick disk may refuse
+
+  void shrink_budget() {
+    const auto n_blocks = static_cast<std::int32_t>(2 + draw(kBudgetBlocks - 1));
+    const FrameBudget asked = FrameBudget::of_tokens(n_blocks * kBlockSize, session_->shape());
+    EXPECT_GE(session_->set_budget(asked), asked);
+    ++n_operations_;
   }
+
+  void lose_record() {
+    if (session_->n_blocks() == 0) return;
+    const auto b = static_cast<std::int32_t>(draw(static_cast<std::uint64_t>(session_->n_blocks())));
+    disk_gate_.open();
+    store_->drop(session_->exact_name(BlockIndex(b)));
+    ++n_operations_;
+  }
+
+  void refill() { note_recall(session_->refill(static_cast<std::int32_t>(draw(3)))); }
 
   // The child goes on in the parent's place; it has nothing hot.
   void fork() {
@@ -256,13 +326,13 @@ class Reversibility : public ::testing::TestWithParam<World> {
   }
 
   void random_operation() {
-    switch (draw(17)) {
+    switch (draw(20)) {
       case 0:
       case 1:
       case 2: return evict_some();
       case 3:
       case 4:
-      case 5: return recall_some(1 + draw(4));
+      case 5: return recall(some_blocks(1 + draw(4)));
       case 6: return say(static_cast<std::int32_t>(draw(40)));  // past the budget: the policy evicts
       case 7: return cut_both();
       case 8: return draw(4) == 0 ? restart() : fork();
@@ -275,6 +345,9 @@ class Reversibility : public ::testing::TestWithParam<World> {
           default: return slow_down();
         }
       }
+      case 12: return shrink_budget();
+      case 13: return lose_record();
+      case 14: return refill();
       default: return_to_lock_step(); return say(static_cast<std::int32_t>(draw(6)));
     }
   }
@@ -290,9 +363,10 @@ class Reversibility : public ::testing::TestWithParam<World> {
   std::unique_ptr<ColdStore> store_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Session> twin_;
-  std::map<Hash128, std::vector<std::byte>> bytes_by_name_;
+  std::uint64_t n_vocab_ = 0;
+  std::map<Hash128, std::vector<std::optional<Hash128>>> bytes_by_name_;  // of each head, once it was seen
   std::int64_t n_operations_ = 0;
-  std::int64_t n_compared_blocks_ = 0;
+  std::int64_t n_compared_frames_ = 0;
   std::int64_t n_compared_logits_ = 0;
   std::int64_t n_recomputed_blocks_ = 0;
 };
@@ -310,20 +384,24 @@ TEST_P(Reversibility, random_sessions_keep_every_byte_and_every_bit_of_the_logit
   }
   store_->check_invariants();
   RecordProperty("operations", std::to_string(n_operations_));
-  RecordProperty("blocks_compared", std::to_string(n_compared_blocks_));
+  RecordProperty("frames_compared", std::to_string(n_compared_frames_));
   RecordProperty("logits_compared", std::to_string(n_compared_logits_));
   RecordProperty("blocks_recomputed", std::to_string(n_recomputed_blocks_));
-  EXPECT_GT(n_compared_blocks_, kOperations / 4);
+  EXPECT_GT(n_compared_frames_, kOperations / 4);
   EXPECT_GT(n_compared_logits_, kOperations / 40);
   EXPECT_GT(n_recomputed_blocks_, 10) << "RAM is small, and the disk sick";
 }
 
+// Every policy with every type and store; every kind of model with every type and store.
 std::vector<World> worlds() {
+  std::vector<std::string> names = {std::string(HeadsAtRandom::kName)};
+  for (const PolicyEntry& policy : policies()) names.emplace_back(policy.name);
   std::vector<World> all;
-  for (const PolicyEntry& policy : policies()) {
-    for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
-      for (const StoreKind store : {StoreKind::kRam, StoreKind::kSickDisk, StoreKind::kRamAndSickDisk}) {
-        all.push_back({.policy = std::string(policy.name), .kv_type = type, .store = store});
+  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
+    for (const StoreKind store : {StoreKind::kRam, StoreKind::kSickDisk, StoreKind::kRamAndSickDisk}) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto model = static_cast<ModelKind>((i + static_cast<std::size_t>(store)) % 4);
+        all.push_back({.policy = names[i], .kv_type = type, .store = store, .model = model});
       }
     }
   }
@@ -332,8 +410,10 @@ std::vector<World> worlds() {
 
 std::string name_of(const ::testing::TestParamInfo<World>& world) {
   constexpr std::array<const char*, 3> kStores = {"ram", "sick_disk", "ram_and_sick_disk"};
-  return fmt::format("{}_{}_{}", world.param.policy, row_type_name(world.param.kv_type),
-                     kStores[static_cast<std::size_t>(world.param.store)]);
+  constexpr std::array<const char*, 4> kModels = {"one_head", "two_heads", "one_layer_slides", "all_layers_slide"};
+  return fmt::format("{}_{}_{}_{}", world.param.policy, row_type_name(world.param.kv_type),
+                     kStores[static_cast<std::size_t>(world.param.store)],
+                     kModels[static_cast<std::size_t>(world.param.model)]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Reversibility, ::testing::ValuesIn(worlds()), name_of);

@@ -44,7 +44,7 @@ class Schedulers : public ::testing::Test {
     EXPECT_TRUE(tokens.ok());
     return {.owner = std::move(owner),
             .lane_id = std::move(lane),
-            .history = {{.tokens = *tokens}},
+            .history = Prompt(*tokens),
             .options = {.sampling = {.temperature = 0.0F}, .max_tokens = n_tokens}};
   }
 
@@ -90,8 +90,8 @@ TEST_F(Schedulers, a_history_that_goes_on_finds_its_lane_with_and_without_an_id)
     const std::string history = "the first message " + letters(60, lane.empty() ? 'p' : 'q');
     say(request(history, "", lane));
     const Said second = say(request(history, "", lane));
-    EXPECT_EQ(second.end.turn.n_new, 1) << lane;
-    EXPECT_GT(second.end.turn.n_hot_already, 60) << lane;
+    EXPECT_EQ(second.end.turn.from[Origin::kNew], 1) << lane;
+    EXPECT_GT(second.end.turn.from[Origin::kHotAlready], 60) << lane;
   }
   EXPECT_EQ(scheduler_->stats().n_lanes, 2U);
 }
@@ -105,7 +105,7 @@ TEST_F(Schedulers, another_conversation_opens_a_lane_and_takes_the_blocks_they_s
   EXPECT_GE(other.end.turn.n_adopted, 48);
   const Said stranger = say(request(system + letters(30, 'b'), "another owner", "two"));
   EXPECT_EQ(stranger.end.turn.n_adopted, 0);
-  EXPECT_EQ(stranger.end.turn.n_hot_already, 0);
+  EXPECT_EQ(stranger.end.turn.from[Origin::kHotAlready], 0);
   EXPECT_EQ(stranger.text, other.text);
 }
 
@@ -124,8 +124,8 @@ TEST_F(Schedulers, lanes_that_do_not_fit_together_are_parked_and_come_back_whole
     const Said again = say(request(histories[i], "", histories[i].substr(0, 1)));
     ASSERT_TRUE(again.end.status.ok()) << again.end.status.message();
     EXPECT_EQ(again.text, replies[i]);
-    EXPECT_EQ(again.end.turn.n_holes, 0);
-    EXPECT_LE(again.end.turn.n_new + again.end.turn.n_recomputed, 16);
+    EXPECT_EQ(again.end.turn.from[Origin::kHole], 0);
+    EXPECT_LE(again.end.turn.from.n_computed(), 16);
   }
 }
 
@@ -143,10 +143,10 @@ TEST_F(Schedulers, lanes_that_fit_together_stay_hot_and_only_as_many_are_parked_
   for (int round = 0; round < 3; ++round) {
     for (const std::string& history : {a, b}) {
       const Said said = say(request(history, "", history.substr(0, 1)));
-      EXPECT_TRUE(said.end.turn.recalled.empty());
+      EXPECT_TRUE(said.end.turn.acts.recalled.empty());
       EXPECT_EQ(said.end.session.n_evicted_blocks, 0);
       if (round == 0) continue;
-      EXPECT_LE(said.end.turn.n_new + said.end.turn.n_recomputed, 16);
+      EXPECT_LE(said.end.turn.from.n_computed(), 16);
     }
   }
   EXPECT_TRUE(is_awake("a") && is_awake("b"));
@@ -160,7 +160,7 @@ TEST_F(Schedulers, a_system_prompt_that_an_idle_lane_has_hot_is_shared_with_a_ne
   const std::string system = letters(160, 's');
   say(request(system + letters(30, 'a'), "", "one"));
   const Said other = say(request(system + letters(30, 'b'), "", "two"));
-  EXPECT_GE(other.end.turn.n_shared, 144);
+  EXPECT_GE(other.end.turn.from[Origin::kShared], 144);
   const auto n_blocks = scheduler_->stats().n_hot_tokens / 16;
   EXPECT_LE(n_blocks, 10 + 2 * 4) << "what both have is counted once";
 }
@@ -170,7 +170,7 @@ TEST_F(Schedulers, progress_counts_what_blocks_give_as_cached_and_what_steps_com
   const std::string system = letters(160, 's');
   say(request(system + letters(30, 'a'), "", "one"));
   Request other = request(system + letters(100, 'b'), "", "two", 3);
-  const auto n_prompt = static_cast<std::int32_t>(other.all_tokens().size());
+  const auto n_prompt = other.history.n_tokens();
   std::vector<RequestProgress> all;
   other.on_progress = [&](const RequestProgress& progress) { all.push_back(progress); };
   const Said said = say(std::move(other));
@@ -184,7 +184,7 @@ TEST_F(Schedulers, progress_counts_what_blocks_give_as_cached_and_what_steps_com
     EXPECT_GE(all[i].elapsed_ms, all[i - 1].elapsed_ms);
   }
   EXPECT_LT(all[1].n_cached + all[1].n_computed, n_prompt);
-  EXPECT_EQ(all.back().n_computed, said.end.turn.n_new + said.end.turn.n_recomputed);
+  EXPECT_EQ(all.back().n_computed, said.end.turn.from.n_computed());
   EXPECT_EQ(all.back().n_cached + all.back().n_computed, n_prompt);
   EXPECT_EQ(all.back().stats.n_generated, 3);
 }
@@ -347,9 +347,9 @@ TEST_F(Schedulers, a_request_for_no_tokens_computes_its_prompt) {
   const Said none = say(request(letters(100, 'a'), "", "", 0));
   EXPECT_EQ(none.end.reason, FinishReason::kLength);
   EXPECT_EQ(none.end.stats.n_generated, 0);
-  EXPECT_EQ(none.end.turn.n_new, none.end.stats.n_prompt);
+  EXPECT_EQ(none.end.turn.from[Origin::kNew], none.end.stats.n_prompt);
   const Said next = say(request(letters(100, 'a')));
-  EXPECT_EQ(next.end.turn.n_new, 1);
+  EXPECT_EQ(next.end.turn.from[Origin::kNew], 1);
 }
 
 TEST_F(Schedulers, a_short_prompt_does_not_wait_for_a_long_one) {

@@ -55,7 +55,7 @@ class SealedSessions : public ::testing::Test {
   Status say(Session& session, std::string_view text, GenerationOptions options = {.max_tokens = 4}) {
     options.sampling.temperature = 0.0F;
     const auto generation =
-        *Generation::start(session, engine_->vocabulary(), *engine_->vocabulary().tokenize(text), options);
+        *Generation::start(session, engine_->vocabulary(), Prompt(*engine_->vocabulary().tokenize(text)), options);
     Generation* const running = generation.get();
     while (!generation->finished()) {
       EXPECT_TRUE(engine_->step({&running, 1}).ok());
@@ -123,14 +123,10 @@ TEST_F(SealedSessions, a_fork_in_the_midst_of_a_block_goes_on_with_the_same_byte
   ASSERT_NE(session->end().value() % kBlockSize, 0);
   const BlockIndex last(session->n_blocks() - 1);
   const std::vector<std::byte> open_bytes = engine_->read_block(*session, last);
-  Turn saving(*session, std::span<const Token>());
-  ASSERT_TRUE(saving.save_hot().ok());
-  saving.settle();
+  ASSERT_TRUE(session->save().ok());
 
   const auto fork = *engine_->restore_session(session->options(), session->image());
-  Turn refilling(*fork, std::span<const Token>());
-  refilling.refill(0);
-  EXPECT_EQ(std::ssize(refilling.settle().recalled), session->n_blocks());
+  EXPECT_EQ(std::ssize(fork->refill(0).recalled), session->n_blocks());
   EXPECT_EQ(engine_->read_block(*fork, last), open_bytes);
 
   EXPECT_TRUE(say(*session, kLongText).ok());
@@ -146,9 +142,7 @@ TEST_F(SealedSessions, wait_for_an_open_block_when_theirs_is_in_the_cold_store) 
   open({.n_open_blocks = 1});
   auto session = open_session();
   EXPECT_TRUE(say(*session, "the quagga " + kLongText).ok());
-  Turn saving(*session, std::span<const Token>());
-  ASSERT_TRUE(saving.save_hot().ok());
-  saving.settle();
+  ASSERT_TRUE(session->save().ok());
   const auto fork = *engine_->restore_session(session->options(), session->image());
   const Position end = fork->end();
   EXPECT_EQ(say(*fork, "and on").code(), Code::kOutOfBudget);
@@ -167,16 +161,16 @@ TEST_F(SealedSessions, an_abandoned_step_leaves_the_open_block_as_it_was) {
   const std::int32_t n_blocks = session->n_blocks();
   const std::vector<Token> tokens = *engine_->vocabulary().tokenize(kLongText.substr(0, 60));
   {
-    Turn turn(*session, tokens);
+    Turn turn(*session, Prompt(tokens));
     const Result<SequenceInput> input = turn.begin_step(40);
     ASSERT_TRUE(input.ok());
     ASSERT_TRUE(engine_->runner().run({&*input, 1}).ok());
     turn.abandon_step();
     turn.settle();
   }
-  Turn(*twin, tokens).settle();
+  Turn(*twin, Prompt(tokens)).settle();
   EXPECT_EQ(session->n_blocks(), n_blocks);
-  EXPECT_TRUE(session->residency().is_open(last));
+  EXPECT_TRUE(session->hot().is_open(last));
   session->check_invariants();
   for (Session* s : {session.get(), twin.get()}) EXPECT_TRUE(say(*s, "and on").ok());
   EXPECT_GT(session->n_blocks(), n_blocks + 2);
@@ -189,15 +183,13 @@ TEST_F(SealedSessions, what_a_cut_leaves_of_a_sealed_block_is_computed_again_and
   const auto session = open_session();
   EXPECT_TRUE(say(*session, kLongText).ok());
   constexpr std::int32_t kLeft = 3 * kBlockSize + 5;
-  Turn cutting(*session, std::span<const Token>());
-  cutting.cut(Position(kLeft));
-  cutting.settle();
+  session->cut(Position(kLeft));
   EXPECT_EQ(session->state(BlockIndex(3)), BlockState::kMissing);
   EXPECT_EQ(session->n_hot_tokens(), 3 * kBlockSize);
   EXPECT_TRUE(say(*session, "and on").ok());
-  EXPECT_EQ(last_.n_recomputed, 5);
-  EXPECT_EQ(last_.n_hot_already, 3 * kBlockSize);
-  EXPECT_EQ(last_.n_holes, 0);
+  EXPECT_EQ(last_.from[Origin::kRecomputed], 5);
+  EXPECT_EQ(last_.from[Origin::kHotAlready], 3 * kBlockSize);
+  EXPECT_EQ(last_.from[Origin::kHole], 0);
   EXPECT_EQ(session->stats().n_recomputed_blocks, 1);
 }
 
@@ -205,21 +197,19 @@ TEST_F(SealedSessions, what_a_cut_leaves_of_an_open_block_stays) {
   const auto session = open_session();
   EXPECT_TRUE(say(*session, kLongText).ok());
   ASSERT_GT(session->end().value() % kBlockSize, 2);
-  Turn cutting(*session, std::span<const Token>());
-  cutting.cut(session->end() - 1);
-  cutting.settle();
-  EXPECT_TRUE(session->residency().is_hot(BlockIndex(session->n_blocks() - 1)));
+  session->cut(session->end() - 1);
+  EXPECT_TRUE(session->hot().is_hot(BlockIndex(session->n_blocks() - 1)));
   EXPECT_TRUE(say(*session, "and on").ok());
-  EXPECT_EQ(last_.n_recomputed, 0);
+  EXPECT_EQ(last_.from[Origin::kRecomputed], 0);
 }
 
 TEST_F(SealedSessions, a_block_is_computed_again_by_steps_that_are_shorter_than_it) {
   open({.chunk = 7, .store = {.ram_bytes = 0}});
   const auto session = open_session({.budget_tokens = 96});
   EXPECT_TRUE(say(*session, "quagga " + kLongText).ok());
-  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
   EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .recall_question = "quagga", .max_recalled_blocks = 1}).ok());
-  EXPECT_EQ(last_.recomputed, std::vector{BlockIndex(0)});
+  EXPECT_EQ(last_.acts.recomputed, std::vector{BlockIndex(0)});
   EXPECT_EQ(engine_->peak_open_bytes(), 2 * open_block_bytes()) << "the session's own, and the one computed again";
   EXPECT_EQ(session->block_bytes(BlockIndex(0)), session->block_bytes(BlockIndex(1))) << "it is sealed again";
 }
@@ -233,8 +223,8 @@ TEST_F(SealedSessions, moving_a_quantised_block_says_that_it_is_lossy_and_f16_do
     EXPECT_TRUE(say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1}).ok());
     EXPECT_EQ(session->stats().n_requantised_blocks, 0);
     EXPECT_TRUE(say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1}).ok());
-    ASSERT_EQ(last_.recalled, std::vector{BlockIndex(0)});
-    EXPECT_EQ(last_.n_recalled_approximate, kBlockSize);
+    ASSERT_EQ(last_.acts.recalled, std::vector{BlockIndex(0)});
+    EXPECT_EQ(last_.from[Origin::kRecalledApproximate], kBlockSize);
     // The open block moved behind it: of kivi4 that is f16.
     EXPECT_EQ(session->stats().n_moved_blocks, 2);
     EXPECT_EQ(session->stats().n_requantised_blocks, type == RowType::kF16 ? 0 : type == RowType::kQ8_0 ? 2 : 1);
@@ -248,7 +238,7 @@ TEST_F(SealedSessions, go_on_past_the_trained_context) {
   EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .recall_question = "quagga"}).ok());
   EXPECT_GT(session->stats().n_rebases, 0);
   EXPECT_GT(session->stats().n_requantised_blocks, 0);
-  EXPECT_GT(last_.n_recalled_approximate, 0);
+  EXPECT_GT(last_.from[Origin::kRecalledApproximate], 0);
 }
 
 TEST_F(SealedSessions, are_refused_where_attention_is_composed_with_what_to_choose) {

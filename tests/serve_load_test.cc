@@ -13,8 +13,8 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What docs/http_api.md promises: 1.15 x (weights and their copies 23 MB, frames of 1024 tokens 2 MB) + 64 MB, and 17 MB of
-// saved blocks. The requests of these tests are small, and how many clients there are must not show.
+// What docs/http_api.md promises: 1.15 x (weights and their copies 23 MB, frames of 1024 tokens 2 MB) + 64 MB, and 17
+// MB of saved blocks. The requests of these tests are small, and how many clients there are must not show.
 constexpr std::size_t kCeilingBytes = 110'000'000;
 
 struct Client {
@@ -74,7 +74,7 @@ class ServeLoad : public ::testing::Test {
     return ServeProcess::request_text("POST", "/v1/chat/completions", body.dump(), client.key);
   }
 
-  // Of clients that ask well and have an answer.
+  // Checks the answer to a client that asks well; false where it was told to ask again later.
   static bool check_answer(const Client& client, const std::optional<TestAnswer>& answer) {
     EXPECT_TRUE(answer && answer->whole);
     if (!answer) return true;

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 #include "server/http_test_client.h"
 #include "tests/program.h"
 

@@ -76,6 +76,16 @@ TEST_F(Server, a_history_that_goes_on_is_not_computed_again) {
   }
 }
 
+TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_now) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += fmt::format("The {}th quagga sleeps by the river. ", i);
+  const Json json = chat(Json::array({user(text)}))->json();
+  const int n_prompt = json["usage"]["prompt_tokens"].get<int>();
+  ASSERT_GT(n_prompt, 2 * 1024) << "longer than the budget";
+  EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"], 0) << "nobody ever said it before";
+  EXPECT_GE(json["ebb"]["prompt"]["holes"].get<int>(), n_prompt - 1024);
+}
+
 TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_within_it) {
   Json messages = Json::array({user("The code of the north gate is 4711.")});
   for (int turn = 0; turn < 14; ++turn) {
@@ -379,7 +389,7 @@ TEST_F(Server, what_is_thrown_in_the_midst_of_a_stream_breaks_it_off_and_nothing
     EXPECT_EQ(kept->body().find("[DONE]"), std::string::npos);
     EXPECT_EQ(kept->body().find("secret"), std::string::npos);
     // Its work ends with the step that is under way.
-    const auto is_busy = [&] { return std::ranges::any_of(scheduler_->slots(), &Slot::busy); };
+    const auto is_busy = [&] { return std::ranges::any_of(scheduler_->seats(), &Seat::busy); };
     for (int i = 0; i < 10 && is_busy(); ++i) continue;
     EXPECT_FALSE(is_busy());
   }

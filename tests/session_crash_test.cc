@@ -1,8 +1,8 @@
 // A process that plays a random session and is killed -9 at a random moment, and what the next one goes on with.
 //
-// Many lives over one disk folder and one file with the session's image. Moments are counted in work, not in time: steps
-// of the model, and file operations, of the store's threads and of the image; a write is cut in its middle. Each life goes
-// on from the last image; between two lives the parent looks at what is left:
+// Many lives over one disk folder and one file with the session's image. Moments are counted in work, not in time:
+// steps of the model, and file operations, of the store's threads and of the image; a write is cut in its middle. Each
+// life goes on from the last image; between two lives the parent looks at what is left:
 //
 //   bytes    a block that comes back has the bytes that it had when its life first computed it (the ledger)
 //   saved    what was flushed before the image comes back; only the rest is computed again
@@ -60,15 +60,9 @@ std::unique_ptr<SoloSessions> open_sessions(const Places& places) {
                              "recency");
 }
 
-bool is_full(const Session& session, BlockIndex block) {
-  return session.residency().span(block).n_tokens() == kBlockSize;
-}
+bool is_full(const Session& session, BlockIndex block) { return session.hot().span(block).n_tokens() == kBlockSize; }
 
-void cut(Session& session, std::int32_t n_tokens) {
-  Turn turn(session, std::span<const Token>());
-  turn.cut(Position(std::min(n_tokens, session.end().value())));
-  turn.settle();
-}
+void cut(Session& session, std::int32_t n_tokens) { session.cut(Position(std::min(n_tokens, session.end().value()))); }
 
 // --- what one life leaves for the next ---
 
@@ -179,23 +173,31 @@ class Life {
   void say(std::int32_t n_tokens) {
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       const std::vector<Token> token = {Token(static_cast<std::int32_t>(draw(kModel.n_vocab)))};
-      Turn turn(*session_, token);
+      Turn turn(*session_, Prompt(token));
       while (turn.n_pending() > 0) step(turn);
       turn.settle();
     }
   }
 
+  // Evicts some blocks, half of the times in some heads only.
   void evict() {
-    Turn turn(*session_, std::span<const Token>());
-    turn.evict(draw_blocks(3));
-    turn.settle();
+    if (draw(2) == 0) {
+      session_->evict(draw_blocks(3));
+      return;
+    }
+    HeadSet heads(session_->shape().n_heads());
+    for (std::size_t head = 0; head < heads.n_heads(); ++head) {
+      if (draw(2) == 0) heads.add(head);
+    }
+    session_->evict(draw_blocks(3), heads);
   }
 
   // In the order of their positions, so that what is computed again sees what it saw.
   void recall(const std::vector<BlockIndex>& blocks) {
     for (std::size_t at = 0; at < blocks.size(); at += kBudgetBlocks / 2) {
-      Turn turn(*session_, std::span<const Token>());
+      Turn turn(*session_, Prompt());
       turn.recall(std::span(blocks).subspan(at, std::min<std::size_t>(kBudgetBlocks / 2, blocks.size() - at)));
+      turn.prepare_all(1);
       while (turn.n_recomputing() > 0) step(turn);
       turn.settle();
     }
@@ -210,7 +212,7 @@ class Life {
   void look_at_bytes() {
     for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
       const BlockIndex block(b);
-      if (!session_->residency().is_hot(block) || !is_full(*session_, block)) continue;
+      if (!session_->hot().is_hot(block) || !is_full(*session_, block)) continue;
       const Line line = {session_->exact_name(block), hash_bytes(sessions_->bytes_of(*session_, block))};
       const auto [known, is_new] = known_.emplace(line.name, line.bytes);
       require(known->second == line.bytes, "a block has other bytes than it had");
@@ -218,14 +220,12 @@ class Life {
     }
   }
 
-  // Into a file beside it, then in its place: an image is the old one or the new one. Half of them only after everything
-  // is flushed.
+  // Into a file beside it, then in its place: an image is the old one or the new one. Half of them only after
+  // everything is flushed.
   void write_image() {
     Left left{.image = {}, .n_missing = kMostTokens};
     if (draw(2) == 0) {
-      Turn turn(*session_, std::span<const Token>());
-      (void)turn.save_hot();
-      turn.settle();
+      (void)session_->save();
       require(store_->flush().ok(), "the store does not flush");
       left.n_missing = 0;
       for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
@@ -285,8 +285,9 @@ class SessionCrash : public ::testing::Test {
     for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
       const BlockIndex block(b);
       const Hash128 name = session->exact_name(block);
-      Turn turn(*session, std::span<const Token>());
+      Turn turn(*session, Prompt());
       turn.recall(std::vector{block});
+      turn.prepare_all(1);
       n_lost += turn.n_recomputing();
       if (turn.n_recomputing() == 0 && is_full(*session, block)) {
         ASSERT_TRUE(ledger.contains(name)) << "block " << b << " was never computed";
@@ -295,7 +296,7 @@ class SessionCrash : public ::testing::Test {
       }
       while (turn.n_recomputing() > 0) ASSERT_TRUE(sessions_->step(turn).has_value());
       turn.settle();
-      ASSERT_TRUE(session->residency().is_hot(block)) << "block " << b;
+      ASSERT_TRUE(session->hot().is_hot(block)) << "block " << b;
     }
     EXPECT_LE(n_lost, left.n_missing) << "of " << session->n_blocks() << " blocks, after a flush";
     n_lost_blocks_ += n_lost;
@@ -309,8 +310,9 @@ class SessionCrash : public ::testing::Test {
     std::int32_t n_same = 0;
     for (; n_same < session->n_blocks(); ++n_same) {
       const BlockIndex block(n_same);
-      Turn turn(*session, std::span<const Token>());
+      Turn turn(*session, Prompt());
       turn.recall(std::vector{block});
+      turn.prepare_all(1);
       while (turn.n_recomputing() > 0) ASSERT_TRUE(sessions_->step(turn).has_value());
       turn.settle();
       // What was computed beside a hole is not what the twin has.
@@ -337,7 +339,7 @@ class SessionCrash : public ::testing::Test {
   }
 
   std::vector<float> say(Session& session, const std::vector<Token>& token) {
-    Turn turn(session, token);
+    Turn turn(session, Prompt(token));
     const std::optional<std::vector<float>> logits = sessions_->step(turn);
     turn.settle();
     EXPECT_TRUE(logits && !logits->empty());

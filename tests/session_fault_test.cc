@@ -54,7 +54,7 @@ class SessionFaults : public ::testing::Test {
   static Token token(std::int32_t i) { return Token(i * 7 % 272); }
 
   std::vector<float> say(Session& session, std::int32_t i) {
-    Turn turn(session, std::vector{token(i)});
+    Turn turn(session, Prompt({token(i)}));
     std::optional<std::vector<float>> logits;
     while (turn.n_pending() > 0) logits = sessions_->step(turn);
     turn.settle();
@@ -70,19 +70,10 @@ class SessionFaults : public ::testing::Test {
     }
   }
 
-  void evict_all() {
-    Turn turn(*session_, std::span<const Token>());
-    turn.evict(all_blocks());
-    ASSERT_EQ(std::ssize(turn.settle().evicted), kBlocks);
-  }
+  void evict_all() { ASSERT_EQ(std::ssize(session_->evict(all_blocks()).evicted), kBlocks); }
 
   // All of them at once; what is lost is computed again.
-  TurnStats recall_all() {
-    Turn turn(*session_, std::span<const Token>());
-    turn.recall(all_blocks());
-    while (turn.n_recomputing() > 0) EXPECT_TRUE(sessions_->step(turn).has_value());
-    return turn.settle();
-  }
+  Acts recall_all() { return sessions_->recall(*session_, all_blocks()); }
 
   static std::vector<BlockIndex> all_blocks() {
     std::vector<BlockIndex> blocks;
@@ -92,7 +83,7 @@ class SessionFaults : public ::testing::Test {
 
   void expect_as_the_twin() {
     for (const BlockIndex block : all_blocks()) {
-      ASSERT_TRUE(session_->residency().is_hot(block));
+      ASSERT_TRUE(session_->hot().is_hot(block));
       EXPECT_EQ(session_->exact_name(block), twin_->exact_name(block)) << "block " << block.value();
       EXPECT_EQ(sessions_->bytes_of(*session_, block), sessions_->bytes_of(*twin_, block)) << "block " << block.value();
     }
@@ -116,11 +107,11 @@ TEST_F(SessionFaults, while_the_disk_stands_still_blocks_leave_and_come_back) {
   evict_all();
   EXPECT_EQ(std::ssize(recall_all().recalled), kBlocks);
   expect_as_the_twin();
-  EXPECT_EQ(store_->stats().disk.n_puts, 0) << "they came from what waits to be written";
+  EXPECT_EQ(store_->stats().tier("disk").n_puts, 0) << "they came from what waits to be written";
 
   gate_.open();
   EXPECT_TRUE(store_->flush().ok());
-  EXPECT_EQ(store_->stats().disk.n_puts, kBlocks);
+  EXPECT_EQ(store_->stats().tier("disk").n_puts, kBlocks);
 }
 
 TEST_F(SessionFaults, a_disk_that_falls_behind_holds_the_session_up_and_changes_nothing) {
@@ -151,25 +142,27 @@ TEST_F(SessionFaults, a_disk_that_falls_behind_holds_the_session_up_and_changes_
   expect_as_the_twin();
 }
 
-TEST_F(SessionFaults, what_is_read_ahead_slowly_is_what_was_saved) {
+TEST_F(SessionFaults, what_is_fetched_slowly_is_what_was_saved) {
   say_blocks(kBlocks);
   evict_all();
   ASSERT_TRUE(store_->flush().ok());
   restart(1 << 20, [] {});
   disk_.before_read([&] { gate_.pass(); });
   gate_.close();
-  std::vector<Hash128> names;
-  for (const BlockIndex block : all_blocks()) names.push_back(session_->exact_name(block));
-  store_->prefetch(names);
+  std::vector<RecordRequest> requests;
+  const SessionParts parts = sessions_->parts(store_.get());
+  for (const BlockIndex block : all_blocks()) {
+    const RecordKey key = {
+        .model = parts.model, .layout = parts.memory.layout().fingerprint(), .name = session_->exact_name(block)};
+    requests.push_back({.key = key, .frames = {}});
+  }
+  const auto fetch = store_->fetch(std::move(requests));
   gate_.wait_for_one();
   // The session goes on without them, and takes that back.
   for (std::int32_t i = 0; i < kBlockSize; ++i) EXPECT_FALSE(say(*session_, i).empty());
-  {
-    Turn turn(*session_, std::span<const Token>());
-    turn.cut(Position(kBlocks * kBlockSize));
-    turn.settle();
-  }
+  session_->cut(Position(kBlocks * kBlockSize));
   gate_.open();
+  for (const Result<RecordHandle>& record : fetch->take()) EXPECT_TRUE(record.ok());
   EXPECT_EQ(std::ssize(recall_all().recalled), kBlocks);
   expect_as_the_twin();
 }
@@ -182,9 +175,9 @@ TEST_F(SessionFaults, an_older_copy_of_the_folder_costs_what_it_lacks) {
   evict_all();
   ASSERT_TRUE(store_->flush().ok());
   restart(0, [&] { disk_.put_back(old_copy); });
-  const TurnStats stats = recall_all();
-  EXPECT_EQ(std::ssize(stats.recalled), kBlocks / 2);
-  EXPECT_EQ(std::ssize(stats.recomputed), kBlocks / 2);
+  const Acts acts = recall_all();
+  EXPECT_EQ(std::ssize(acts.recalled), kBlocks / 2);
+  EXPECT_EQ(std::ssize(acts.recomputed), kBlocks / 2);
   expect_as_the_twin();
 }
 
@@ -194,10 +187,10 @@ TEST_F(SessionFaults, a_lost_open_block_is_computed_again_once_and_before_other_
   evict_all();
   restart(0, [&] { disk_.put_back({}); });
   const std::vector<BlockIndex> blocks = {BlockIndex(2), BlockIndex(5), BlockIndex(kBlocks)};
-  Turn turn(*session_, std::span<const Token>());
+  Turn turn(*session_, Prompt({token(1)}));
   turn.recall(blocks);
-  while (turn.n_recomputing() > 0) ASSERT_TRUE(sessions_->step(turn).has_value());
-  EXPECT_EQ(turn.settle().recomputed, (std::vector{BlockIndex(kBlocks), BlockIndex(2), BlockIndex(5)}));
+  while (turn.n_pending() > 0) ASSERT_TRUE(sessions_->step(turn).has_value());
+  EXPECT_EQ(turn.settle().acts.recomputed, (std::vector{BlockIndex(kBlocks), BlockIndex(2), BlockIndex(5)}));
 }
 
 // The index of the store that runs has places where another conversation's records lie, whole and sound.
@@ -216,10 +209,10 @@ TEST_F(SessionFaults, files_of_another_run_under_a_running_store_are_refused) {
   ASSERT_TRUE(store_->flush().ok());
   ASSERT_EQ(disk_.copy().size(), other_run.size());
   disk_.put_back(other_run);
-  const TurnStats stats = recall_all();
-  EXPECT_TRUE(stats.recalled.empty());
-  EXPECT_EQ(std::ssize(stats.recomputed), kBlocks);
-  EXPECT_EQ(store_->stats().disk.n_refused, kBlocks);
+  const Acts acts = recall_all();
+  EXPECT_TRUE(acts.recalled.empty());
+  EXPECT_EQ(std::ssize(acts.recomputed), kBlocks);
+  EXPECT_EQ(store_->stats().tier("disk").n_refused, kBlocks);
   expect_as_the_twin();
 }
 

@@ -297,10 +297,10 @@ void spoil(SessionImage& image, std::mt19937_64& random) {
     case 0: image.next_anchor = Position(odd); break;
     case 1: image.n_turns = odd; break;
     case 2: image.epoch = odd; break;
-    case 3: block.anchor = Position(odd); break;
-    case 4: block.epoch = odd; break;
-    case 5: block.moves = {.low = random(), .high = random()}; break;
-    case 6: block.lineage.add({.low = random()}, odd); break;
+    case 3: block.info.anchor = Position(odd); break;
+    case 4: block.info.epoch = odd; break;
+    case 5: block.info.variant = {.low = random(), .high = random()}; break;
+    case 6: block.info.lineage.add({.low = random()}, odd); break;
     case 7: part.span.begin = Position(odd); break;
     case 8: part.span.end = Position(odd); break;
     case 9: part.priority = odd % 2 == 0 ? std::numeric_limits<double>::infinity() : std::nan(""); break;

@@ -14,8 +14,8 @@ TEST_F(Sessions, hot_blocks_never_exceed_the_budget_and_old_ones_are_saved) {
   for (int turn = 0; turn < 3; ++turn) say(*session, "zebra " + kLongText);
   EXPECT_GT(session->stats().n_evicted_blocks, 10);
   EXPECT_EQ(session->stats().n_saved_blocks, session->stats().n_evicted_blocks);
-  EXPECT_EQ(session->stats().peak_hot_blocks, 6);
-  EXPECT_GE(engine_->store()->stats().ram.n_records, session->stats().n_saved_blocks);
+  EXPECT_EQ(session->peak_hot_tokens(), 96);
+  EXPECT_GE(engine_->store()->stats().tier("ram").n_records, session->stats().n_saved_blocks);
   engine_->store()->check_invariants();
 }
 
@@ -24,19 +24,21 @@ TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
   say(*session, "the quagga sleeps here " + kLongText);
   const std::int32_t before = session->end().value();
   say(*session, "where is the quagga", {.max_tokens = 4, .recall_question = "where is the quagga"});
-  EXPECT_EQ(last_.n_hot_already + last_.n_recalled_exact + last_.n_recomputed + last_.n_holes, before);
-  EXPECT_GT(last_.n_recalled_exact, 0);
-  EXPECT_GT(last_.n_holes, 0);
+  EXPECT_EQ(last_.from[Origin::kHotAlready] + last_.from[Origin::kRecalledExact] + last_.from[Origin::kRecomputed] +
+                last_.from[Origin::kHole],
+            before);
+  EXPECT_GT(last_.from[Origin::kRecalledExact], 0);
+  EXPECT_GT(last_.from[Origin::kHole], 0);
 }
 
 TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
   const auto session = new_session(96);
   say(*session, "quagga " + kLongText);
   const std::string name = session->exact_name(BlockIndex(0)).hex();
-  ASSERT_FALSE(session->residency().is_hot(BlockIndex(0)));
+  ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
   say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
-  ASSERT_EQ(last_.recalled.size(), 1U);
-  EXPECT_EQ(last_.recalled.front(), BlockIndex(0));
+  ASSERT_EQ(last_.acts.recalled.size(), 1U);
+  EXPECT_EQ(last_.acts.recalled.front(), BlockIndex(0));
   EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
 }
 
@@ -48,19 +50,19 @@ TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
   ASSERT_TRUE(engine_->store()->flush().ok());
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) flip_bits(entry.path());
   say(*session, "quagga", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 1});
-  EXPECT_TRUE(last_.recalled.empty());
-  EXPECT_THAT(last_.recomputed, ::testing::ElementsAre(BlockIndex(0)));
-  EXPECT_EQ(last_.n_recomputed, 16);
+  EXPECT_TRUE(last_.acts.recalled.empty());
+  EXPECT_THAT(last_.acts.recomputed, ::testing::ElementsAre(BlockIndex(0)));
+  EXPECT_EQ(last_.from[Origin::kRecomputed], 16);
   EXPECT_EQ(session->stats().n_missed_recalls, 1);
-  EXPECT_EQ(engine_->store()->stats().disk.n_refused, 1);
+  EXPECT_EQ(engine_->store()->stats().tier("disk").n_refused, 1);
 }
 
 TEST_F(Sessions, where_nothing_remains_evicted_blocks_are_lost_and_work_goes_on) {
   const auto session = new_session(96, Remains::kNothing);
   say(*session, "quagga " + kLongText);
   say(*session, "quagga", {.max_tokens = 3, .recall_question = "quagga"});
-  EXPECT_TRUE(last_.recalled.empty());
-  EXPECT_GT(last_.n_holes, 0);
+  EXPECT_TRUE(last_.acts.recalled.empty());
+  EXPECT_GT(last_.from[Origin::kHole], 0);
   EXPECT_EQ(session->stats().n_saved_blocks, 0);
 }
 
@@ -139,11 +141,11 @@ TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
   say(*session, start + "quagga " + kLongText + kLongText, {.max_tokens = 1});
   const BlockIndex first(0);
   const BlockIndex second(1);
-  ASSERT_FALSE(session->residency().is_hot(first) || session->residency().is_hot(second));
+  ASSERT_FALSE(session->hot().is_hot(first) || session->hot().is_hot(second));
   ASSERT_EQ(session->block_text(first)->find("quagga"), std::string::npos);
   ASSERT_EQ(session->block_text(second)->find("quagga"), std::string::npos);
   say(*session, "where", {.max_tokens = 1, .recall_question = "quagga", .max_recalled_blocks = 2});
-  EXPECT_THAT(last_.recalled, ::testing::UnorderedElementsAre(first, second));
+  EXPECT_THAT(last_.acts.recalled, ::testing::UnorderedElementsAre(first, second));
 }
 
 TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_store) {
@@ -153,17 +155,19 @@ TEST_F(Sessions, a_prompt_that_another_session_computed_comes_from_the_cold_stor
   const auto second = open_session({.budget_tokens = 320});
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
-  ASSERT_GE(last_.adopted.size(), 2U);
-  EXPECT_EQ(last_.n_new, 1) << "whole blocks, the begin of the next, and the token whose logits are asked for";
-  EXPECT_EQ(last_.n_recalled_exact, last_.n_adopted);
-  EXPECT_EQ(last_.n_recalled_exact + last_.n_new, static_cast<std::int32_t>(tokenize("quagga " + kLongText).size()));
-  for (const BlockIndex block : last_.adopted) {
+  ASSERT_GE(last_.acts.adopted.size(), 2U);
+  EXPECT_EQ(last_.from[Origin::kNew], 1)
+      << "whole blocks, the begin of the next, and the token whose logits are asked for";
+  EXPECT_EQ(last_.from[Origin::kRecalledExact], last_.n_adopted);
+  EXPECT_EQ(last_.from[Origin::kRecalledExact] + last_.from[Origin::kNew],
+            static_cast<std::int32_t>(tokenize("quagga " + kLongText).size()));
+  for (const BlockIndex block : last_.acts.adopted) {
     EXPECT_EQ(engine_->read_block(*second, block), bytes[block.index()]) << block.value();
   }
   // What differs from its begin on has nothing in common.
   const auto third = open_session({.budget_tokens = 320});
   say(*third, "zebra, " + kLongText);
-  EXPECT_TRUE(last_.adopted.empty());
+  EXPECT_TRUE(last_.acts.adopted.empty());
 }
 
 TEST_F(Sessions, sealed_blocks_that_another_session_computed_come_from_the_cold_store_too) {
@@ -174,8 +178,8 @@ TEST_F(Sessions, sealed_blocks_that_another_session_computed_come_from_the_cold_
   const auto second = open_session({.budget_tokens = 320});
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
-  ASSERT_GE(last_.adopted.size(), 2U);
-  for (const BlockIndex block : last_.adopted) {
+  ASSERT_GE(last_.acts.adopted.size(), 2U);
+  for (const BlockIndex block : last_.acts.adopted) {
     EXPECT_EQ(engine_->read_block(*second, block), bytes[block.index()]) << block.value();
   }
 }
@@ -187,7 +191,7 @@ TEST_F(Sessions, a_prompt_that_another_session_has_hot_needs_no_copy_and_no_fram
   const auto second = open_session({.budget_tokens = 320});
   say(*second, "quagga " + kLongText);
   EXPECT_TRUE(std::ranges::equal(second->tokens(), first->tokens()));
-  EXPECT_GE(last_.n_shared, 9 * 16);
+  EXPECT_GE(last_.from[Origin::kShared], 9 * 16);
   EXPECT_LT(engine_->pool().n_hot() - n_hot, n_hot / 3) << "the open block, and what is not full";
 }
 
@@ -201,10 +205,10 @@ TEST_F(Sessions, a_history_that_goes_on_computes_what_is_new_and_nothing_else) {
   const auto before = static_cast<std::int32_t>(history.size()) - session->n_unfinished();
   for (const Token token : tokenize("and four")) history.push_back(token);
   resume(*session, history);
-  EXPECT_EQ(last_.n_hot_already, before);
-  EXPECT_EQ(last_.n_new, static_cast<std::int32_t>(history.size()) - before);
+  EXPECT_EQ(last_.from[Origin::kHotAlready], before);
+  EXPECT_EQ(last_.from[Origin::kNew], static_cast<std::int32_t>(history.size()) - before);
   resume(*session, history);
-  EXPECT_EQ(last_.n_new, 1);
+  EXPECT_EQ(last_.from[Origin::kNew], 1);
 }
 
 TEST_F(Sessions, an_edited_history_ends_as_if_it_had_never_been_another) {
@@ -212,7 +216,7 @@ TEST_F(Sessions, an_edited_history_ends_as_if_it_had_never_been_another) {
   resume(*edited, tokenize(kLongText + "one two three four five"));
   const std::vector<Token> history = tokenize(kLongText + "one two zebra four five six");
   resume(*edited, history);
-  EXPECT_GE(last_.n_hot_already, 150);
+  EXPECT_GE(last_.from[Origin::kHotAlready], 150);
   const auto fresh = open_session({.budget_tokens = 320, .adopts = false});
   resume(*fresh, history);
   EXPECT_TRUE(std::ranges::equal(edited->tokens(), fresh->tokens()));
@@ -224,12 +228,9 @@ TEST_F(Sessions, pins_beyond_what_may_be_pinned_hold_no_budget) {
   for (std::int32_t b = 0; b < session->n_blocks(); ++b) session->set_pinned(BlockIndex(b), true);
   say(*session, kLongText, {.max_tokens = 4});
   EXPECT_EQ(session->end().value(), 120 + 150 + 8 - 1) << "all of it found room";
-  for (std::int32_t b = 0; b < 5; ++b)
-    EXPECT_TRUE(session->residency().is_hot(BlockIndex(b))) << "the first half holds";
-  Turn shrinking(*session, std::span<const Token>());
-  EXPECT_EQ(shrinking.set_budget(96), 96);
-  shrinking.settle();
-  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session->residency().is_hot(BlockIndex(b)));
+  for (std::int32_t b = 0; b < 5; ++b) EXPECT_TRUE(session->hot().is_hot(BlockIndex(b))) << "the first half holds";
+  EXPECT_EQ(session->set_budget(FrameBudget::of_tokens(96, session->shape())).n_tokens(session->shape()), 96);
+  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session->hot().is_hot(BlockIndex(b)));
 }
 
 TEST_F(Sessions, a_message_that_is_held_already_is_held_more_firmly_when_that_is_asked) {
@@ -237,18 +238,18 @@ TEST_F(Sessions, a_message_that_is_held_already_is_held_more_firmly_when_that_is
   const std::vector<Token> facts = tokenize(kLongText.substr(0, 40));
   const std::vector<Token> question = tokenize("which is it");
   const auto send = [&](const PromptPart& first) {
-    const std::vector<PromptPart> history = {first, {.tokens = question, .name = "user2"}};
+    const Prompt history = Prompt::Builder().add(facts, first).add(question, {.name = "user2"}).build();
     Result<std::unique_ptr<Generation>> generation = Generation::resume(
         *session, engine_->vocabulary(), history, {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
     ASSERT_TRUE(generation.ok()) << generation.status().message();
     finish(*session, **generation);
   };
-  send({.tokens = facts, .name = "user1"});
+  send({.name = "user1"});
   EXPECT_FALSE(session->is_pinned(BlockIndex(0)));
-  send({.tokens = facts, .name = "user1", .priority = 3.0, .pinned = true});
+  send({.name = "user1", .priority = 3.0, .pinned = true});
   EXPECT_TRUE(session->is_pinned(BlockIndex(0)));
   EXPECT_EQ(session->parts().front().priority, 3.0);
-  send({.tokens = facts, .name = "user1"});
+  send({.name = "user1"});
   EXPECT_TRUE(session->is_pinned(BlockIndex(0))) << "saying nothing lets nothing go";
 }
 
@@ -256,10 +257,9 @@ TEST_F(Sessions, names_count_the_turns_that_say_something_and_no_others) {
   const auto session = new_session();
   say(*session, "the first " + std::string(40, 'a'));
   for (int i = 0; i < 3; ++i) {
-    Turn upkeep(*session, std::span<const Token>());
-    upkeep.evict(std::vector{BlockIndex(0)});
-    upkeep.recall(std::vector{BlockIndex(0)});
-    upkeep.settle();
+    session->evict(std::vector{BlockIndex(0)});
+    session->recall(std::vector{BlockIndex(0)});
+    Turn(*session, Prompt()).settle();
   }
   say(*session, "the second");
   std::vector<std::string> names;
@@ -273,7 +273,7 @@ TEST_F(Sessions, a_lower_budget_evicts_at_once_and_gives_the_frames_to_others) {
   Generation* const running = generation.get();
   while (generation->stats().n_generated < 2) ASSERT_TRUE(engine_->step({&running, 1}).ok());
   const std::int32_t n_free = engine_->pool().n_free();
-  EXPECT_EQ(generation->set_budget(160), 160);
+  EXPECT_EQ(session->set_budget(FrameBudget::of_tokens(160, session->shape())).n_tokens(session->shape()), 160);
   EXPECT_LE(session->n_hot_tokens(), 160);
   EXPECT_GT(engine_->pool().n_free(), n_free);
   finish(*session, *generation);
@@ -285,7 +285,7 @@ TEST_F(Sessions, a_prompt_that_the_context_cannot_hold_is_refused_before_any_wor
   say(*session, "hello");
   const std::int32_t before = session->end().value();
   const Result<std::unique_ptr<Generation>> refused =
-      Generation::start(*session, engine_->vocabulary(), tokenize(std::string(640, 'y')), {});
+      Generation::start(*session, engine_->vocabulary(), Prompt(tokenize(std::string(640, 'y'))), {});
   EXPECT_EQ(refused.status().code(), Code::kOutOfBudget);
   EXPECT_THAT(refused.status().message(), HasSubstr("start a new session"));
   EXPECT_EQ(session->end().value(), before);

@@ -52,7 +52,7 @@ class Sessions : public ::testing::Test {
   std::unique_ptr<Generation> start(Session& session, std::string_view text, GenerationOptions options = {}) {
     options.sampling.temperature = 0.0F;
     Result<std::unique_ptr<Generation>> generation =
-        Generation::start(session, engine_->vocabulary(), tokenize(text), options);
+        Generation::start(session, engine_->vocabulary(), Prompt(tokenize(text)), options);
     EXPECT_TRUE(generation.ok()) << generation.status().message();
     return *std::move(generation);
   }
@@ -75,10 +75,10 @@ class Sessions : public ::testing::Test {
     last_ = generation->turn_stats();
   }
 
-  void resume(Session& session, std::span<const Token> history) {
-    const PromptPart part = {.tokens = history};
-    Result<std::unique_ptr<Generation>> generation = Generation::resume(
-        session, engine_->vocabulary(), {&part, 1}, {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
+  void resume(Session& session, std::vector<Token> history) {
+    Result<std::unique_ptr<Generation>> generation =
+        Generation::resume(session, engine_->vocabulary(), Prompt(std::move(history)),
+                           {.sampling = {.temperature = 0.0F}, .max_tokens = 4});
     ASSERT_TRUE(generation.ok()) << generation.status().message();
     finish(session, **generation);
     last_ = (*generation)->turn_stats();
@@ -93,9 +93,7 @@ class Sessions : public ::testing::Test {
       blocks.emplace_back(b);
       bytes.push_back(engine_->read_block(session, blocks.back()));
     }
-    Turn turn(session, std::span<const Token>());
-    turn.evict(blocks);
-    turn.settle();
+    session.evict(blocks);
     return bytes;
   }
 

@@ -59,7 +59,7 @@ class Sharing : public ::testing::TestWithParam<Form> {
     return std::make_unique<Session>(sessions_->sharing_parts(store_.get()), options);
   }
 
-  // The same n tokens behind the same n_before, for every session of one variant; all variants begin alike.
+  // Tokens for every session of one variant: the same n behind the same n_before; all variants begin alike.
   static std::vector<Token> script(std::int32_t n_before, std::int32_t n, std::int32_t variant = 0) {
     std::vector<Token> tokens;
     for (std::int32_t p = n_before; p < n_before + n; ++p) {
@@ -71,35 +71,31 @@ class Sharing : public ::testing::TestWithParam<Form> {
 
   // A turn of the next n tokens of the script, one row to a step; the logits of its last.
   std::optional<std::vector<float>> say(Session& session, std::int32_t n, std::int32_t variant = 0) {
-    Turn turn(session, script(session.end().value(), n, variant));
-    turn.adopt_saved();
+    Turn turn(session, Prompt(script(session.end().value(), n, variant)));
     std::optional<std::vector<float>> logits;
     while (turn.n_pending() > 0) {
       logits = sessions_->step(turn);
       if (!logits) break;
     }
-    if (!logits) turn.cut(session.end());
     last_ = turn.settle();
+    if (!logits) session.cut(session.end());
     return logits;
   }
 
-  void cut(Session& session, Position end) {
-    Turn turn(session, std::span<const Token>());
-    turn.cut(end);
-    turn.settle();
-  }
-
-  void evict(Session& session, std::span<const BlockIndex> blocks) {
-    Turn turn(session, std::span<const Token>());
-    turn.evict(blocks);
-    turn.settle();
-  }
-
+  // A turn that brings them back and says nothing.
   void recall(Session& session, std::span<const BlockIndex> blocks) {
-    Turn turn(session, std::span<const Token>());
+    Turn turn(session, Prompt());
     turn.recall(blocks);
+    turn.prepare_all(1);
     while (turn.n_recomputing() > 0 && sessions_->step(turn)) {}
     last_ = turn.settle();
+  }
+
+  // That no other session uses.
+  static std::int32_t n_own_blocks(const Session& session) {
+    std::int32_t n_frames = 0;
+    for (const BlockIndex block : session.hot().hot_blocks()) n_frames += session.hot().n_own_frames(block);
+    return n_frames / session.shape().frames_per_block();
   }
 
   [[nodiscard]] FramePool& pool() { return sessions_->solo().pool(); }

@@ -50,7 +50,7 @@ class SharingWorlds : public Sharing {
     if (actor.moves || actor.session->end() != actor.twin->end()) return false;
     for (std::int32_t b = 0; b < actor.session->n_blocks(); ++b) {
       const BlockIndex block(b);
-      if (!actor.session->residency().is_hot(block)) return false;
+      if (!actor.session->hot().is_hot(block)) return false;
       if (actor.session->exact_name(block) != actor.twin->exact_name(block)) return false;
     }
     return true;
@@ -64,10 +64,10 @@ class SharingWorlds : public Sharing {
     const bool comparable = with_twin && in_lock_step(actor);
     const Position begin = actor.session->end();
     const auto ours = say(*actor.session, n, actor.variant);
-    n_shared_blocks_ += last_.shared.size();
-    if (!ours) return cut(*actor.session, begin);
+    n_shared_blocks_ += last_.acts.shared.size();
+    if (!ours) return void(actor.session->cut(begin));
     if (!with_twin) return;
-    Turn same(*actor.twin, script(actor.twin->end().value(), n, actor.variant));
+    Turn same(*actor.twin, Prompt(script(actor.twin->end().value(), n, actor.variant)));
     std::optional<std::vector<float>> theirs;
     while (same.n_pending() > 0) {
       theirs = twins_->step(same);
@@ -90,21 +90,17 @@ class SharingWorlds : public Sharing {
   void cut_both(Actor& actor) {
     const auto n = std::min(actor.session->end(), actor.twin->end()).index() + 1;
     const Position end(static_cast<std::int32_t>(draw(n)));
-    cut(*actor.session, end);
-    cut(*actor.twin, end);
+    actor.session->cut(end);
+    actor.twin->cut(end);
     actor.variant = static_cast<std::int32_t>(draw(3));
   }
 
   void fork(Actor& actor) {
-    Turn turn(*actor.session, std::span<const Token>());
-    (void)turn.save_hot();
-    turn.settle();
+    (void)actor.session->save();
     const SessionImage image = actor.session->image();
     const SessionOptions options = actor.session->options();
     std::unique_ptr<Session> child = *Session::restore(sessions_->sharing_parts(store_.get()), options, image);
-    Turn refilling(*child, std::span<const Token>());
-    refilling.refill(1);
-    n_shared_blocks_ += refilling.settle().shared.size();
+    n_shared_blocks_ += child->refill(1).shared.size();
     child->check_invariants();
     // The parent dies behind its child.
     actor.session = std::move(child);
@@ -113,12 +109,12 @@ class SharingWorlds : public Sharing {
   void random_operation(Actor& actor) {
     switch (draw(16)) {
       case 0:
-      case 1: return evict(*actor.session, some_blocks(*actor.session, 3));
+      case 1: actor.session->evict(some_blocks(*actor.session, 3)); return;
       case 2:
       case 3:
       case 4: {
         recall(*actor.session, some_blocks(*actor.session, 2));
-        n_shared_blocks_ += last_.shared.size();
+        n_shared_blocks_ += last_.acts.shared.size();
         return;
       }
       case 5:
@@ -139,9 +135,9 @@ class SharingWorlds : public Sharing {
   void check_bytes(const Session& session) {
     for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
       const BlockIndex block(b);
-      const Span span = session.residency().span(block);
+      const Span span = session.hot().span(block);
       // What was turned away from the anchor that its name means has other bytes.
-      if (!session.residency().is_hot(block) || span.n_tokens() < kBlockSize || session.anchor(block) != span.begin) {
+      if (!session.hot().is_hot(block) || span.n_tokens() < kBlockSize || session.anchor(block) != span.begin) {
         continue;
       }
       const auto [known, is_new] = bytes_by_name_.try_emplace(session.exact_name(block), bytes_of(session, b));
@@ -157,9 +153,9 @@ class SharingWorlds : public Sharing {
       actor.session->check_invariants();
       check_bytes(*actor.session);
       check_bytes(*actor.twin);
-      const Residency& residency = actor.session->residency();
-      for (std::int32_t l = 0; l < kModel.n_layers; ++l) {
-        for (const TableEntry& entry : residency.table(LayerIndex(l), HeadIndex(0))) in_use.insert(entry.frame);
+      const FrameTables& tables = actor.session->hot().tables();
+      for (std::size_t head = 0; head < tables.n_heads(); ++head) {
+        for (const TableEntry& entry : tables.entries(head)) in_use.insert(entry.frame);
       }
     }
     pool().check_invariants();

@@ -28,49 +28,42 @@ Result<std::unique_ptr<Solo>> Solo::open(const std::filesystem::path& gguf, cons
   return solo;
 }
 
-Residency::Shape Solo::shape() const {
-  return {
-      .n_layers = model_->hparams().n_layers, .n_kv_heads = model_->hparams().n_kv_heads, .block_size = block_size_};
+BlockShape Solo::shape() const {
+  const Hparams& hparams = model_->hparams();
+  BlockShape shape{.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = block_size_};
+  for (std::int32_t l = 0; l < hparams.n_layers; ++l) shape.windows.push_back(hparams.window(LayerIndex(l)));
+  return shape;
 }
 
-std::unique_ptr<Residency> Solo::make_residency() {
-  return std::make_unique<Residency>(*pool_, shape(), open_pool_.get());
+std::unique_ptr<HotSet> Solo::make_hot() {
+  return std::make_unique<HotSet>(HotSet::Sources{.pool = *pool_, .open_pool = open_pool_.get()}, shape());
 }
 
-Status Solo::place(Residency& residency, std::int32_t n_tokens) {
-  const std::int32_t block_size = residency.shape().block_size;
-  // What the last step filled is sealed by now.
-  for (std::int32_t b = 0; b < residency.n_blocks(); ++b) {
-    if (residency.span(BlockIndex(b)).n_tokens() == block_size) residency.seal(BlockIndex(b));
-  }
-  while (n_tokens > 0) {
-    const std::int32_t n_blocks = residency.n_blocks();
-    if (n_blocks == 0 || residency.span(BlockIndex(n_blocks - 1)).n_tokens() == block_size) {
-      Result<BlockIndex> opened = residency.open_block(residency.end());
-      if (!opened.ok()) return opened.status();
-    }
-    const Span last = residency.span(BlockIndex(residency.n_blocks() - 1));
-    const std::int32_t n = std::min(n_tokens, block_size - last.n_tokens());
-    residency.append(n);
-    n_tokens -= n;
-  }
-  const BlockIndex last(residency.n_blocks() - 1);
-  return residency.span(last).n_tokens() < block_size ? residency.hold_open(last) : Status();
+Result<SequenceInput> Solo::place(HotSet& hot, std::span<const Token> tokens) {
+  EBB_RETURN_IF_ERROR(hot.open(static_cast<std::int32_t>(tokens.size())));
+  return SequenceInput{.tokens = tokens, .first = hot.end(), .anchor = hot.next_anchor(), .tables = &hot.tables()};
 }
 
-Status Solo::append(std::span<const Token> tokens, std::int32_t n_outputs) {
-  const Position first = residency_->end();
-  EBB_RETURN_IF_ERROR(place(*residency_, static_cast<std::int32_t>(tokens.size())));
-  const SequenceInput input = {.tokens = tokens, .first = first, .residency = residency_.get(), .n_outputs = n_outputs};
-  return runner_->run({&input, 1});
+Status Solo::compute(std::span<HotSet* const> hot, std::span<const SequenceInput> inputs) {
+  EBB_RETURN_IF_ERROR(runner_->run(inputs));
+  for (std::size_t i = 0; i < inputs.size(); ++i) hot[i]->append(inputs[i].tokens);
+  return {};
+}
+
+Status Solo::compute(HotSet& hot, std::span<const Token> tokens, std::int32_t n_outputs, std::int32_t n_mass_rows) {
+  EBB_ASSIGN_OR_RETURN(SequenceInput input, place(hot, tokens));
+  input.n_outputs = n_outputs;
+  input.n_mass_rows = n_mass_rows;
+  HotSet* const one = &hot;
+  return compute({&one, 1}, {&input, 1});
 }
 
 Result<LogitMatrix> Solo::logits(std::span<const Token> tokens, std::int32_t chunk) {
-  residency_ = make_residency();
+  hot_ = make_hot();
   LogitMatrix matrix{.n_vocab = model_->hparams().n_vocab};
   while (!tokens.empty()) {
     const auto n = std::min(tokens.size(), static_cast<std::size_t>(chunk));
-    EBB_RETURN_IF_ERROR(append(tokens.first(n), static_cast<std::int32_t>(n)));
+    EBB_RETURN_IF_ERROR(compute(*hot_, tokens.first(n), static_cast<std::int32_t>(n)));
     for (std::int32_t row = 0; row < static_cast<std::int32_t>(n); ++row) {
       const auto logits = runner_->logits(row);
       matrix.values.insert(matrix.values.end(), logits.begin(), logits.end());
@@ -82,13 +75,13 @@ Result<LogitMatrix> Solo::logits(std::span<const Token> tokens, std::int32_t chu
 }
 
 Result<std::vector<Token>> Solo::greedy(std::span<const Token> prompt, std::int32_t n_tokens) {
-  residency_ = make_residency();
-  EBB_RETURN_IF_ERROR(append(prompt, 1));
+  hot_ = make_hot();
+  EBB_RETURN_IF_ERROR(compute(*hot_, prompt));
   std::vector<Token> tokens;
   while (true) {
     tokens.push_back(argmax(runner_->logits(0)));
     if (static_cast<std::int32_t>(tokens.size()) == n_tokens) return tokens;
-    EBB_RETURN_IF_ERROR(append({&tokens.back(), 1}, 1));
+    EBB_RETURN_IF_ERROR(compute(*hot_, {&tokens.back(), 1}));
   }
 }
 

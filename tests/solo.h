@@ -9,6 +9,7 @@
 
 #include "bench/llama_peer.h"
 #include "cache/frame_pool.h"
+#include "cache/hot_set.h"
 #include "model/runner.h"
 
 namespace ebb {
@@ -39,16 +40,19 @@ class Solo {
   [[nodiscard]] Backend& backend() { return *backend_; }
   // Null of row types that do not seal.
   [[nodiscard]] FramePool* open_pool() { return open_pool_.get(); }
-  [[nodiscard]] Residency::Shape shape() const;
+  [[nodiscard]] BlockShape shape() const;
   // Empty; it must not outlive this.
-  [[nodiscard]] std::unique_ptr<Residency> make_residency();
+  [[nodiscard]] std::unique_ptr<HotSet> make_hot();
 
-  // Gives the tokens places and frames behind what the residency holds.
-  static Status place(Residency& residency, std::int32_t n_tokens);
+  // The input of a step whose tokens stand behind what `hot` holds: they have their rows there now.
+  static Result<SequenceInput> place(HotSet& hot, std::span<const Token> tokens);
+  // Runs the steps together, each behind what its hot set holds, which holds them then.
+  Status compute(std::span<HotSet* const> hot, std::span<const SequenceInput> inputs);
+  // One step of one hot set.
+  Status compute(HotSet& hot, std::span<const Token> tokens, std::int32_t n_outputs = 1, std::int32_t n_mass_rows = 0);
 
  private:
   Solo() = default;
-  Status append(std::span<const Token> tokens, std::int32_t n_outputs);
 
   std::int32_t block_size_ = 0;
   std::unique_ptr<Backend> backend_;
@@ -57,7 +61,7 @@ class Solo {
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<FramePool> open_pool_;
   std::unique_ptr<Runner> runner_;
-  std::unique_ptr<Residency> residency_;
+  std::unique_ptr<HotSet> hot_;
 };
 
 }  // namespace ebb

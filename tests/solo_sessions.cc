@@ -1,15 +1,23 @@
 #include "tests/solo_sessions.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace ebb {
 
 Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::path& gguf, const SoloOptions& options,
                                                          const std::string& policy) {
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<Policy> made, make_policy(policy));
+  return open(gguf, options, std::move(made));
+}
+
+Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::path& gguf, const SoloOptions& options,
+                                                         std::unique_ptr<Policy> policy) {
   std::unique_ptr<SoloSessions> sessions(new SoloSessions);
   EBB_ASSIGN_OR_RETURN(sessions->solo_, Solo::open(gguf, options));
   EBB_ASSIGN_OR_RETURN(sessions->vocabulary_, Vocabulary::load(gguf));
-  EBB_ASSIGN_OR_RETURN(sessions->policy_, make_policy(policy));
+  sessions->policy_ = std::move(policy);
   sessions->mover_ = std::make_unique<BlockMover>(sessions->solo_->model(), sessions->solo_->memory().layout());
   return sessions;
 }
@@ -38,6 +46,40 @@ std::vector<std::byte> SoloSessions::bytes_of(const Session& session, BlockIndex
   std::vector<std::byte> bytes(session.block_bytes(block));
   session.read_frames(block, bytes);
   return bytes;
+}
+
+bool SoloSessions::step(std::span<Turn* const> turns, std::int32_t n_rows) {
+  std::vector<SequenceInput> inputs;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    Result<SequenceInput> input = turns[i]->begin_step(n_rows);
+    if (input.ok()) {
+      inputs.push_back(*std::move(input));
+      continue;
+    }
+    for (Turn* turn : turns.first(i)) turn->abandon_step();
+    return false;
+  }
+  const Status status = solo_->runner().run(inputs);
+  EXPECT_TRUE(status.ok()) << status.message();
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const bool has_mass = inputs[i].n_mass_rows > 0;
+    turns[i]->end_step(has_mass ? solo_->runner().block_mass(static_cast<std::int32_t>(i))
+                                : std::span<const BlockMass>());
+  }
+  return true;
+}
+
+Acts SoloSessions::recall(Session& session, std::span<const BlockIndex> blocks, std::int32_t n_rows) {
+  Acts acts = session.recall(blocks);
+  Recompute again(session);
+  again.add(std::exchange(acts.lost, {}));
+  while (const std::optional<SequenceInput> input = again.begin_step(n_rows, acts)) {
+    const Status status = solo_->runner().run({&*input, 1});
+    EXPECT_TRUE(status.ok()) << status.message();
+    again.end_step(acts);
+  }
+  session.settle_anchors(acts);
+  return acts;
 }
 
 std::optional<std::vector<float>> SoloSessions::step(Turn& turn) {

@@ -1,5 +1,5 @@
-// SoloSessions: what sessions of a test stand on, over one Solo: a vocabulary, a policy, a mover; and the two things that
-// such tests look at, a block's bytes and a step's logits. No engine, no cold store: those are the test's affair.
+// SoloSessions: what sessions of a test stand on, over one Solo: a vocabulary, a policy, a mover; and the two things
+// that such tests look at, a block's bytes and a step's logits. No engine, no cold store: those are the test's affair.
 #pragma once
 
 #include <filesystem>
@@ -17,16 +17,22 @@ class SoloSessions {
  public:
   static Result<std::unique_ptr<SoloSessions>> open(const std::filesystem::path& gguf, const SoloOptions& options,
                                                     const std::string& policy);
+  static Result<std::unique_ptr<SoloSessions>> open(const std::filesystem::path& gguf, const SoloOptions& options,
+                                                    std::unique_ptr<Policy> policy);
 
-  // Of sessions that keep their bytes in `store`, or that never evict.
+  // The parts of sessions that keep their bytes in `store`, or that never evict.
   [[nodiscard]] SessionParts parts(ColdStore* store);
-  // Of sessions that use one another's frames, too.
+  // The parts of sessions that use one another's frames, too.
   [[nodiscard]] SessionParts sharing_parts(ColdStore* store);
-  // Of a hot block, frame by frame.
+  // The bytes of a hot block, frame by frame.
   [[nodiscard]] static std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
-  // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps of
-  // one row make a token's bits the same whoever computes it, and when.
+  // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps
+  // of one row make a token's bits the same whoever computes it, and when.
   std::optional<std::vector<float>> step(Turn& turn);
+  // Up to n_rows rows of each turn, computed together. False, and nothing is computed, where one finds no room.
+  bool step(std::span<Turn* const> turns, std::int32_t n_rows);
+  // Session::recall; what is lost is computed again, n_rows at a time.
+  Acts recall(Session& session, std::span<const BlockIndex> blocks, std::int32_t n_rows = 1);
 
   [[nodiscard]] Solo& solo() { return *solo_; }
   [[nodiscard]] const HotBlocks& hot() const { return hot_; }

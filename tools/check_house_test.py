@@ -13,7 +13,21 @@ check_house = importlib.util.module_from_spec(importlib.util.spec_from_loader("c
 LOADER.exec_module(check_house)
 
 TABLE = (HERE.parent / "cmake" / "room_table.cmake").read_text()
-ROOMS = "add_room(base)\nadd_room(text)\nadd_room(policy)\nadd_room(cache)\nadd_room(model)\nadd_room(engine)\n"
+ROOMS = """
+add_room(base)
+add_room(text DEPS base)
+add_room(policy DEPS base LIBS some::library)
+add_room(cache DEPS base)
+add_room(model DEPS base
+               cache LIBS some::library)
+add_room(engine DEPS base cache model)
+add_room(server DEPS base engine)
+"""
+# A file per room that includes what its room names, so that a tree may leave it out.
+NAMED = {
+    f"src/{room}/named.cc": "".join(f'#include "{dep}/a.h"\n' for dep in sorted(deps))
+    for room, deps in check_house.read_deps(ROOMS).items()
+}
 
 
 class CheckHouseTest(unittest.TestCase):
@@ -21,7 +35,7 @@ class CheckHouseTest(unittest.TestCase):
         """Runs all rules on a tree of {path: text}; returns (exit status, output)."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for path, text in {"cmake/room_table.cmake": TABLE, "CMakeLists.txt": ROOMS, **files}.items():
+            for path, text in {"cmake/room_table.cmake": TABLE, "CMakeLists.txt": ROOMS, **NAMED, **files}.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text(text)
             output = io.StringIO()
@@ -54,7 +68,13 @@ class CheckHouseTest(unittest.TestCase):
         self.assert_refused({"src/base/a.h": '#pragma once\n#include "model/b.h"\n'}, "src/base/a.h:2:", "above base")
 
     def test_a_sibling_is_refused(self):
-        self.assert_refused({"src/policy/a.h": '#include "text/b.h"\n'}, "sibling")
+        self.assert_refused({"src/policy/a.h": '#include "json/b.h"\n'}, "sibling")
+
+    def test_a_lower_room_that_is_not_named_is_refused(self):
+        self.assert_refused({"src/model/a.h": '#pragma once\n#include "policy/b.h"\n'}, "DEPS of add_room(model)")
+
+    def test_a_room_that_is_named_and_not_included_is_refused(self):
+        self.assert_refused({"src/engine/named.cc": '#include "base/a.h"\n#include "model/a.h"\n'}, "add_room(engine) names cache")
 
     def test_an_include_without_its_room_is_refused(self):
         self.assert_refused({"src/cache/a.cc": '#include "pool.h"\n'}, '"cache/pool.h"')
@@ -68,6 +88,14 @@ class CheckHouseTest(unittest.TestCase):
         self.assert_refused({"src/cache/a.cc": '#include "llama.h"\n'}, "llama.h")
         self.assert_refused({"src/cache/a.cc": "#include <gtest/gtest.h>\n"}, "x_test.cc")
         self.assert_refused({"src/engine/a.cc": "#include <nlohmann/json.hpp>\n"}, "JSON")
+
+    def test_what_serves_tests_is_included_by_tests(self):
+        files = {"src/base/toy_file.h": "#pragma once\n", "src/base/fault_disk.h": "#pragma once\n"}
+        for name in files:
+            include = f'#include "{name.removeprefix("src/")}"\n'
+            self.assert_refused({**files, "src/cache/a.h": "#pragma once\n" + include}, "src/cache/a.h:2:", "serves tests")
+            self.assert_accepted({**files, "src/cache/toy_cache.h": "#pragma once\n" + include})
+            self.assert_accepted({**files, "src/cache/a_test.cc": include + "TEST(A, Works) {}\n"})
 
     def test_boost_stays_in_one_translation_unit(self):
         self.assert_refused({"src/server/routes.cc": "#include <boost/asio/post.hpp>\n"}, "src/server/routes.cc:1:")

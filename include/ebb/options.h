@@ -22,9 +22,10 @@ struct EngineOptions {
   std::string kv_type = "f16";
   // Tokens of a block, 8 to 128: the unit that is named, evicted and recalled.
   std::int32_t block_size = 64;
-  // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory allows.
+  // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
+  // allows.
   std::int32_t kv_budget_tokens = 0;
-  // Of kivi4: sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
+  // With kivi4, sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
   std::int32_t n_open_blocks = 16;
   // Which blocks leave first: streaming, scored, evoke, recency or none.
   std::string eviction = "streaming";
@@ -43,7 +44,8 @@ enum class Remains { kNothing, kTokens, kBytes };
 // Which rotary positions recalled blocks carry. All but kOriginal move blocks, which is approximate and counted so.
 enum class RecallPlace { kOriginal, kCompacted, kTail };
 
-// What survivors of an eviction do: stay where they are, or close up as shifting caches do (approximate, for comparison).
+// What survivors of an eviction do: stay where they are, or close up as shifting caches do (approximate, for
+// comparison).
 enum class Removal { kSparse, kCompact };
 
 struct SessionOptions {

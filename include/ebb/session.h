@@ -28,6 +28,8 @@ struct Reply {
   TurnStats stats;
 };
 
+// Where memory runs short in the midst of a change to it, a session is lost: the reply ends with kOutOfBudget or a
+// note, and what is asked of it then with kDamaged, or is nothing.
 class Session {
  public:
   struct State;
@@ -36,8 +38,8 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // A user's message in the model's chat template, and the reply. Blocks of the message are named "name#0", "name#1", ...
-  // kOutOfBudget before any work when the message cannot be served.
+  // A user's message in the model's chat template, and the reply. Blocks of the message are named "name#0", "name#1",
+  // ... kOutOfBudget before any work when the message cannot be served.
   Result<Reply> say(std::string_view message, const ReplyOptions& options = {}, const Listener& listener = {},
                     std::string_view name = "");
   // The text as it stands, without a template.
@@ -45,7 +47,7 @@ class Session {
                       std::string_view name = "");
 
   [[nodiscard]] std::vector<Block> blocks() const;
-  // Of the parts called `name`, or "name#i" the i-th block of them.
+  // The blocks of the parts called `name`; "name#i" is the i-th block of them.
   [[nodiscard]] std::vector<Block> find(std::string_view name) const;
   // The text of a block, control tokens shown. kNotFound for an index that is none.
   Result<std::string> text(std::int32_t block) const;
@@ -57,8 +59,8 @@ class Session {
   std::int32_t evict(std::string_view name);
   Result<std::int32_t> recall(std::string_view name);
 
-  // All of the session but its K and V, which go to the cold store: what Engine::restore goes on from, in this process or,
-  // with a disk, in a later one. As secret as the conversation itself.
+  // All of the session but its K and V, which go to the cold store: what Engine::restore goes on from, in this process
+  // or, with a disk, in a later one. As secret as the conversation itself.
   Result<std::vector<std::byte>> image();
 
   [[nodiscard]] SessionStats stats() const;

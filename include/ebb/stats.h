@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ebb::api {
 
-// Tokens of one turn, as they stood when its first token was sampled; the first seven are disjoint and are all there are.
+// Tokens of one turn, as they stood when its first token was sampled; the first seven are disjoint and are all there
+// are.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
   std::int32_t n_shared = 0;                // in frames of another session, without a copy
@@ -34,17 +36,24 @@ struct SessionStats {
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
   std::int64_t n_moved_blocks = 0;
-  // Of those, whose keys were quantised again (q8_0, kivi4), which loses more than f16 does.
+  // Moved blocks whose keys were quantised again (q8_0, kivi4), which loses more than f16 does.
   std::int64_t n_requantised_blocks = 0;
   std::int64_t n_rebases = 0;
+};
+
+// One place of the cold store: "ram", "disk".
+struct TierStats {
+  std::string name;
+  std::int64_t n_records = 0;
+  std::size_t bytes = 0;
+  std::size_t max_bytes = 0;
 };
 
 struct EngineStats {
   std::size_t weight_bytes = 0;
   std::size_t frame_bytes = 0;  // reserved for the KV budget and, with kivi4, for open blocks
   std::size_t compute_bytes = 0;
-  std::size_t ram_store_bytes = 0;
-  std::size_t disk_store_bytes = 0;
+  std::vector<TierStats> tiers;  // of the cold store, the fastest first
   // What went wrong with the cold store, in words for people; empty when nothing did. Answers are right all the same.
   std::string store_error;
 };

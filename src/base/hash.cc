@@ -22,6 +22,10 @@ Hash128 hash_bytes(std::span<const std::byte> bytes) {
   return {h.low64, h.high64};
 }
 
+Hash128 hash_words(std::initializer_list<std::uint64_t> words) {
+  return hash_bytes(std::as_bytes(std::span(words.begin(), words.size())));
+}
+
 Hasher::Hasher() : state_(new State) { XXH3_128bits_reset(&state_->xxh); }
 Hasher::~Hasher() { delete state_; }
 

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct Hash128 {
 };
 
 [[nodiscard]] Hash128 hash_bytes(std::span<const std::byte> bytes);
+// The hash of the words' little-endian bytes, in order.
+[[nodiscard]] Hash128 hash_words(std::initializer_list<std::uint64_t> words);
 
 // Hashes several pieces as one sequence. Fixed-size values go in by their little-endian bytes; variable-length ones
 // are preceded by their length, so that ("ab","c") and ("a","bc") differ.

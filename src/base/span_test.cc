@@ -7,7 +7,7 @@ namespace {
 
 constexpr Span span(std::int32_t begin, std::int32_t end) { return {Position(begin), Position(end)}; }
 
-TEST(Span, HoldsItsBeginAndNotItsEnd) {
+TEST(Span, holds_its_begin_and_not_its_end) {
   EXPECT_TRUE(span(3, 5).contains(Position(3)));
   EXPECT_TRUE(span(3, 5).contains(Position(4)));
   EXPECT_FALSE(span(3, 5).contains(Position(5)));
@@ -15,13 +15,13 @@ TEST(Span, HoldsItsBeginAndNotItsEnd) {
   EXPECT_EQ(span(3, 5).n_tokens(), 2);
 }
 
-TEST(Span, IsEmptyWhereBeginIsEnd) {
+TEST(Span, is_empty_where_begin_is_end) {
   EXPECT_TRUE(span(3, 3).empty());
   EXPECT_FALSE(span(3, 4).empty());
   EXPECT_FALSE(span(3, 3).contains(Position(3)));
 }
 
-TEST(Span, OverlapsAndIntersectsLikeSetsOfPositions) {
+TEST(Span, overlaps_and_intersects_like_sets_of_positions) {
   for (std::int32_t a = 0; a <= 4; ++a) {
     for (std::int32_t b = a; b <= 4; ++b) {
       for (std::int32_t c = 0; c <= 4; ++c) {

@@ -27,7 +27,7 @@ Result<int> quarter(int n) {
   return twice;
 }
 
-TEST(Status, IsOkUntilToldOtherwise) {
+TEST(Status, is_ok_until_told_otherwise) {
   EXPECT_TRUE(Status().ok());
   EXPECT_EQ(Status().code(), Code::kOk);
   const Status status = fail_if(true);
@@ -36,7 +36,7 @@ TEST(Status, IsOkUntilToldOtherwise) {
   EXPECT_EQ(status.message(), "disk 3 is gone");
 }
 
-TEST(Status, ReturnsEarlyOnlyOnErrors) {
+TEST(Status, returns_early_only_on_errors) {
   bool went_on = false;
   EXPECT_EQ(forward(true, went_on).code(), Code::kIo);
   EXPECT_FALSE(went_on);
@@ -44,7 +44,7 @@ TEST(Status, ReturnsEarlyOnlyOnErrors) {
   EXPECT_TRUE(went_on);
 }
 
-TEST(Status, HasANameOfItsOwnForEveryCode) {
+TEST(Status, has_a_name_of_its_own_for_every_code) {
   std::set<std::string_view> names;
   for (int code = 0; code <= static_cast<int>(Code::kCancelled); ++code) {
     names.insert(code_name(static_cast<Code>(code)));
@@ -53,27 +53,27 @@ TEST(Status, HasANameOfItsOwnForEveryCode) {
   EXPECT_FALSE(names.contains("unknown"));
 }
 
-TEST(Result, IsAValueOrAnError) {
+TEST(Result, is_a_value_or_an_error) {
   EXPECT_EQ(*half(8), 4);
   EXPECT_TRUE(half(8).status().ok());
   EXPECT_FALSE(half(7).ok());
   EXPECT_EQ(half(7).status().message(), "7 is odd");
 }
 
-TEST(Result, ForwardsTheFirstError) {
+TEST(Result, forwards_the_first_error) {
   EXPECT_EQ(*quarter(8), 2);
   EXPECT_EQ(quarter(7).status().message(), "7 is odd");
   EXPECT_EQ(quarter(6).status().message(), "3 is odd");
 }
 
-TEST(Result, MovesValuesThatCannotBeCopied) {
+TEST(Result, moves_values_that_cannot_be_copied) {
   Result<std::unique_ptr<int>> result(std::make_unique<int>(5));
   EXPECT_EQ(**result, 5);
   const std::unique_ptr<int> moved = std::move(result).value();
   EXPECT_EQ(*moved, 5);
 }
 
-TEST(StatusDeathTest, StopsOnMisuse) {
+TEST(StatusDeathTest, stops_on_misuse) {
   EXPECT_DEATH((void)half(7).value(), "7 is odd");
   EXPECT_DEATH(Status(Code::kOk, "fine"), "an error needs a code: fine");
   EXPECT_DEATH(Result<int>{Status()}, "needs an error");

@@ -7,7 +7,7 @@
 namespace ebb {
 namespace {
 
-TEST(StreamCopy, CopiesExactlyItsBytesAtAnySizeAndAlignment) {
+TEST(StreamCopy, copies_exactly_its_bytes_at_any_size_and_alignment) {
   std::vector<std::byte> from(700);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 13 + 1);
   for (std::size_t n_bytes = 0; n_bytes <= 300; ++n_bytes) {

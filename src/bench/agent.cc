@@ -9,19 +9,17 @@
 #include "base/clock.h"
 #include "bench/api_client.h"
 #include "bench/sections.h"
-#include "text/parse_json.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 namespace {
 
 constexpr std::uint64_t kSeed = 5;
-// Of what the agent reads from files in the course of the session.
+// The length of each file that the agent reads in the course of the session.
 constexpr std::int32_t kFileTokens = 600;
 constexpr std::string_view kSession = "ses_bench";
 constexpr std::string_view kCleared = "[Old tool result content cleared]";
 constexpr std::string_view kReminder = "\n<system-reminder>Keep to the plan: read before you write.</system-reminder>";
-
-Json message(std::string_view role, std::string content) { return {{"role", role}, {"content", std::move(content)}}; }
 
 Result<std::vector<Json>> read_bodies(const std::filesystem::path& folder) {
   std::error_code failure;
@@ -83,7 +81,7 @@ class AgentReplay {
   // The reply to the last request, and what the user says next.
   void go_on(std::string text) {
     messages().push_back(said_again(reply_));
-    messages().push_back(message("user", std::move(text)));
+    messages().push_back(make_message("user", std::move(text)));
   }
 
   Status ask(std::string name) {
@@ -134,9 +132,10 @@ class AgentReplay {
   }
 
   Status ask_title() {
-    const Json title = {{"messages",
-                         {message("system", "You write titles. Answer with a title of at most five words, no quotes."),
-                          message("user", "Write a title for this conversation:"), messages().back()}}};
+    const Json title = {
+        {"messages",
+         {make_message("system", "You write titles. Answer with a title of at most five words, no quotes."),
+          make_message("user", "Write a title for this conversation:"), messages().back()}}};
     return ask("title request", title).status();
   }
 
@@ -151,7 +150,7 @@ class AgentReplay {
     return ask("its call comes back");
   }
 
-  // Of the calls that were just made; where the model made none, of one that it is said to have made.
+  // Adds results of the calls that were just made; where the model made none, of one that it is said to have made.
   Status add_result() {
     Json call = said_again(reply_);
     if (!call.contains("tool_calls") || call["tool_calls"].empty()) {
@@ -193,14 +192,14 @@ class AgentReplay {
       text += said["role"].get<std::string>() + ": " + said["content"].get<std::string>() + "\n";
     }
     const Json summing = {{"messages",
-                           {message("system", "You sum up conversations so that another can go on with the work."),
-                            message("user", "Sum up this conversation.\n" + text)}}};
+                           {make_message("system", "You sum up conversations so that another can go on with the work."),
+                            make_message("user", "Sum up this conversation.\n" + text)}}};
     EBB_ASSIGN_OR_RETURN(const Json summary, ask("summary request", summing));
     Json begun = Json::array();
     if (messages()[0]["role"] == "system") begun.push_back(messages()[0]);
-    begun.push_back(message("user", "What did we do so far?"));
+    begun.push_back(make_message("user", "What did we do so far?"));
     begun.push_back(said_again(summary));
-    begun.push_back(message("user", "Continue if there are next steps."));
+    begun.push_back(make_message("user", "Continue if there are next steps."));
     messages() = std::move(begun);
     EBB_RETURN_IF_ERROR(ask("begun anew with the summary"));
     go_on("Go on.");

@@ -1,13 +1,14 @@
-// The agent bench: a coding agent's recorded requests, replayed to the routes of `ebb serve`, held against a prefix cache
-// without limits.
+// The agent bench: a coding agent's recorded requests, replayed to the routes of `ebb serve`, held against a prefix
+// cache without limits.
 //
 // The agent says its whole history each time. After the recorded requests the session goes on with what agents do next:
-// the model's own reply comes back, its calls' arguments written anew; a reminder moves; old tool results are cleared; a
-// request is sent again; the conversation is summed up and begun anew. Side requests share the session's header.
-// The prefix cache is reckoned, not run: it keeps every prompt and reply of the run for ever, and computes what is behind
+// the model's own reply comes back, its calls' arguments written anew; a reminder moves; old tool results are cleared;
+// a request is sent again; the conversation is summed up and begun anew. Side requests share the session's header. The
+// prefix cache is reckoned, not run: it keeps every prompt and reply of the run for ever, and computes what is behind
 // the longest of them that a prompt begins with, token for token, but at least one.
 //
-// The second part counts what approximate reuse costs in answers, to questions about what an edit left, changed and took.
+// The second part counts what approximate reuse costs in answers, to questions about what an edit left, changed and
+// took.
 // Thread rule: one run at a time.
 #pragma once
 
@@ -63,9 +64,9 @@ struct AgentRun {
 
   [[nodiscard]] std::int64_t n_computed() const;
   [[nodiscard]] std::int64_t n_prefix_cache() const;
-  // Of the two.
+  // Tokens that were computed over those that a prefix cache would compute.
   [[nodiscard]] double ratio() const;
-  // The same without the first request, which both compute whole.
+  // That ratio without the first request, which both compute whole.
   [[nodiscard]] double later_ratio() const;
 };
 

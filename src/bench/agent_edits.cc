@@ -3,7 +3,7 @@
 //   before   system | file | answer | file                    | answer | file | answer | "Go on."
 //   asked    system | file | answer | "cleared", or a new fact | answer | file | answer | question
 //
-// The same histories and questions for each arm, in a session of its own that adopts nothing of the others.
+// Each arm has the same histories and questions, in a session of its own that adopts nothing of the others.
 #include <array>
 
 #include "bench/agent.h"
@@ -13,17 +13,15 @@
 namespace ebb {
 namespace {
 
-constexpr std::uint64_t kSeed = 17;
+constexpr std::uint64_t kEditSeed = 17;
 constexpr std::int32_t kBudgetTokens = 4096;
 constexpr std::int32_t kAnswerTokens = 32;
 constexpr std::size_t kEdited = 3;  // the message
-constexpr std::array<EditArm, 4> kArms = {
+constexpr std::array<EditArm, 4> kEditArms = {
     EditArm{.name = "exact"},
     {.name = "approximate", .reuse = Reuse::kApproximate},
     {.name = "approximate, 4 recomputed", .reuse = Reuse::kApproximate, .n_recomputed = 4},
     {.name = "approximate, 16 recomputed", .reuse = Reuse::kApproximate, .n_recomputed = 16}};
-
-Json message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
 
 struct EditCase {
   Json before;
@@ -36,10 +34,10 @@ Result<EditCase> make_case(SectionWriter& files, EditQuestion kind, std::int32_t
   EBB_ASSIGN_OR_RETURN(const Section kept, files.write(n_section));
   EBB_ASSIGN_OR_RETURN(const Section edited, files.write(n_section));
   EBB_ASSIGN_OR_RETURN(const Section behind, files.write(n_section));
-  Json history = Json::array({message("system", "You remember what you are told.")});
+  Json history = Json::array({make_message("system", "You remember what you are told.")});
   for (const Section* const file : {&kept, &edited, &behind}) {
-    history.push_back(message("user", file->text));
-    history.push_back(message("assistant", "Noted."));
+    history.push_back(make_message("user", file->text));
+    history.push_back(make_message("assistant", "Noted."));
   }
   const Section& about = kind == EditQuestion::kBehind ? behind : edited;
   EditCase made = {.before = history, .asked = history, .number = about.answer};
@@ -52,8 +50,8 @@ Result<EditCase> make_case(SectionWriter& files, EditQuestion kind, std::int32_t
     made.number = other.answer;
   }
   made.asked[kEdited]["content"] = text;
-  made.before.push_back(message("user", "Go on."));
-  made.asked.push_back(message("user", about.question));
+  made.before.push_back(make_message("user", "Go on."));
+  made.asked.push_back(make_message("user", about.question));
   return made;
 }
 
@@ -85,8 +83,8 @@ Result<std::vector<EditArm>> ask_behind_edits(const AgentOptions& options) {
                                                            .block_size = options.block_size,
                                                            .kv_budget_tokens = kBudgetTokens},
                                                           {.n_parallel = 1, .session = {.adopts = false}}, {}));
-  SectionWriter files(client->vocabulary(), kSeed);
-  std::vector<EditArm> arms(kArms.begin(), kArms.end());
+  SectionWriter files(client->vocabulary(), kEditSeed);
+  std::vector<EditArm> arms(kEditArms.begin(), kEditArms.end());
   for (std::int32_t i = 0; i < options.n_questions; ++i) {
     for (std::size_t kind = 0; kind < kEditQuestions; ++kind) {
       EBB_ASSIGN_OR_RETURN(const EditCase one, make_case(files, static_cast<EditQuestion>(kind), options.n_section));

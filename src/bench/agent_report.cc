@@ -10,7 +10,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadAgent =
     "computed: tokens that went through the model before the reply. exact: hot, shared or recalled as they were.\n"
     "approximate: turned to another place, or computed behind other text. prefix cache: tokens that one without "
     "limits,\n"
@@ -95,7 +95,7 @@ std::string agent_text(const AgentReport& report) {
   std::string text = fmt::format("{}, blocks of {}\n", report.model, report.block_size);
   for (const AgentRun& run : report.runs) text += "\n" + run_title(run) + "\n" + table_of(run).render();
   if (!report.edits.empty()) text += "\n" + table_of(report.edits).render();
-  return text + "\n" + std::string(kHowToRead);
+  return text + "\n" + std::string(kHowToReadAgent);
 }
 
 Status write_agent_json(const std::filesystem::path& path, const AgentReport& report) {
@@ -115,7 +115,7 @@ Status write_agent_json(const std::filesystem::path& path, const AgentReport& re
                      {"n_approximate", arm.n_approximate}});
   }
   return write_json(path, {{"bench", "agent"},
-                           {"machine", machine_json(read_machine(), {})},
+                           {"machine", machine_json(read_machine())},
                            {"model", report.model},
                            {"block_size", report.block_size},
                            {"runs", std::move(runs)},
@@ -137,7 +137,7 @@ Status write_agent_html(const std::filesystem::path& path, const AgentReport& re
     page.add_preformatted(table_of(run).render());
   }
   if (!report.edits.empty()) page.add_preformatted(table_of(report.edits).render());
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadAgent);
   return page.write(path);
 }
 

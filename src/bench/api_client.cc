@@ -5,7 +5,7 @@
 #include <future>
 #include <utility>
 
-#include "text/parse_json.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -41,6 +41,8 @@ const Session* last_used(const Lanes& lanes) {
 }
 
 }  // namespace
+
+Json make_message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
 
 Result<std::unique_ptr<ApiClient>> ApiClient::open(const EngineOptions& engine, const SchedulerOptions& scheduler,
                                                    ApiOptions api) {
@@ -85,7 +87,7 @@ std::int32_t ApiClient::peak_hot_tokens() {
   std::int32_t peak = 0;
   scheduler_->inspect([&](const Lanes& lanes) {
     const Session* const session = last_used(lanes);
-    if (session != nullptr) peak = session->stats().peak_hot_blocks * session->block_size();
+    if (session != nullptr) peak = session->peak_hot_tokens();
   });
   return peak;
 }

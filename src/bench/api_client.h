@@ -11,10 +11,13 @@
 
 #include "engine/engine.h"
 #include "engine/scheduler.h"
+#include "json/json_fields.h"
 #include "server/api.h"
-#include "server/fields.h"
 
 namespace ebb {
+
+// A message of a chat request.
+[[nodiscard]] Json make_message(std::string_view role, std::string_view content);
 
 class ApiClient {
  public:

@@ -8,7 +8,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::array kArms = {ResendArm::kNone, ResendArm::kTruncate, ResendArm::kOurs};
+constexpr std::array kBaselineArms = {ResendArm::kNone, ResendArm::kTruncate, ResendArm::kOurs};
 
 // Every message states a fact, so that the one that is asked for does not stand out.
 Result<std::vector<ResendMessage>> make_script(const Vocabulary& vocabulary, std::int32_t n_turns,
@@ -44,7 +44,8 @@ Result<ResendReport> run_baseline(const BaselineOptions& options) {
                       .budget_tokens = options.budget_tokens};
     options.setup.progress(played.name,
                            static_cast<double>(report.cases.size()) / static_cast<double>(options.turns.size()));
-    EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kArms, {.budget_tokens = options.budget_tokens}, played));
+    EBB_RETURN_IF_ERROR(
+        play_resend_case(*engine, scripts, kBaselineArms, {.budget_tokens = options.budget_tokens}, played));
     report.cases.push_back(std::move(played));
   }
   return report;

@@ -13,7 +13,6 @@
 namespace ebb {
 namespace {
 
-constexpr std::int32_t kBandwidthRounds = 9;
 constexpr std::uint32_t kSystemSeed = 1;
 constexpr std::uint32_t kOwnSeed = 100;
 constexpr std::uint32_t kDecodeSeed = 1000;
@@ -84,7 +83,7 @@ class ConcurrencyBench {
       report_.n_seen_blocks += session->n_hot_blocks();
       sessions_.push_back(std::move(session));
     }
-    report_.n_pool_blocks = engine_->pool().n_hot() / sessions_.front()->residency().shape().frames_per_block();
+    report_.n_pool_blocks = engine_->pool().n_hot() / engine_->shape().frames_per_block();
     return {};
   }
 

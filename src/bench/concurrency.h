@@ -1,10 +1,10 @@
 // The concurrency bench: sessions that decode together, one row each in one graph, beside libllama's batch of as many
 // sequences, in one run.
 //
-// All begin with the same system prompt, whose frames ebb's sessions share, and go on with a short history of their own.
-// libllama runs twice, with one KV buffer for each sequence and with one for all; the faster is what ebb is held against.
-// A round measures every number of sessions on every side, since machines drift: what is held against each other is of one
-// round.
+// All begin with the same system prompt, whose frames ebb's sessions share, and go on with a short history of their
+// own. libllama runs twice, with one KV buffer for each sequence and with one for all; the faster is what ebb is held
+// against. A round measures every number of sessions on every side, since machines drift: what is held against each
+// other is of one round.
 // Thread rule: one run at a time.
 #pragma once
 
@@ -55,7 +55,8 @@ struct ConcurrencyLine {
   std::array<ConcurrencyFigure, kConcurrencySides> sides;
   // ebb's speed over that of the faster libllama, round by round.
   Spread ratio;
-  // Of the logits of every session's last token, as a share of their range: all did the same work.
+  // The largest difference of the logits of every session's last token, as a share of their range: all did the same
+  // work.
   double logits_difference = 0.0;
 };
 
@@ -69,7 +70,7 @@ struct ConcurrencyReport {
   std::int32_t n_decode = 0;
   std::size_t weight_bytes = 0;
   double kv_bytes_per_token = 0.0;
-  // Of all sessions before the first round: what each sees, added up, and what the pool holds for them.
+  // Blocks of all sessions before the first round: what each sees, added up, and what the pool holds for them.
   std::int32_t n_seen_blocks = 0;
   std::int32_t n_pool_blocks = 0;
   std::array<std::string, kConcurrencySides> setups;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, kConcurrencySides> kNames = {"ebb", "libllama", "libllama, one buffer"};
 constexpr std::array<std::string_view, kConcurrencySides> kKeys = {"ebb", "libllama_split", "libllama_unified"};
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadConcurrency =
     "tok/s of all sessions together: median (least-most) of the rounds. ebb / libllama: against the faster of the two, "
     "the\n"
     "median of pairs measured in one round. x one: over one session of the same side and round. GB/s: the bytes that a "
@@ -74,7 +74,7 @@ nlohmann::json line_json(const ConcurrencyLine& line) {
 
 std::string concurrency_text(const ConcurrencyReport& report) {
   return machine_text(report.machine, report.bandwidth) + "\n" + setup_text(report) + "\n" + table_of(report).render() +
-         "\n" + std::string(kHowToRead);
+         "\n" + std::string(kHowToReadConcurrency);
 }
 
 Status write_concurrency_json(const std::filesystem::path& path, const ConcurrencyReport& report) {
@@ -111,7 +111,7 @@ Status write_concurrency_html(const std::filesystem::path& path, const Concurren
   page.add_plot(plot);
   page.add_preformatted(table_of(report).render());
   page.add_preformatted(setup_text(report));
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadConcurrency);
   return page.write(path);
 }
 

@@ -30,7 +30,7 @@ class ConcurrencyTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_concurrency_test_{}.gguf", getpid());
 };
 
-TEST_F(ConcurrencyTest, MeasuresAllSidesAtEachNumberOfSessionsAndAtOne) {
+TEST_F(ConcurrencyTest, measures_all_sides_at_each_number_of_sessions_and_at_one) {
   const auto report = run_concurrency(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->lines.size(), 3U);
@@ -41,7 +41,7 @@ TEST_F(ConcurrencyTest, MeasuresAllSidesAtEachNumberOfSessionsAndAtOne) {
   }
 }
 
-TEST_F(ConcurrencyTest, AllSidesComputeTheSameLogitsAndTheSystemPromptIsInThePoolOnce) {
+TEST_F(ConcurrencyTest, all_sides_compute_the_same_logits_and_the_system_prompt_is_in_the_pool_once) {
   const auto report = run_concurrency(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   for (const ConcurrencyLine& line : report->lines) EXPECT_LT(line.logits_difference, 1e-3) << line.n_sessions;
@@ -49,7 +49,7 @@ TEST_F(ConcurrencyTest, AllSidesComputeTheSameLogitsAndTheSystemPromptIsInThePoo
   EXPECT_EQ(report->n_pool_blocks, 5);
 }
 
-TEST_F(ConcurrencyTest, RefusesSenselessNumbers) {
+TEST_F(ConcurrencyTest, refuses_senseless_numbers) {
   ConcurrencyOptions options = toy_options();
   options.counts = {0};
   EXPECT_EQ(run_concurrency(options).status().code(), Code::kInvalidArgument);

@@ -39,7 +39,7 @@ class Duel {
   Result<PairedTimes> time_prompt(std::int32_t n_tokens, std::int32_t n_rounds);
   // n_tokens one after the other, as if each had just been sampled.
   Result<PairedTimes> time_decode(std::int32_t n_tokens, std::int32_t n_rounds);
-  // Of the last token of the last round.
+  // The largest difference of the two sides' logits of the last round's last token, as logits_difference() has it.
   [[nodiscard]] double last_difference() const { return last_difference_; }
 
  private:

@@ -48,7 +48,7 @@ struct DuelTest : testing::Test {
 
 using Log = std::vector<std::string>;
 
-TEST_F(DuelTest, RoundsAlternateWhoBeginsAndRollBack) {
+TEST_F(DuelTest, rounds_alternate_who_begins_and_roll_back) {
   const auto times = duel.time_prompt(8, 2);
   ASSERT_TRUE(times.ok());
   EXPECT_EQ(log, (Log{"a+8", "b+8", "a=0", "b=0",  // not counted
@@ -58,12 +58,12 @@ TEST_F(DuelTest, RoundsAlternateWhoBeginsAndRollBack) {
   EXPECT_EQ(times->b_ms.size(), 2U);
 }
 
-TEST_F(DuelTest, DecodingGivesOneTokenAtATime) {
+TEST_F(DuelTest, decoding_gives_one_token_at_a_time) {
   ASSERT_TRUE(duel.time_decode(2, 1).ok());
   EXPECT_EQ(log, (Log{"a+1", "a+1", "b+1", "b+1", "a=0", "b=0", "b+1", "b+1", "a+1", "a+1", "a=0", "b=0"}));
 }
 
-TEST_F(DuelTest, DepthIsFilledOnceAndKept) {
+TEST_F(DuelTest, depth_is_filled_once_and_kept) {
   ASSERT_TRUE(duel.fill(100, 64).ok());
   EXPECT_EQ(log, (Log{"a+64", "b+64", "a+36", "b+36"}));
   ASSERT_TRUE(duel.time_prompt(10, 3).ok());
@@ -72,7 +72,7 @@ TEST_F(DuelTest, DepthIsFilledOnceAndKept) {
   EXPECT_EQ(a.n_appended, 100U + 4 * 10 + 50);
 }
 
-TEST_F(DuelTest, BothSidesSeeTheSameTokensOfTheVocabulary) {
+TEST_F(DuelTest, both_sides_see_the_same_tokens_of_the_vocabulary) {
   ASSERT_TRUE(duel.fill(200, 64).ok());
   EXPECT_EQ(a.seen, b.seen);
   bool differ = false;
@@ -84,7 +84,7 @@ TEST_F(DuelTest, BothSidesSeeTheSameTokensOfTheVocabulary) {
   EXPECT_TRUE(differ);
 }
 
-TEST_F(DuelTest, ReportsEachPieceOfWork) {
+TEST_F(DuelTest, reports_each_piece_of_work) {
   int n_steps = 0;
   duel.on_step = [&n_steps] { ++n_steps; };
   ASSERT_TRUE(duel.fill(128, 64).ok());
@@ -93,13 +93,13 @@ TEST_F(DuelTest, ReportsEachPieceOfWork) {
   EXPECT_EQ(n_steps, 4 + 6);
 }
 
-TEST_F(DuelTest, ComparesTheLogitsOfBothSides) {
+TEST_F(DuelTest, compares_the_logits_of_both_sides) {
   b.logits = {0.0F, 1.0F, 2.5F, 5.0F};
   ASSERT_TRUE(duel.time_prompt(4, 1).ok());
   EXPECT_DOUBLE_EQ(duel.last_difference(), 1.0 / 5.0);
 }
 
-TEST_F(DuelTest, ASideThatFailsEndsTheDuel) {
+TEST_F(DuelTest, a_side_that_fails_ends_the_duel) {
   b.n_ctx = 10;
   EXPECT_EQ(duel.time_prompt(11, 1).status().message(), "b is full");
   EXPECT_EQ(duel.fill(64, 64).code(), Code::kOutOfBudget);

@@ -4,7 +4,7 @@
 
 #include "cache/frame_memory.h"
 #include "cache/frame_pool.h"
-#include "cache/residency.h"
+#include "cache/hot_set.h"
 #include "device/backend.h"
 #include "model/attention.h"
 #include "model/model.h"
@@ -20,7 +20,7 @@ struct EbbSubject::State {
   std::unique_ptr<FrameMemory> memory;
   std::unique_ptr<FramePool> pool;
   std::unique_ptr<Runner> runner;
-  std::unique_ptr<Residency> residency;
+  std::unique_ptr<HotSet> hot;
 };
 
 EbbSubject::EbbSubject(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -32,7 +32,7 @@ Result<std::unique_ptr<EbbSubject>> EbbSubject::load(const std::filesystem::path
   EBB_ASSIGN_OR_RETURN(s->backend, Backend::open("cpu", options.n_threads));
   EBB_ASSIGN_OR_RETURN(s->model, Model::load(gguf, *s->backend, {.use_repacked = options.use_repacked}));
   const Hparams& hparams = s->model->hparams();
-  const Residency::Shape shape = {
+  const BlockShape shape = {
       .n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = options.block_size};
   const FrameLayout layout = Runner::layout_for(*s->model, *s->backend, options.kv_type, options.block_size);
   EBB_RETURN_IF_ERROR(layout.validate());
@@ -41,7 +41,7 @@ Result<std::unique_ptr<EbbSubject>> EbbSubject::load(const std::filesystem::path
   EBB_ASSIGN_OR_RETURN(s->memory, FrameMemory::open(*s->backend, layout, n_frames));
   s->pool = std::make_unique<FramePool>(n_frames);
   EBB_ASSIGN_OR_RETURN(s->runner, Runner::create(*s->model, *s->backend, *s->memory, {.max_rows = options.chunk}));
-  s->residency = std::make_unique<Residency>(*s->pool, shape);
+  s->hot = std::make_unique<HotSet>(HotSet::Sources{.pool = *s->pool}, shape);
   return std::unique_ptr<EbbSubject>(new EbbSubject(std::move(s)));
 }
 
@@ -52,7 +52,7 @@ std::string EbbSubject::description() const {
                      s.options.chunk, s.options.use_repacked ? "on" : "off");
 }
 
-std::int32_t EbbSubject::n_resident() const { return state_->residency->end().value(); }
+std::int32_t EbbSubject::n_resident() const { return state_->hot->end().value(); }
 std::int32_t EbbSubject::n_vocab() const { return state_->model->hparams().n_vocab; }
 
 Status EbbSubject::append(std::span<const Token> tokens) {
@@ -67,34 +67,20 @@ Status EbbSubject::append(std::span<const Token> tokens) {
 
 Status EbbSubject::step(std::span<const Token> tokens, bool wants_logits) {
   State& s = *state_;
-  const Position first = s.residency->end();
-  for (auto left = static_cast<std::int32_t>(tokens.size()); left > 0;) {
-    std::int32_t room = 0;
-    if (const std::int32_t n_blocks = s.residency->n_blocks(); n_blocks > 0) {
-      room = s.options.block_size - s.residency->span(BlockIndex(n_blocks - 1)).n_tokens();
-    }
-    if (room == 0) {
-      EBB_ASSIGN_OR_RETURN([[maybe_unused]] const BlockIndex block, s.residency->open_block(s.residency->end()));
-      room = s.options.block_size;
-    }
-    const std::int32_t n = std::min(left, room);
-    s.residency->append(n);
-    left -= n;
-  }
+  const Position first = s.hot->end();
+  EBB_RETURN_IF_ERROR(s.hot->open(static_cast<std::int32_t>(tokens.size())));
   const SequenceInput input = {
-      .tokens = tokens, .first = first, .residency = s.residency.get(), .n_outputs = wants_logits ? 1 : 0};
-  return s.runner->run({&input, 1});
+      .tokens = tokens, .first = first, .tables = &s.hot->tables(), .n_outputs = wants_logits ? 1 : 0};
+  EBB_RETURN_IF_ERROR(s.runner->run({&input, 1}));
+  s.hot->append(tokens);
+  return {};
 }
 
 std::span<const float> EbbSubject::last_logits() const { return state_->runner->logits(0); }
 
 Status EbbSubject::truncate(std::int32_t n_tokens) {
   EBB_CHECK(n_tokens >= 0 && n_tokens <= n_resident(), "{} of {} tokens", n_tokens, n_resident());
-  Residency& residency = *state_->residency;
-  while (residency.end() > Position(n_tokens)) {
-    const Span last = residency.span(BlockIndex(residency.n_blocks() - 1));
-    residency.truncate_last(std::max(0, Position(n_tokens) - last.begin));
-  }
+  state_->hot->cut(Position(n_tokens));
   return {};
 }
 

@@ -7,8 +7,8 @@
 
 #include "bench/fidelity_session.h"
 #include "bench/session_steps.h"
+#include "chat/turn_text.h"
 #include "engine/engine.h"
-#include "text/turn_text.h"
 
 namespace ebb {
 namespace {
@@ -92,7 +92,7 @@ class Fidelity {
   Status play_reference(FidelityFigures& figures) {
     EBB_ASSIGN_OR_RETURN(const auto session, engine_.new_session(arm_options(FidelityArm::kReference)));
     EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, reference_.session.history));
-    EBB_ASSIGN_OR_RETURN(const TurnStats came_back, recall_blocks(engine_, *session, {}));
+    EBB_ASSIGN_OR_RETURN(const Acts came_back, recall_blocks(engine_, *session, {}));
     reference_.span_bytes = span_bytes(*session);
     EBB_RETURN_IF_ERROR(decide_what_is_scored(*session));
     reference_.logits.clear();
@@ -139,7 +139,7 @@ class Fidelity {
       EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, history.subspan(n_first)));
     }
     // A session that keeps nothing recalls nothing.
-    EBB_ASSIGN_OR_RETURN(const TurnStats came_back, recall_blocks(engine_, *session, text.span));
+    EBB_ASSIGN_OR_RETURN(const Acts came_back, recall_blocks(engine_, *session, text.span));
     EBB_RETURN_IF_ERROR(check_return(arm, came_back));
     if (arm != FidelityArm::kDiscarded && span_bytes(*session) == reference_.span_bytes) ++figures.n_same_bytes;
     EBB_RETURN_IF_ERROR(score(*session, figures));
@@ -170,7 +170,7 @@ class Fidelity {
     return tokens;
   }
 
-  Status check_return(FidelityArm arm, const TurnStats& came_back) const {
+  Status check_return(FidelityArm arm, const Acts& came_back) const {
     const std::size_t n_wanted = arm == FidelityArm::kDiscarded ? 0 : reference_.session.span.size();
     const auto& back = arm == FidelityArm::kRedecoded ? came_back.recomputed : came_back.recalled;
     if (back.size() == n_wanted) return {};
@@ -208,18 +208,14 @@ class Fidelity {
     return {};
   }
 
-  static void add_counts(const Session& session, const TurnStats& came_back, FidelityFigures& figures) {
+  static void add_counts(const Session& session, const Acts& came_back, FidelityFigures& figures) {
     const SessionStats& stats = session.stats();
     figures.n_sessions += 1;
     figures.n_evicted_blocks += stats.n_evicted_blocks;
     figures.n_recalled_blocks += stats.n_recalled_blocks;
     figures.n_recomputed_blocks += stats.n_recomputed_blocks;
     figures.n_moved_blocks += stats.n_moved_blocks;
-    figures.n_hot_already += came_back.n_hot_already;
-    figures.n_recalled_exact += came_back.n_recalled_exact;
-    figures.n_recalled_approximate += came_back.n_recalled_approximate;
-    figures.n_recomputed += came_back.n_recomputed;
-    figures.n_holes += came_back.n_holes;
+    figures.from += session.origins(came_back);
   }
 
   [[nodiscard]] std::size_t n_vocab() const { return static_cast<std::size_t>(engine_.vocabulary().n_tokens()); }
@@ -299,11 +295,7 @@ void FidelityFigures::add(const FidelityFigures& other) {
   n_recalled_blocks += other.n_recalled_blocks;
   n_recomputed_blocks += other.n_recomputed_blocks;
   n_moved_blocks += other.n_moved_blocks;
-  n_hot_already += other.n_hot_already;
-  n_recalled_exact += other.n_recalled_exact;
-  n_recalled_approximate += other.n_recalled_approximate;
-  n_recomputed += other.n_recomputed;
-  n_holes += other.n_holes;
+  from += other.from;
 }
 
 FidelityArms fidelity_totals(const FidelityReport& report, RowType kv_type, Absence absence) {
@@ -360,7 +352,7 @@ Result<FidelityReport> run_fidelity(const FidelityOptions& given) {
     Fidelity bench(*engine, options);
     std::vector<FidelityCase> cases = cases_of(options, kv_type);
     const std::span<FidelityCase> all(cases);
-    // Of one type no two sessions read the same, so that cases add up; all types read the same.
+    // With one type of K and V no two sessions read the same, so that cases add up; all types read the same.
     std::uint64_t seed = options.seed;
     for (std::size_t i = 0; i < cases.size(); i += options.absences.size()) {
       bench.on_session = [&](std::string_view arm) {

@@ -1,14 +1,15 @@
 // The fidelity bench: what answers lose by each way of having a block back.
 //
-// Sessions that read sections (bench/sections.h). The blocks around one fact are evicted, come back in one way or another,
-// and then the same tokens are decoded as in a session that never evicted: the question, the reply that session gave, and
-// more reading. Their logits are compared one by one; then the fact is asked for, and the session says what it says.
+// Sessions that read sections (bench/sections.h). The blocks around one fact are evicted, come back in one way or
+// another, and then the same tokens are decoded as in a session that never evicted: the question, the reply that
+// session gave, and more reading. Their logits are compared one by one; then the fact is asked for, and the session
+// says what it says.
 //
 //   | context | span, with the fact | distance | question | reply | more ... |
 //   0         ^ whole blocks        ^          ^ scored: all that follows     |
 //
-// A span is away for a moment (everything was read with it visible, so nothing but its own way back can differ) or while
-// the distance is read (what was computed meanwhile saw a hole, and keeps that).
+// A span is away for a moment (everything was read with it visible, so nothing but its own way back can differ) or
+// while the distance is read (what was computed meanwhile saw a hole, and keeps that).
 // Nothing is timed: figures do not depend on the machine's speed. Thread rule: one run at a time.
 #pragma once
 
@@ -22,6 +23,7 @@
 
 #include "base/status.h"
 #include "cache/frame_layout.h"
+#include "session/token_origins.h"
 
 namespace ebb {
 
@@ -76,7 +78,7 @@ struct FidelityFigures {
   // Tokens compared, and those of them that predict or continue the reply.
   std::int64_t n_scored = 0;
   std::int64_t n_reply_scored = 0;
-  // Of the next token's distributions, reference against arm, in nats.
+  // Divergences of the next token's distributions, reference against arm, in nats.
   double kl_sum = 0.0;
   double kl_most = 0.0;
   double kl_reply_sum = 0.0;
@@ -97,11 +99,7 @@ struct FidelityFigures {
   std::int64_t n_recomputed_blocks = 0;
   std::int64_t n_moved_blocks = 0;
   // Tokens behind which the question was asked (law 7).
-  std::int64_t n_hot_already = 0;
-  std::int64_t n_recalled_exact = 0;
-  std::int64_t n_recalled_approximate = 0;
-  std::int64_t n_recomputed = 0;
-  std::int64_t n_holes = 0;
+  TokenOriginSums from;
 
   [[nodiscard]] double kl() const { return kl_sum / static_cast<double>(n_scored); }
   [[nodiscard]] double kl_reply() const { return kl_reply_sum / static_cast<double>(n_reply_scored); }

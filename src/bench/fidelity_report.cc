@@ -27,7 +27,7 @@ constexpr std::array<ArmName, kFidelityArms> kNames = {
     ArmName{"discarded", "discarded"},
 };
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadFidelity =
     "reference: nothing is evicted. recalled, sparse: back at its original position. recalled, compact: survivors "
     "close "
     "up\n"
@@ -74,10 +74,11 @@ double same_reply_tokens(const FidelityFigures& figures) {
 }
 
 std::string span_state(const FidelityFigures& figures) {
-  if (figures.n_holes > 0) return "hole";
-  if (figures.n_same_bytes == figures.n_sessions) return figures.n_recomputed > 0 ? "computed" : "same bytes";
-  if (figures.n_recalled_approximate > 0) return "turned";
-  if (figures.n_recomputed > 0) return "computed, other";
+  if (figures.from[Origin::kHole] > 0) return "hole";
+  if (figures.n_same_bytes == figures.n_sessions)
+    return figures.from[Origin::kRecomputed] > 0 ? "computed" : "same bytes";
+  if (figures.from[Origin::kRecalledApproximate] > 0) return "turned";
+  if (figures.from[Origin::kRecomputed] > 0) return "computed, other";
   // The survivors' anchors may have moved with its own.
   return "other";
 }
@@ -128,6 +129,8 @@ std::string set_up_text(const FidelityReport& report) {
 
 nlohmann::json figures_json(const FidelityFigures& figures) {
   const ShareInterval interval = share_interval(figures.n_right, figures.n_sessions);
+  nlohmann::json from;
+  for (const OriginName& name : kOriginNames) from[std::string(name.name)] = figures.from[name.origin];
   return {{"sessions", figures.n_sessions},
           {"bitwise_equal_sessions", figures.n_bitwise},
           {"span_bytes_equal_sessions", figures.n_same_bytes},
@@ -145,12 +148,7 @@ nlohmann::json figures_json(const FidelityFigures& figures) {
             {"recalled", figures.n_recalled_blocks},
             {"recomputed", figures.n_recomputed_blocks},
             {"moved", figures.n_moved_blocks}}},
-          {"tokens_before_question",
-           {{"hot_already", figures.n_hot_already},
-            {"recalled_exact", figures.n_recalled_exact},
-            {"recalled_approximate", figures.n_recalled_approximate},
-            {"recomputed", figures.n_recomputed},
-            {"holes", figures.n_holes}}}};
+          {"tokens_before_question", std::move(from)}};
 }
 
 nlohmann::json arms_json(const FidelityArms& arms) {
@@ -209,7 +207,7 @@ std::string fidelity_text(const FidelityReport& report) {
                           table_of(fidelity_totals(report, kv_type, absence)).render());
     }
   }
-  return text + "\n" + std::string(kHowToRead);
+  return text + "\n" + std::string(kHowToReadFidelity);
 }
 
 Status write_fidelity_json(const std::filesystem::path& path, const FidelityReport& report) {
@@ -247,7 +245,7 @@ Status write_fidelity_html(const std::filesystem::path& path, const FidelityRepo
       page.add_preformatted(table_of(fidelity_totals(report, kv_type, absence)).render());
     }
   }
-  page.add_preformatted(kHowToRead);
+  page.add_preformatted(kHowToReadFidelity);
   for (const FidelityCase& like : report.cases) {
     if (!is_first_of_its_plots(report, like)) continue;
     page.add_heading(

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "text/turn_text.h"
+#include "chat/turn_text.h"
 
 namespace ebb {
 namespace {
 
-// Of one section: some paragraphs. Longer ones are read in fewer turns.
+// The length of one section: some paragraphs. Longer ones are read in fewer turns.
 constexpr std::int32_t kSectionTokens = 200;
 // A section is this much longer than asked for at most: a sentence, the fact, the template's marks and the reply.
 constexpr std::int32_t kOverhead = 300;
@@ -113,8 +113,8 @@ class Reader {
 }  // namespace
 
 std::int32_t FidelityShape::most_tokens() const {
-  // Context, fact's section and distance may each be a section and what comes with it longer; so may the last, which ends
-  // the history inside a block. The fact takes a block more than the span where it fits into none.
+  // Context, fact's section and distance may each be a section and what comes with it longer; so may the last, which
+  // ends the history inside a block. The fact takes a block more than the span where it fits into none.
   return n_context + 2 * n_span + n_distance + 4 * (kSectionTokens + kOverhead) + 2 * block_size;
 }
 

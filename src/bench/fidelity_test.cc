@@ -55,7 +55,7 @@ class FidelityTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_fidelity_test_{}", getpid());
 };
 
-TEST(CompareLogits, TheSameLogitsAreNoDistanceApart) {
+TEST(CompareLogits, the_same_logits_are_no_distance_apart) {
   const std::vector<float> logits = {1.0F, -2.0F, 0.5F};
   const LogitsDistance distance = compare_logits(logits, logits);
   EXPECT_EQ(distance.kl, 0.0);
@@ -63,7 +63,7 @@ TEST(CompareLogits, TheSameLogitsAreNoDistanceApart) {
   EXPECT_TRUE(distance.same_top && distance.is_bitwise);
 }
 
-TEST(CompareLogits, TheDivergenceIsThatOfTheDistributions) {
+TEST(CompareLogits, the_divergence_is_that_of_the_distributions) {
   // Chances 3/4 and 1/4 against 1/2 and 1/2.
   const std::vector<float> reference = {std::log(3.0F), 0.0F};
   const std::vector<float> other = {0.0F, 0.0F};
@@ -74,7 +74,7 @@ TEST(CompareLogits, TheDivergenceIsThatOfTheDistributions) {
   EXPECT_FALSE(distance.is_bitwise);
 }
 
-TEST(CompareLogits, WhatIsAddedToAllLogitsChangesBitsAndNoChance) {
+TEST(CompareLogits, what_is_added_to_all_logits_changes_bits_and_no_chance) {
   const LogitsDistance distance =
       compare_logits(std::vector<float>{1.0F, 2.0F, 4.0F}, std::vector<float>{2.0F, 3.0F, 5.0F});
   EXPECT_NEAR(distance.kl, 0.0, 1e-12);
@@ -83,7 +83,7 @@ TEST(CompareLogits, WhatIsAddedToAllLogitsChangesBitsAndNoChance) {
   EXPECT_FALSE(distance.is_bitwise);
 }
 
-TEST(FidelitySession, TheSpanHoldsTheFactAndTheDistanceLiesBehindIt) {
+TEST(FidelitySession, the_span_holds_the_fact_and_the_distance_lies_behind_it) {
   const ToyFile file(toy_bpe().bytes());
   const std::unique_ptr<Vocabulary> vocabulary = *Vocabulary::load(file.path());
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -107,7 +107,7 @@ TEST(FidelitySession, TheSpanHoldsTheFactAndTheDistanceLiesBehindIt) {
   }
 }
 
-TEST(FidelitySession, AFactThatNoBlockCanHoldTakesMoreThanTheSpan) {
+TEST(FidelitySession, a_fact_that_no_block_can_hold_takes_more_than_the_span) {
   const ToyFile file(toy_bpe().bytes());
   const std::unique_ptr<Vocabulary> vocabulary = *Vocabulary::load(file.path());
   const FidelitySession session = *make_fidelity_session(
@@ -115,7 +115,7 @@ TEST(FidelitySession, AFactThatNoBlockCanHoldTakesMoreThanTheSpan) {
   EXPECT_GT(session.span.size(), 2U);
 }
 
-TEST_F(FidelityTest, AwayForAMomentTheOriginalPlaceIsBitwiseEqual) {
+TEST_F(FidelityTest, away_for_a_moment_the_original_place_is_bitwise_equal) {
   FidelityOptions options = toy_options();
   options.kv_types = {RowType::kF32, RowType::kF16, RowType::kQ8_0};
   options.absences = {Absence::kMoment};
@@ -148,7 +148,7 @@ TEST_F(FidelityTest, AwayForAMomentTheOriginalPlaceIsBitwiseEqual) {
   }
 }
 
-TEST_F(FidelityTest, WhatWasReadWithoutTheSpanStaysDifferent) {
+TEST_F(FidelityTest, what_was_read_without_the_span_stays_different) {
   FidelityOptions options = toy_options();
   options.absences = {Absence::kReading};
   const FidelityReport report = report_of(options);
@@ -161,23 +161,20 @@ TEST_F(FidelityTest, WhatWasReadWithoutTheSpanStaysDifferent) {
   }
 }
 
-TEST_F(FidelityTest, EveryTokenBeforeTheQuestionIsCountedOnce) {
+TEST_F(FidelityTest, every_token_before_the_question_is_counted_once) {
   const FidelityReport report = report_of(toy_options());
   ASSERT_EQ(report.cases.size(), 2U);
   for (const FidelityCase& one : report.cases) {
-    const auto all = [](const FidelityFigures& f) {
-      return f.n_hot_already + f.n_recalled_exact + f.n_recalled_approximate + f.n_recomputed + f.n_holes;
-    };
-    const std::int64_t n_tokens = of(one, FidelityArm::kReference).n_hot_already;
-    for (const FidelityFigures& figures : one.arms) EXPECT_EQ(all(figures), n_tokens);
-    const std::int64_t n_span = of(one, FidelityArm::kSparse).n_recalled_exact;
+    const std::int64_t n_tokens = of(one, FidelityArm::kReference).from[Origin::kHotAlready];
+    for (const FidelityFigures& figures : one.arms) EXPECT_EQ(figures.from.total(), n_tokens);
+    const std::int64_t n_span = of(one, FidelityArm::kSparse).from[Origin::kRecalledExact];
     EXPECT_GE(n_span, 2 * 96);
-    EXPECT_EQ(of(one, FidelityArm::kCompact).n_recalled_exact, n_span)
+    EXPECT_EQ(of(one, FidelityArm::kCompact).from[Origin::kRecalledExact], n_span)
         << "turned back to where it was, from its record";
-    EXPECT_EQ(of(one, FidelityArm::kCompactTail).n_recalled_approximate, n_span);
-    EXPECT_EQ(of(one, FidelityArm::kTail).n_recalled_approximate, n_span);
-    EXPECT_EQ(of(one, FidelityArm::kRedecoded).n_recomputed, n_span);
-    EXPECT_EQ(of(one, FidelityArm::kDiscarded).n_holes, n_span);
+    EXPECT_EQ(of(one, FidelityArm::kCompactTail).from[Origin::kRecalledApproximate], n_span);
+    EXPECT_EQ(of(one, FidelityArm::kTail).from[Origin::kRecalledApproximate], n_span);
+    EXPECT_EQ(of(one, FidelityArm::kRedecoded).from[Origin::kRecomputed], n_span);
+    EXPECT_EQ(of(one, FidelityArm::kDiscarded).from[Origin::kHole], n_span);
     EXPECT_EQ(of(one, FidelityArm::kSparse).n_evicted_blocks, n_span / 16);
     // At the tail the open block moves behind what came back; in a compact session survivors move at the eviction.
     EXPECT_EQ(of(one, FidelityArm::kTail).n_moved_blocks, n_span / 16 + 2);
@@ -188,7 +185,7 @@ TEST_F(FidelityTest, EveryTokenBeforeTheQuestionIsCountedOnce) {
   }
 }
 
-TEST_F(FidelityTest, TheSameSeedGivesTheSameFigures) {
+TEST_F(FidelityTest, the_same_seed_gives_the_same_figures) {
   const FidelityReport once = report_of(toy_options());
   const FidelityReport again = report_of(toy_options());
   ASSERT_EQ(once.cases.size(), again.cases.size());
@@ -200,7 +197,7 @@ TEST_F(FidelityTest, TheSameSeedGivesTheSameFigures) {
   }
 }
 
-TEST_F(FidelityTest, CasesOfOneTypeAndAbsenceAddUp) {
+TEST_F(FidelityTest, cases_of_one_type_and_absence_add_up) {
   FidelityOptions options = toy_options();
   options.spans = {96, 32, 96};
   const FidelityReport report = report_of(options);
@@ -216,7 +213,7 @@ TEST_F(FidelityTest, CasesOfOneTypeAndAbsenceAddUp) {
                    of(report.cases[0], FidelityArm::kTail).kl_sum + of(report.cases[2], FidelityArm::kTail).kl_sum);
 }
 
-TEST_F(FidelityTest, WritesTablesJsonAndAPage) {
+TEST_F(FidelityTest, writes_tables_json_and_a_page) {
   const FidelityReport report = report_of(toy_options());
   const std::string text = fidelity_text(report);
   for (const char* part : {"toy: 2 facts a case", "96 tokens evicted, 100 before the question", "recalled, sparse",
@@ -235,7 +232,7 @@ TEST_F(FidelityTest, WritesTablesJsonAndAPage) {
   }
 }
 
-TEST_F(FidelityTest, ProgressRunsFromNothingToAll) {
+TEST_F(FidelityTest, progress_runs_from_nothing_to_all) {
   FidelityOptions options = toy_options();
   std::vector<double> shares;
   options.progress = [&shares](std::string_view, double share) { shares.push_back(share); };
@@ -245,7 +242,7 @@ TEST_F(FidelityTest, ProgressRunsFromNothingToAll) {
   EXPECT_DOUBLE_EQ(shares.back(), 1.0);
 }
 
-TEST_F(FidelityTest, RefusesWhatCannotBeMeasured) {
+TEST_F(FidelityTest, refuses_what_cannot_be_measured) {
   FidelityOptions options = toy_options();
   options.spans = {};
   EXPECT_EQ(run_fidelity(options).status().code(), Code::kInvalidArgument);

@@ -8,7 +8,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::array kArms = {ResendArm::kNone, ResendArm::kEverything, ResendArm::kAware, ResendArm::kOurs};
+constexpr std::array kGapfillArms = {ResendArm::kNone, ResendArm::kEverything, ResendArm::kAware, ResendArm::kOurs};
 
 Status check(const GapfillOptions& options) {
   if (options.chunks.empty() || options.budgets.empty() || options.n_sessions < 1 || options.chunk_characters < 1 ||
@@ -68,7 +68,7 @@ Result<ResendReport> run_gapfill(const GapfillOptions& options) {
     for (const std::int32_t budget : options.budgets) {
       ResendCase played{.name = fmt::format("{} chunks, budget {}", n_chunks, budget), .budget_tokens = budget};
       options.setup.progress(played.name, static_cast<double>(report.cases.size()) / n_cases);
-      EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kArms, {.budget_tokens = budget}, played));
+      EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kGapfillArms, {.budget_tokens = budget}, played));
       report.cases.push_back(std::move(played));
     }
   }

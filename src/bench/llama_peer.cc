@@ -83,7 +83,7 @@ struct LlamaPeer::State {
   std::unique_ptr<llama_context, FreeContext> context;  // dies before its model
   bool flash_attention_is_on = false;
   std::int32_t n_resident = 0;
-  // Of the sequences beside the first, by index; [0] is not used.
+  // Resident tokens of the sequences beside the first, by index; [0] is not used.
   std::vector<std::int32_t> n_others;
 
   // The batch under way.

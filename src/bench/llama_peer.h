@@ -70,18 +70,18 @@ class LlamaPeer final : public Subject {
   [[nodiscard]] std::int32_t n_vocab() const;
   [[nodiscard]] std::int32_t n_ctx() const;
 
-  // Several sequences: the tokens behind what sequence `index` holds; K and V of the first n_tokens of sequence 0 for all
-  // others, which must be empty; one token each for the first sequences, in one batch; all back to n_tokens.
+  // Several sequences: the tokens behind what sequence `index` holds; K and V of the first n_tokens of sequence 0 for
+  // all others, which must be empty; one token each for the first sequences, in one batch; all back to n_tokens.
   Status append_to(std::int32_t index, std::span<const Token> tokens);
   Status copy_to_all(std::int32_t n_tokens);
   Status decode_together(std::span<const Token> tokens);
   Status truncate_all(std::int32_t n_tokens);
-  // Of the index-th sequence of the last decode_together().
+  // The logits of the index-th sequence of the last decode_together().
   [[nodiscard]] std::span<const float> logits_of(std::int32_t index) const;
 
   // Forgets everything, then computes the tokens from position 0 on: row i holds what follows tokens[0..i].
   Result<LogitMatrix> logits(std::span<const Token> tokens);
-  // The same for tokens behind the resident ones; nothing is forgotten.
+  // The logits of tokens behind the resident ones, row by row as above; nothing is forgotten.
   Result<LogitMatrix> append_logits(std::span<const Token> tokens);
   // Forgets everything; then the n_tokens most likely tokens after the prompt, one by one, end-of-text not minded.
   Result<std::vector<Token>> greedy(std::span<const Token> prompt, std::int32_t n_tokens);

@@ -28,7 +28,7 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
   return largest;
 }
 
-TEST(LlamaPeer, GivesOneRowOfLogitsPerToken) {
+TEST(LlamaPeer, gives_one_row_of_logits_per_token) {
   auto peer = load({.n_ctx = 512, .n_ubatch = 64});
   ASSERT_NE(peer, nullptr);
   const auto tokens = some_tokens(150);
@@ -44,7 +44,7 @@ TEST(LlamaPeer, GivesOneRowOfLogitsPerToken) {
   EXPECT_GT(largest_difference(matrix->row(0), matrix->row(149)), 1e-2);
 }
 
-TEST(LlamaPeer, RollsBackToWhatItHadComputedBefore) {
+TEST(LlamaPeer, rolls_back_to_what_it_had_computed_before) {
   auto peer = load({.n_ctx = 512, .kv_type = RowType::kF32, .flash_attention = FlashAttention::kOff});
   ASSERT_NE(peer, nullptr);
   const auto tokens = some_tokens(100);
@@ -59,7 +59,7 @@ TEST(LlamaPeer, RollsBackToWhatItHadComputedBefore) {
   EXPECT_EQ(largest_difference(before, peer->last_logits()), 0.0);
 }
 
-TEST(LlamaPeer, ChoosesTheMostLikelyTokensGreedily) {
+TEST(LlamaPeer, chooses_the_most_likely_tokens_greedily) {
   auto peer = load({.n_ctx = 512});
   ASSERT_NE(peer, nullptr);
   const auto prompt = some_tokens(20);
@@ -75,7 +75,7 @@ TEST(LlamaPeer, ChoosesTheMostLikelyTokensGreedily) {
   }
 }
 
-TEST(LlamaPeer, SaysHowItWasSetUp) {
+TEST(LlamaPeer, says_how_it_was_set_up) {
   auto peer = load({.n_ctx = 512});
   ASSERT_NE(peer, nullptr);
   const std::string text = peer->description();
@@ -84,13 +84,13 @@ TEST(LlamaPeer, SaysHowItWasSetUp) {
   }
 }
 
-TEST(LlamaPeer, MoreTokensThanFitAreAnError) {
+TEST(LlamaPeer, more_tokens_than_fit_are_an_error) {
   auto peer = load({.n_ctx = 256});
   ASSERT_NE(peer, nullptr);
   EXPECT_EQ(peer->append(some_tokens(peer->n_ctx() + 1)).code(), Code::kOutOfBudget);
 }
 
-TEST(LlamaPeer, AFileThatIsNotThereIsAnErrorThatNamesIt) {
+TEST(LlamaPeer, a_file_that_is_not_there_is_an_error_that_names_it) {
   const auto peer = LlamaPeer::load("/nowhere/at-all.gguf", {});
   ASSERT_FALSE(peer.ok());
   EXPECT_NE(peer.status().message().find("/nowhere/at-all.gguf"), std::string::npos);

@@ -167,7 +167,7 @@ Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repea
 }
 
 Result<CacheSweep> CacheSweep::open() {
-  // Of a cache that many machines of a host share, ours is a part.
+  // A cache that many machines of a host share is ours in part only.
   const std::size_t n_bytes = std::clamp(read_last_cache_bytes(), kMinSweepBytes, kMaxSweepBytes);
   try {
     return CacheSweep(std::vector<std::byte>(n_bytes / kReadStep * kReadStep, std::byte{1}));

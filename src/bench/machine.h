@@ -33,6 +33,8 @@ struct Bandwidth {
   std::size_t buffer_bytes = 0;
 };
 
+// How often, where nobody asks for more: enough for a median that one disturbance does not move.
+inline constexpr std::int32_t kBandwidthRounds = 9;
 // Streams through a buffer many times the last cache on n_threads threads, n_repeats times. kOutOfBudget when the
 // buffer does not fit.
 Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repeats);

@@ -5,7 +5,7 @@
 namespace ebb {
 namespace {
 
-TEST(Machine, NamesItsProcessorAndItsMemory) {
+TEST(Machine, names_its_processor_and_its_memory) {
   const Machine machine = read_machine();
   EXPECT_FALSE(machine.cpu.empty());
   EXPECT_GE(machine.n_cpus, 1);
@@ -13,7 +13,7 @@ TEST(Machine, NamesItsProcessorAndItsMemory) {
   EXPECT_LE(machine.available_bytes, machine.memory_bytes);
 }
 
-TEST(Machine, BandwidthIsMeasuredOverMoreThanTheLastCacheHolds) {
+TEST(Machine, bandwidth_is_measured_over_more_than_the_last_cache_holds) {
   const auto bandwidth = measure_bandwidth(2, 3);
   ASSERT_TRUE(bandwidth.ok()) << bandwidth.status().message();
   EXPECT_GE(bandwidth->buffer_bytes, 4 * read_machine().last_cache_bytes);
@@ -26,7 +26,7 @@ TEST(Machine, BandwidthIsMeasuredOverMoreThanTheLastCacheHolds) {
   EXPECT_LT(bandwidth->copy_gb_s.max, 5000.0);
 }
 
-TEST(Machine, AMeasurementOnNoThreadIsRefused) {
+TEST(Machine, a_measurement_on_no_thread_is_refused) {
   EXPECT_EQ(measure_bandwidth(0, 3).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(measure_bandwidth(1, 0).status().code(), Code::kInvalidArgument);
 }

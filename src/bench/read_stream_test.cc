@@ -22,7 +22,7 @@ struct alignas(64) Words {
   [[nodiscard]] const std::byte* bytes() const { return reinterpret_cast<const std::byte*>(values.data()); }
 };
 
-TEST(ReadStream, ReadsEveryByteOfEveryStepOnce) {
+TEST(ReadStream, reads_every_byte_of_every_step_once) {
   const Words words;
   EXPECT_EQ(read_stream_portable(words.bytes(), sizeof words.values), words.sum_of_steps());
   EXPECT_EQ(read_stream(words.bytes(), sizeof words.values), words.sum_of_steps());

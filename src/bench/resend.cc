@@ -1,12 +1,13 @@
 #include "bench/resend.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/clock.h"
+#include "chat/turn_text.h"
 #include "device/backend.h"
 #include "engine/generation.h"
 #include "policy/rare_words.h"
-#include "text/turn_text.h"
 
 namespace ebb {
 namespace {
@@ -35,17 +36,12 @@ SessionOptions session_options(const Engine& engine, const ResendOptions& option
 }
 
 void set_session_budget(Session& session, std::int32_t n_tokens) {
-  Turn turn(session, std::span<const Token>());
-  turn.set_budget(n_tokens);
-  turn.settle();
+  // What pins need beyond it they have; the arms that shrink a session pin nothing.
+  (void)session.set_budget(FrameBudget::of_tokens(n_tokens, session.shape()));
 }
 
 // As the arms that do not ask fill holes: all that fit, from the tail on.
-void fill_holes(Session& session, std::int32_t n_left_blocks) {
-  Turn turn(session, std::span<const Token>());
-  turn.refill(n_left_blocks, {}, Holes::kAll);
-  turn.settle();
-}
+void fill_holes(Session& session, std::int32_t n_left_blocks) { session.refill(n_left_blocks, {}, Holes::kAll); }
 
 class Client {
  public:
@@ -72,7 +68,7 @@ class Client {
                                  .was_cold = was_cold,
                                  .was_found = was_found_});
     }
-    played_.peak_hot_tokens = session_->stats().peak_hot_blocks * session_->block_size();
+    played_.peak_hot_tokens = session_->peak_hot_tokens();
     played_.seconds = (watch.elapsed_ms() - ms_beside) / 1000.0;
     return std::move(played_);
   }
@@ -80,9 +76,8 @@ class Client {
  private:
   Status say(const ResendMessage& message) {
     EBB_RETURN_IF_ERROR(add_to_history(message.text));
-    const std::vector<PromptPart> history = parts();
-    ResendTurn turn{.asks = !message.wanted.empty()};
-    for (const PromptPart& part : history) turn.history_tokens += static_cast<std::int32_t>(part.tokens.size());
+    const Prompt history = said();
+    ResendTurn turn{.asks = !message.wanted.empty(), .history_tokens = history.n_tokens()};
     const GenerationOptions generation_options = {
         .sampling = {.temperature = 0.0F},
         .max_tokens = options_.n_reply,
@@ -97,13 +92,15 @@ class Client {
     }
     Result<std::unique_ptr<Generation>> generation =
         Generation::resume(*session_, engine_.vocabulary(), history, generation_options);
-    turn.overhead_ms = watch.elapsed_ms();
     if (!generation.ok()) {
       if (generation.status().code() != Code::kOutOfBudget) return generation.status();
       played_.ended_by = generation.status().message();
       return {};
     }
     Generation* const running = generation->get();
+    // Blocks come back in pieces before the first step.
+    while (running->prepare(engine_.rows_of_prompts({&running, 1})) != Turn::Ready::kNow) std::this_thread::yield();
+    turn.overhead_ms = watch.elapsed_ms();
     while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
     if (!running->status().ok()) played_.ended_by = running->status().message();
     turn.ms = watch.elapsed_ms();
@@ -120,8 +117,8 @@ class Client {
 
   void note(const Generation& generation, ResendTurn turn) {
     const TurnStats& stats = generation.turn_stats();
-    turn.n_computed = stats.n_new + stats.n_recomputed + stats.n_generated;
-    turn.n_recalled = static_cast<std::int32_t>(stats.recalled.size());
+    turn.n_computed = stats.from.n_computed() + stats.n_generated;
+    turn.n_recalled = static_cast<std::int32_t>(stats.acts.recalled.size());
     turn.n_evicted = static_cast<std::int32_t>(session_->stats().n_evicted_blocks - n_evicted_);
     n_evicted_ = session_->stats().n_evicted_blocks;
     turn.hot_tokens = session_->n_hot_tokens();
@@ -149,20 +146,20 @@ class Client {
     return static_cast<std::int32_t>(n);
   }
 
-  [[nodiscard]] std::vector<PromptPart> parts() const {
-    std::vector<PromptPart> parts;
+  [[nodiscard]] Prompt said() const {
+    Prompt::Builder prompt;
     for (const Exchange& exchange : exchanges_) {
-      parts.push_back({.tokens = exchange.tokens, .source = Source::kUser});
-      if (!exchange.reply.empty()) parts.push_back({.tokens = exchange.reply, .source = Source::kAssistant});
+      prompt.add(exchange.tokens, {.source = Source::kUser});
+      if (!exchange.reply.empty()) prompt.add(exchange.reply, {.source = Source::kAssistant});
     }
-    return parts;
+    return prompt.build();
   }
 
   // In one hot block of the first n, or across the border of two.
   [[nodiscard]] Result<bool> is_hot(const std::string& wanted, std::int32_t n_blocks) const {
     std::string text;
     for (std::int32_t b = 0; b < std::min(n_blocks, session_->n_blocks()); ++b) {
-      if (!session_->residency().is_hot(BlockIndex(b))) {
+      if (!session_->hot().is_hot(BlockIndex(b))) {
         text += '\n';
         continue;
       }

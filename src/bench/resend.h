@@ -1,8 +1,8 @@
 // Resend: sessions with a client that says its whole history each time, by what the server does about a budget.
 //
 // The client's side of EVOKE's gap-fill and baseline protocols (bench/gapfill.h, bench/baseline.h): it has a script of
-// messages, says one after the other with all that was said before, and reads the reply. It speaks to the engine, without
-// HTTP. Arms, each a session of its own:
+// messages, says one after the other with all that was said before, and reads the reply. It speaks to the engine,
+// without HTTP. Arms, each a session of its own:
 //
 //   ours        evicts to the cold store; recalls by the words of the new message, then fills holes, as the server does
 //   aware       fills holes from the tail on where evictions left room, whatever the message asks: EVOKE's budget-aware
@@ -55,7 +55,7 @@ struct ResendMessage {
 struct ResendOptions {
   ResendArm arm = ResendArm::kOurs;
   std::int32_t budget_tokens = 0;
-  // Of one reply, at most.
+  // The most tokens of one reply.
   std::int32_t n_reply = 24;
   // Sessions of one engine that share nothing have different ones.
   std::string tenant;
@@ -119,7 +119,8 @@ struct ResendReport {
 // Opens the engine, and says in the report what it runs on.
 Result<std::unique_ptr<Engine>> open_resend_engine(const ResendSetup& setup, ResendReport& report);
 
-// Of the turns that read, or that ask, among the last quarter of each session's: where the history is longest.
+// The overhead of the turns that read, or that ask, among the last quarter of each session's: where the history is
+// longest.
 struct ResendOverhead {
   Spread ms;
   Spread share;  // of the turn

@@ -10,7 +10,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadResend =
     "right: of all questions, those that the session did not live to hear too. cold: questions whose fact was in no "
     "hot\n"
     "block when they came. found: questions whose fact was in one when they were answered, so that the rest is the "
@@ -136,7 +136,7 @@ nlohmann::json overhead_json(const ResendOverhead& overhead) {
   return {{"ms", spread_json(overhead.ms)}, {"share_of_turn", spread_json(overhead.share)}};
 }
 
-// Of one session: the others are as long.
+// The turns of one session: the others are as long.
 nlohmann::json turns_json(const ResendSession& session) {
   nlohmann::json turns = nlohmann::json::array();
   for (const ResendTurn& turn : session.turns) {
@@ -189,7 +189,7 @@ nlohmann::json side_json(const ResendCase& played, const ResendSide& side) {
           {"answers", answers_json(side)}};
 }
 
-// Of the first session of each arm, and the budget as a line across.
+// Hot tokens of the first session of each arm, and the budget as a line across.
 LinePlot hot_plot(const ResendCase& played) {
   LinePlot plot{.title = fmt::format("{}: hot tokens when a turn has settled", played.name),
                 .x = {.label = "turn"},
@@ -213,7 +213,7 @@ LinePlot hot_plot(const ResendCase& played) {
 
 std::string resend_text(const ResendReport& report) {
   return machine_text(report.machine, report.bandwidth) + "\n" + setup_text(report) + "\n" + table_of(report).render() +
-         "\n" + std::string(kHowToRead) + endings_text(report);
+         "\n" + std::string(kHowToReadResend) + endings_text(report);
 }
 
 Status write_resend_json(const std::filesystem::path& path, const ResendReport& report) {
@@ -240,7 +240,7 @@ Status write_resend_html(const std::filesystem::path& path, const ResendReport& 
   page.add_paragraph(machine_text(report.machine, report.bandwidth));
   page.add_preformatted(setup_text(report));
   page.add_preformatted(table_of(report).render());
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadResend);
   if (const std::string endings = endings_text(report); !endings.empty()) page.add_paragraph(endings);
   for (const ResendCase& played : report.cases) page.add_plot(hot_plot(played));
   return page.write(path);

@@ -42,7 +42,7 @@ class ResendTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_resend_test_{}.gguf", getpid());
 };
 
-TEST_F(ResendTest, AllArmsOfGapfillReadAndAskTheSameUnderTheBudgetTheyClaim) {
+TEST_F(ResendTest, all_arms_of_gapfill_read_and_ask_the_same_under_the_budget_they_claim) {
   const Result<ResendReport> report = run_gapfill(gapfill({3, 4}));
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->cases.size(), 2U);
@@ -69,7 +69,7 @@ TEST_F(ResendTest, AllArmsOfGapfillReadAndAskTheSameUnderTheBudgetTheyClaim) {
   EXPECT_FALSE(side_of(played, ResendArm::kNone).sessions.front().answers.front().was_cold);
 }
 
-TEST_F(ResendTest, WhereNothingIsEvictedTheTrainedContextEndsTheSession) {
+TEST_F(ResendTest, where_nothing_is_evicted_the_trained_context_ends_the_session) {
   const Result<ResendReport> report = run_gapfill(gapfill({12}));
   ASSERT_TRUE(report.ok()) << report.status().message();
   const ResendCase& played = report->cases[0];
@@ -79,7 +79,7 @@ TEST_F(ResendTest, WhereNothingIsEvictedTheTrainedContextEndsTheSession) {
   EXPECT_THAT(resend_text(*report), HasSubstr("12 chunks, budget 400: none ended early"));
 }
 
-TEST_F(ResendTest, WhoTruncatesSaysOnlyWhatFitsAndComputesItAgain) {
+TEST_F(ResendTest, who_truncates_says_only_what_fits_and_computes_it_again) {
   const Result<ResendReport> report =
       run_baseline({.setup = setup(), .turns = {6}, .budget_tokens = 400, .n_sessions = 2, .message_tokens = 64});
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -104,7 +104,7 @@ TEST_F(ResendTest, WhoTruncatesSaysOnlyWhatFitsAndComputesItAgain) {
   EXPECT_GT(n_computed(truncate.sessions[0]), n_computed(ours.sessions[0]));
 }
 
-TEST_F(ResendTest, WritesATableJsonAndAPage) {
+TEST_F(ResendTest, writes_a_table_json_and_a_page) {
   const Result<ResendReport> report = run_gapfill(gapfill({3}));
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_THAT(resend_text(*report), HasSubstr("everything"));
@@ -121,7 +121,7 @@ TEST_F(ResendTest, WritesATableJsonAndAPage) {
   std::filesystem::remove(out);
 }
 
-TEST_F(ResendTest, RefusesWhatCannotBeMeasured) {
+TEST_F(ResendTest, refuses_what_cannot_be_measured) {
   EXPECT_EQ(run_gapfill(gapfill({})).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(run_gapfill(gapfill({2})).status().code(), Code::kInvalidArgument) << "no chunk is behind the question's";
   EXPECT_EQ(run_baseline({.setup = setup(), .turns = {1}}).status().code(), Code::kInvalidArgument);

@@ -1,6 +1,7 @@
 // Sections: seeded reading matter, each piece of which states one fact that can be asked for.
 //
-// What benches on recall read: simple sentences that nobody has to understand, and one that matters. It computes nothing.
+// What benches on recall read: simple sentences that nobody has to understand, and one that matters. It computes
+// nothing.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -28,7 +29,7 @@ class SectionWriter {
   // The vocabulary must outlive it.
   SectionWriter(const Vocabulary& vocabulary, std::uint64_t seed) : vocabulary_(vocabulary), random_(seed) {}
 
-  // Of n_tokens or a sentence more, as this vocabulary counts them, without the fact.
+  // A section of n_tokens or a sentence more, as this vocabulary counts them, without the fact.
   Result<Section> write(std::int32_t n_tokens);
 
  private:

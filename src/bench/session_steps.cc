@@ -33,14 +33,14 @@ std::vector<Token> make_random_tokens(std::int32_t n_vocab, std::int32_t n, std:
 }
 
 Status compute_tokens(Engine& engine, Session& session, std::span<const Token> tokens) {
-  Turn turn(session, tokens);
+  Turn turn(session, Prompt({tokens.begin(), tokens.end()}));
   const Status status = run_steps(engine, turn);
   turn.settle();
   return status;
 }
 
 Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens, const LogitsLook& look) {
-  Turn turn(session, std::span<const Token>());
+  Turn turn(session, Prompt());
   const Stopwatch watch;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     turn.push(tokens[i]);
@@ -60,7 +60,7 @@ Result<double> decode_together(Engine& engine, std::span<Session* const> session
   EBB_CHECK(!sessions.empty() && sessions.size() == tokens.size(), "{} sessions, tokens of {}", sessions.size(),
             tokens.size());
   std::vector<Turn> turns;
-  for (Session* session : sessions) turns.emplace_back(*session, std::span<const Token>());
+  for (Session* session : sessions) turns.emplace_back(*session, Prompt());
   std::vector<SequenceInput> inputs(turns.size());
   Status status;
   const Stopwatch watch;
@@ -93,7 +93,7 @@ Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Tok
                                            const LogitsLook& look) {
   const auto n_vocab = static_cast<std::size_t>(engine.vocabulary().n_tokens());
   std::vector<Token> tokens;
-  Turn turn(session, std::span<const Token>());
+  Turn turn(session, Prompt());
   Token next = first;
   while (std::ssize(tokens) < n) {
     turn.push(next);
@@ -110,25 +110,12 @@ Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Tok
   return tokens;
 }
 
-void evict_blocks(Session& session, std::span<const BlockIndex> blocks) {
-  Turn turn(session, std::span<const Token>());
-  turn.evict(blocks);
-  turn.settle();
+void evict_blocks(Session& session, std::span<const BlockIndex> blocks) { session.evict(blocks); }
+
+Result<Acts> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks) {
+  return engine.recall(session, blocks);
 }
 
-Result<TurnStats> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks) {
-  Turn turn(session, std::span<const Token>());
-  turn.recall(blocks);
-  const Status status = run_steps(engine, turn);
-  turn.settle();
-  EBB_RETURN_IF_ERROR(status);
-  return turn.stats();
-}
-
-void cut_session(Session& session, Position end) {
-  Turn turn(session, std::span<const Token>());
-  turn.cut(end);
-  turn.settle();
-}
+void cut_session(Session& session, Position end) { session.cut(end); }
 
 }  // namespace ebb

@@ -25,8 +25,8 @@ Status compute_tokens(Engine& engine, Session& session, std::span<const Token> t
 using LogitsLook = std::function<void(std::size_t i, std::span<const float> logits)>;
 Result<double> decode_tokens(Engine& engine, Session& session, std::span<const Token> tokens,
                              const LogitsLook& look = nullptr);
-// The same of several sessions in one step for each: the i-th token of all, tokens[session][i]. The logits of a step are
-// in the order of the sessions. Milliseconds.
+// Decodes the tokens of several sessions together: step i computes the i-th token of all, tokens[session][i]. The
+// logits of a step are in the order of the sessions. Milliseconds.
 Result<double> decode_together(Engine& engine, std::span<Session* const> sessions,
                                std::span<const std::vector<Token>> tokens);
 // Decodes `first` and then always the likeliest token; gives the n tokens that come behind `first`. What ends a reply
@@ -36,7 +36,7 @@ Result<std::vector<Token>> decode_greedily(Engine& engine, Session& session, Tok
 // A turn that evicts these and does nothing else.
 void evict_blocks(Session& session, std::span<const BlockIndex> blocks);
 // A turn that has these back, by a forward pass where nothing but their tokens remains, and nothing else.
-Result<TurnStats> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks);
+Result<Acts> recall_blocks(Engine& engine, Session& session, std::span<const BlockIndex> blocks);
 // The session forgets what lies at `end` and behind.
 void cut_session(Session& session, Position end);
 

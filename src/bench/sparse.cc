@@ -12,7 +12,6 @@
 namespace ebb {
 namespace {
 
-constexpr std::int32_t kBandwidthRounds = 9;
 // Far above what one run saves: blocks that are turned come from the RAM tier.
 constexpr std::size_t kRamBytes = std::size_t{64} << 30;
 constexpr std::int32_t kMinBudgetBlocks = 4;
@@ -137,11 +136,9 @@ class SpeedBench {
     EBB_ASSIGN_OR_RETURN(arm.own, engine_->restore_session({.budget_tokens = arm.arm.budget_tokens, .removal = removal},
                                                            base_->image()));
     arm.session = arm.own.get();
-    Turn turn(*arm.own, std::span<const Token>());
     const std::vector<BlockIndex> sinks = {BlockIndex(0)};
-    turn.recall(sinks);
-    turn.refill(0);
-    turn.settle();
+    arm.own->recall(sinks);
+    arm.own->refill(0);
     if (arm.own->n_hot_blocks() == arm.own->budget_blocks()) return {};
     return error(Code::kNotFound, "{}: {} of {} blocks came back from the cold store; is memory full?", arm.arm.name(),
                  arm.own->n_hot_blocks(), arm.own->budget_blocks());
@@ -184,7 +181,7 @@ class SpeedBench {
            .over_sparse = arm.arm.way == SparseWay::kCompact
                               ? std::optional(spread_of(paired_ratios(sparse.times_ms, arm.times_ms)))
                               : std::nullopt,
-           .peak_hot_tokens = stats.peak_hot_blocks * options_.block_size,
+           .peak_hot_tokens = FrameBudget{stats.peak_hot_frames}.n_tokens(engine_->shape()),
            .n_evicted_blocks = stats.n_evicted_blocks - arm.n_evicted_before,
            .n_moved_blocks = stats.n_moved_blocks - arm.n_moved_before,
            .kv_bytes = kv_bytes_per_token_ * arm.n_hot_tokens / (options_.n_rounds * options_.n_decode)});

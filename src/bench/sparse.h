@@ -1,9 +1,9 @@
 // The sparse bench: what it costs and saves to decode under a small budget, by how blocks leave.
 //
-// Three ways, on the same tokens: nothing is evicted; survivors stay where they are (sparse: no work); survivors close up
-// and are turned, as shifting caches do (compact). Speed is measured behind a long history, in rounds that alternate
-// between the arms; what the eviction does to text is measured on another model, which can read. Blocks are saved behind
-// in every arm, as sessions do. Thread rule: one run at a time.
+// Three ways, on the same tokens: nothing is evicted; survivors stay where they are (sparse: no work); survivors close
+// up and are turned, as shifting caches do (compact). Speed is measured behind a long history, in rounds that alternate
+// between the arms; what the eviction does to text is measured on another model, which can read. Blocks are saved
+// behind in every arm, as sessions do. Thread rule: one run at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ struct SparseOptions {
   // Tokens that may be hot where something is evicted; those that are not below the depth are left out there.
   std::vector<std::int32_t> budgets = {128, 256, 512, 1024};
   std::int32_t n_rounds = 3;
-  // Of one round and arm.
+  // Tokens that one arm decodes in a round.
   std::int32_t n_decode = 64;
-  // Of the text: read first, then scored one by one, then generated greedily.
+  // Tokens of the text: read first, then scored one by one, then generated greedily.
   std::int32_t n_text_context = 2048;
   std::int32_t n_text_scored = 256;
   std::int32_t n_text_generated = 128;

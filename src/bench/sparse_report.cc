@@ -11,7 +11,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadSparse =
     "Median (least-most) of the rounds; ratios are medians of pairs of the same round. sparse K: at most K tokens are "
     "hot,\n"
     "survivors stay where they are; compact K: they close up and are turned at every eviction, as shifting caches do.\n"
@@ -122,7 +122,7 @@ std::string sparse_text(const SparseReport& report) {
     text += fmt::format("\nbehind {} tokens\n\n{}", depth.n_tokens, speed_table(depth).render());
   }
   if (report.text) text += fmt::format("\n{}\n\n{}", quality_text(*report.text), quality_table(*report.text).render());
-  return text + "\n" + std::string(kHowToRead);
+  return text + "\n" + std::string(kHowToReadSparse);
 }
 
 Status write_sparse_json(const std::filesystem::path& path, const SparseReport& report) {
@@ -162,7 +162,7 @@ Status write_sparse_html(const std::filesystem::path& path, const SparseReport& 
                           [](const SparseQuality& quality) { return quality.overlap; }));
     page.add_preformatted(quality_table(*report.text).render());
   }
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadSparse);
   return page.write(path);
 }
 

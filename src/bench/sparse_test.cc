@@ -47,7 +47,7 @@ class SparseTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_sparse_test_{}", getpid());
 };
 
-TEST_F(SparseTest, MeasuresEveryArmAtEveryDepth) {
+TEST_F(SparseTest, measures_every_arm_at_every_depth) {
   const auto report = run_sparse(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->depths.size(), 2U);
@@ -62,7 +62,7 @@ TEST_F(SparseTest, MeasuresEveryArmAtEveryDepth) {
   }
 }
 
-TEST_F(SparseTest, ArmsStayInTheirBudgetsAndEvictOrNot) {
+TEST_F(SparseTest, arms_stay_in_their_budgets_and_evict_or_not) {
   const auto report = run_sparse(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   for (const SparseSpeed& speed : report->depths[1].arms) {
@@ -78,7 +78,7 @@ TEST_F(SparseTest, ArmsStayInTheirBudgetsAndEvictOrNot) {
   }
 }
 
-TEST_F(SparseTest, CountsTheKeysAndValuesThatATokenReads) {
+TEST_F(SparseTest, counts_the_keys_and_values_that_a_token_reads) {
   const auto report = run_sparse(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const auto& arms = report->depths[1].arms;
@@ -88,7 +88,7 @@ TEST_F(SparseTest, CountsTheKeysAndValuesThatATokenReads) {
   EXPECT_LE(arms[2].kv_bytes, 128.0 * 2 * 2 * 16 * 2 * 4);
 }
 
-TEST_F(SparseTest, TextOfNoEvictionIsItsOwnMeasure) {
+TEST_F(SparseTest, text_of_no_eviction_is_its_own_measure) {
   const auto text = read_sparse_text(toy_options());
   ASSERT_TRUE(text.ok()) << text.status().message();
   ASSERT_EQ(text->arms.size(), 5U);
@@ -105,7 +105,7 @@ TEST_F(SparseTest, TextOfNoEvictionIsItsOwnMeasure) {
   }
 }
 
-TEST_F(SparseTest, TheSameTextGivesTheSameFigures) {
+TEST_F(SparseTest, the_same_text_gives_the_same_figures) {
   const auto once = read_sparse_text(toy_options());
   const auto again = read_sparse_text(toy_options());
   ASSERT_TRUE(once.ok() && again.ok());
@@ -115,7 +115,7 @@ TEST_F(SparseTest, TheSameTextGivesTheSameFigures) {
   }
 }
 
-TEST_F(SparseTest, ReadsATextOfOnesOwn) {
+TEST_F(SparseTest, reads_a_text_of_ones_own) {
   SparseOptions options = toy_options();
   options.text_file = folder_ / "own.txt";
   std::ofstream(options.text_file) << std::string(2000, 'a');
@@ -128,7 +128,7 @@ TEST_F(SparseTest, ReadsATextOfOnesOwn) {
   EXPECT_EQ(read_sparse_text(options).status().code(), Code::kNotFound);
 }
 
-TEST(WordOverlap, IsTheShareOfWordsThatBothHave) {
+TEST(WordOverlap, is_the_share_of_words_that_both_have) {
   EXPECT_EQ(word_overlap("a b c", "c b a a"), 1.0);
   EXPECT_EQ(word_overlap("a b", "b c"), 1.0 / 3.0);
   EXPECT_EQ(word_overlap("a", "b"), 0.0);
@@ -136,7 +136,7 @@ TEST(WordOverlap, IsTheShareOfWordsThatBothHave) {
   EXPECT_EQ(word_overlap("", "a"), 0.0);
 }
 
-TEST_F(SparseTest, WritesTablesJsonAndAPage) {
+TEST_F(SparseTest, writes_tables_json_and_a_page) {
   const auto report = run_sparse(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::string text = sparse_text(*report);
@@ -156,7 +156,7 @@ TEST_F(SparseTest, WritesTablesJsonAndAPage) {
   EXPECT_EQ(page.find(">nan<"), std::string::npos);
 }
 
-TEST_F(SparseTest, WithoutATextModelOnlySpeedIsMeasured) {
+TEST_F(SparseTest, without_a_text_model_only_speed_is_measured) {
   SparseOptions options = toy_options();
   options.text_model.clear();
   options.depths = {100};
@@ -166,7 +166,7 @@ TEST_F(SparseTest, WithoutATextModelOnlySpeedIsMeasured) {
   EXPECT_EQ(sparse_text(*report).find("Text: "), std::string::npos);
 }
 
-TEST_F(SparseTest, ProgressRunsFromNothingToAll) {
+TEST_F(SparseTest, progress_runs_from_nothing_to_all) {
   SparseOptions options = toy_options();
   std::vector<double> shares;
   options.progress = [&shares](std::string_view, double share) { shares.push_back(share); };
@@ -176,7 +176,7 @@ TEST_F(SparseTest, ProgressRunsFromNothingToAll) {
   EXPECT_DOUBLE_EQ(shares.back(), 1.0);
 }
 
-TEST_F(SparseTest, RefusesWhatCannotBeMeasured) {
+TEST_F(SparseTest, refuses_what_cannot_be_measured) {
   SparseOptions options = toy_options();
   options.budgets = {48};
   EXPECT_EQ(run_sparse(options).status().code(), Code::kInvalidArgument) << "fewer than four blocks";

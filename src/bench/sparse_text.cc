@@ -14,7 +14,7 @@
 namespace ebb {
 namespace {
 
-// Of a text file, what is enough for any budget that is worth a bench.
+// The part of a text file that is enough for any budget that is worth a bench.
 constexpr std::size_t kMostTextBytes = std::size_t{4} << 20;
 
 // Simple sentences, so that a reader of English has something to expect.
@@ -53,7 +53,7 @@ double surprise(std::span<const float> logits, Token token) {
 struct Reading {
   double perplexity = 0.0;
   std::string generated;
-  std::int32_t peak_hot_blocks = 0;
+  std::int32_t peak_hot_tokens = 0;
   std::int64_t n_evicted_blocks = 0;
 };
 
@@ -79,7 +79,7 @@ class Reader {
     EBB_ASSIGN_OR_RETURN(const auto generated, decode_greedily(engine_, *session, tokens_[n_context + scored.size()],
                                                                options_.n_text_generated));
     EBB_ASSIGN_OR_RETURN(reading.generated, engine_.vocabulary().detokenize(generated, SpecialTokens::kHide));
-    reading.peak_hot_blocks = session->stats().peak_hot_blocks;
+    reading.peak_hot_tokens = session->peak_hot_tokens();
     reading.n_evicted_blocks = session->stats().n_evicted_blocks;
     return reading;
   }
@@ -148,7 +148,7 @@ Result<SparseText> read_sparse_text(const SparseOptions& options) {
     result.arms.push_back({.arm = arm,
                            .perplexity = reading.perplexity,
                            .overlap = word_overlap(reading.generated, reference),
-                           .peak_hot_tokens = reading.peak_hot_blocks * options.block_size,
+                           .peak_hot_tokens = reading.peak_hot_tokens,
                            .n_evicted_blocks = reading.n_evicted_blocks});
   }
   return result;

@@ -12,9 +12,6 @@
 namespace ebb {
 namespace {
 
-// Enough for a median that one disturbance does not move.
-constexpr std::int32_t kBandwidthRounds = 9;
-
 // Counts the pieces of work of the whole run, for its progress bar.
 struct Steps {
   std::int64_t n_done = 0;

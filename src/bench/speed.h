@@ -55,7 +55,7 @@ struct SpeedLine {
   SpeedSide llama;
   // ebb's speed over libllama's, round by round.
   Spread ratio;
-  // Of the logits of the last token, as a share of their range: both did the same work.
+  // The largest difference of the logits of the last token, as a share of their range: both did the same work.
   double logits_difference = 0.0;
 };
 

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "model/gguf_file.h"
+#include "gguf/gguf_file.h"
 
 namespace ebb {
 namespace {

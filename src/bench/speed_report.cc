@@ -8,7 +8,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadSpeed =
     "Median (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
     "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
 
@@ -71,7 +71,7 @@ std::string speed_text(const SpeedReport& report) {
                         bytes_text(static_cast<double>(speed.weight_bytes)), bytes_text(speed.kv_bytes_per_token));
     text += fmt::format("  {}\n  {}\n\n{}", speed.ebb, speed.llama, table_of(speed).render());
   }
-  return text + "\n" + std::string(kHowToRead);
+  return text + "\n" + std::string(kHowToReadSpeed);
 }
 
 Status write_speed_json(const std::filesystem::path& path, const SpeedReport& report) {
@@ -104,7 +104,7 @@ Status write_speed_html(const std::filesystem::path& path, const SpeedReport& re
     page.add_paragraph(speed.ebb);
     page.add_paragraph(speed.llama);
   }
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadSpeed);
   return page.write(path);
 }
 

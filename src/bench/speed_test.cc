@@ -39,7 +39,7 @@ class SpeedTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_speed_test_{}", getpid());
 };
 
-TEST_F(SpeedTest, MeasuresPromptAndDecodeOnceAtEachDepth) {
+TEST_F(SpeedTest, measures_prompt_and_decode_once_at_each_depth) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->models.size(), 1U);
@@ -54,7 +54,7 @@ TEST_F(SpeedTest, MeasuresPromptAndDecodeOnceAtEachDepth) {
   }
 }
 
-TEST_F(SpeedTest, BothSidesComputeTheSameLogits) {
+TEST_F(SpeedTest, both_sides_compute_the_same_logits) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   for (const SpeedLine& line : report->models[0].lines) {
@@ -62,7 +62,7 @@ TEST_F(SpeedTest, BothSidesComputeTheSameLogits) {
   }
 }
 
-TEST_F(SpeedTest, CountsTheBytesThatATokenReads) {
+TEST_F(SpeedTest, counts_the_bytes_that_a_token_reads) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const ModelSpeed& speed = report->models[0];
@@ -74,7 +74,7 @@ TEST_F(SpeedTest, CountsTheBytesThatATokenReads) {
   EXPECT_EQ(speed.weight_bytes, static_cast<std::size_t>(speed.n_parameters) * 4);
 }
 
-TEST_F(SpeedTest, ProgressRunsFromNothingToAll) {
+TEST_F(SpeedTest, progress_runs_from_nothing_to_all) {
   SpeedOptions options = toy_options();
   std::vector<double> shares;
   options.progress = [&shares](std::string_view, double share) { shares.push_back(share); };
@@ -85,7 +85,7 @@ TEST_F(SpeedTest, ProgressRunsFromNothingToAll) {
   EXPECT_DOUBLE_EQ(shares.back(), 1.0);
 }
 
-TEST_F(SpeedTest, WritesATableJsonAndAPage) {
+TEST_F(SpeedTest, writes_a_table_json_and_a_page) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::string text = speed_text(*report);
@@ -106,7 +106,7 @@ TEST_F(SpeedTest, WritesATableJsonAndAPage) {
   }
 }
 
-TEST_F(SpeedTest, RefusesWhatCannotBeMeasured) {
+TEST_F(SpeedTest, refuses_what_cannot_be_measured) {
   SpeedOptions options = toy_options();
   options.depths = {-1};
   EXPECT_EQ(run_speed(options).status().code(), Code::kInvalidArgument);
@@ -118,7 +118,7 @@ TEST_F(SpeedTest, RefusesWhatCannotBeMeasured) {
   EXPECT_EQ(run_speed(options).status().code(), Code::kNotFound);
 }
 
-TEST_F(SpeedTest, TheModelOfTheBenchHasAboutABillionParameters) {
+TEST_F(SpeedTest, the_model_of_the_bench_has_about_a_billion_parameters) {
   const auto spec = speed_model_spec("q4_k");
   ASSERT_TRUE(spec.ok()) << spec.status().message();
   const double layer = 2.0 * spec->n_embd * spec->n_heads * spec->head_dim +
@@ -127,13 +127,13 @@ TEST_F(SpeedTest, TheModelOfTheBenchHasAboutABillionParameters) {
   EXPECT_LT(spec->n_kv_heads, spec->n_heads);
 }
 
-TEST_F(SpeedTest, AnUnknownQuantisationIsRefusedWithTheListOfKnownOnes) {
+TEST_F(SpeedTest, an_unknown_quantisation_is_refused_with_the_list_of_known_ones) {
   const auto spec = speed_model_spec("q7_z");
   EXPECT_EQ(spec.status().code(), Code::kInvalidArgument);
   EXPECT_NE(spec.status().message().find("q4_k"), std::string::npos);
 }
 
-TEST_F(SpeedTest, AModelThatIsThereIsNotWrittenAgain) {
+TEST_F(SpeedTest, a_model_that_is_there_is_not_written_again) {
   const std::filesystem::path path = folder_ / "cache" / "model.gguf";
   ASSERT_TRUE(ensure_speed_model(path, {}).ok());
   const auto written = std::filesystem::last_write_time(path);

@@ -16,7 +16,6 @@
 namespace ebb {
 namespace {
 
-constexpr std::int32_t kBandwidthRounds = 9;
 // Far above what one run saves: the RAM tier must not drop what is measured.
 constexpr std::size_t kRamBytes = std::size_t{64} << 30;
 // Blocks of the budget beyond what is hot at once.
@@ -121,7 +120,8 @@ class KvBench {
                    "{}; give smaller --spans or --context",
                    largest, n_context_, n_needed, n_ctx);
     }
-    EBB_ASSIGN_OR_RETURN(session_, engine_->new_session(SessionOptions()));
+    // What is timed as computing is computed: nothing that the same tokens left in the store is taken instead.
+    EBB_ASSIGN_OR_RETURN(session_, engine_->new_session({.adopts = false}));
     EBB_RETURN_IF_ERROR(compute_tokens(*engine_, *session_, random_tokens(n_context_, 0)));
     block_bytes_ = engine_->read_block(*session_, BlockIndex(0)).size();
     return {};
@@ -163,12 +163,11 @@ class KvBench {
 
   // Milliseconds; every block must come back from its bytes.
   Result<double> recall(Session& session, std::span<const BlockIndex> blocks) {
-    Turn turn(session, std::span<const Token>());
     sweep();
     const Stopwatch watch;
-    turn.recall(blocks);
+    const Acts acts = session.recall(blocks);
     const double ms = watch.elapsed_ms();
-    const auto n_recalled = std::ssize(turn.settle().recalled);
+    const auto n_recalled = std::ssize(acts.recalled);
     if (n_recalled != std::ssize(blocks)) {
       return error(Code::kNotFound, "{} of {} blocks came back from the cold store; is memory or the disk full?",
                    n_recalled, blocks.size());
@@ -193,20 +192,18 @@ class KvBench {
   }
 
   Status measure_saves(std::span<const BlockIndex> blocks, Times& times) {
-    Turn turn(*session_, std::span<const Token>());
     drop(blocks);
     sweep();
     Stopwatch watch;
-    EBB_RETURN_IF_ERROR(turn.save_hot());
+    EBB_RETURN_IF_ERROR(session_->save());
     of(times, SpliceMove::kSaveEager).push_back(watch.elapsed_ms());
     drop(blocks);
     sweep();
     watch.restart();
-    turn.save_hot_behind();
+    session_->save_behind();
     of(times, SpliceMove::kSaveBehind).push_back(watch.elapsed_ms());
     for (const BlockIndex block : blocks) engine_->store()->wait(session_->exact_name(block));
     of(times, SpliceMove::kSaveKept).push_back(watch.elapsed_ms());
-    turn.settle();
     return {};
   }
 
@@ -277,7 +274,7 @@ class KvBench {
   Result<DecodeStall> measure_stall() {
     on_step(fmt::format("{}: decoding {} tokens", row_type_name(type_), options_.n_decode));
     cut_session(*session_, Position(n_context_));
-    EBB_ASSIGN_OR_RETURN(const auto plain, engine_->new_session({.remains = Remains::kNothing}));
+    EBB_ASSIGN_OR_RETURN(const auto plain, engine_->new_session({.remains = Remains::kNothing, .adopts = false}));
     EBB_RETURN_IF_ERROR(compute_tokens(*engine_, *plain, random_tokens(n_context_, 0)));
     for (Session* session : {session_.get(), plain.get()}) {
       EBB_RETURN_IF_ERROR(decode(*session, random_tokens(kWarmTokens, 2)).status());

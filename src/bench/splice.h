@@ -1,9 +1,9 @@
 // The splice bench: what it costs to save a span, to recall it and to compute it again, on the same session.
 //
-// It drives the real path: a session of the engine, its turns and its cold store; every recall is verified as in any turn
-// (law 2), and in the first round its bytes are held against those that were evicted. Before each move of bytes the
-// processor's caches are swept, since what is recalled was not used for long. Bytes are held against the machine's copy
-// bandwidth, times against a forward pass over the same tokens at the same place. Thread rule: one run at a time.
+// It drives the real path: a session of the engine, its turns and its cold store; every recall is verified as in any
+// turn (law 2), and in the first round its bytes are held against those that were evicted. Before each move of bytes
+// the processor's caches are swept, since what is recalled was not used for long. Bytes are held against the machine's
+// copy bandwidth, times against a forward pass over the same tokens at the same place. Thread rule: one run at a time.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct SpliceOptions {
   std::int32_t n_rounds = 9;
   // Passes take thousands of times as long as recalls, and spread less.
   std::int32_t n_prefills = 3;
-  // Of one round of the decode stall; 0: it is not measured.
+  // Tokens of one round of the decode stall; 0: it is not measured.
   std::int32_t n_decode = 192;
   std::int32_t n_decode_rounds = 5;
   std::int32_t block_size = 64;

@@ -28,7 +28,7 @@ constexpr std::array<MoveName, kSpliceMoves> kNames = {
     MoveName{"prefill", "re-prefill"},
 };
 
-constexpr std::string_view kHowToRead =
+constexpr std::string_view kHowToReadSplice =
     "Median (least-most) of the rounds. GB/s: bytes of the span's frames over the median; of copy: of the measured "
     "copy\n"
     "bandwidth of all threads. re-prefill / it: how many times as long a forward pass over the same tokens takes, "
@@ -157,7 +157,7 @@ std::string splice_text(const SpliceReport& report) {
     text += fmt::format("\n{}\n\n{}", kv_text(kv), table_of(kv).render());
     if (kv.stall) text += "\n" + stall_text(*kv.stall);
   }
-  return text + "\n" + std::string(kHowToRead);
+  return text + "\n" + std::string(kHowToReadSplice);
 }
 
 Status write_splice_json(const std::filesystem::path& path, const SpliceReport& report) {
@@ -183,7 +183,7 @@ Status write_splice_html(const std::filesystem::path& path, const SpliceReport& 
     if (kv.stall) page.add_paragraph(stall_text(*kv.stall));
     page.add_preformatted(table_of(kv).render());
   }
-  page.add_paragraph(kHowToRead);
+  page.add_paragraph(kHowToReadSplice);
   return page.write(path);
 }
 

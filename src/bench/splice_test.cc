@@ -47,7 +47,7 @@ class SpliceTest : public testing::Test {
       std::filesystem::temp_directory_path() / fmt::format("ebb_splice_test_{}", getpid());
 };
 
-TEST_F(SpliceTest, MeasuresEveryMoveOfEverySpanInEveryType) {
+TEST_F(SpliceTest, measures_every_move_of_every_span_in_every_type) {
   const auto report = run_splice(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_EQ(report->n_context, 32);
@@ -72,7 +72,7 @@ TEST_F(SpliceTest, MeasuresEveryMoveOfEverySpanInEveryType) {
   }
 }
 
-TEST_F(SpliceTest, SpansAreRoundedUpToWholeBlocks) {
+TEST_F(SpliceTest, spans_are_rounded_up_to_whole_blocks) {
   SpliceOptions options = toy_options();
   options.kv_types = {RowType::kF16};
   options.n_decode = 0;
@@ -89,7 +89,7 @@ TEST_F(SpliceTest, SpansAreRoundedUpToWholeBlocks) {
   EXPECT_FALSE(report->kv_types[0].stall.has_value());
 }
 
-TEST_F(SpliceTest, TheDecodeStallComparesBothArmsRoundByRound) {
+TEST_F(SpliceTest, the_decode_stall_compares_both_arms_round_by_round) {
   SpliceOptions options = toy_options();
   options.spans = {16};
   options.kv_types = {RowType::kF16};
@@ -103,7 +103,7 @@ TEST_F(SpliceTest, TheDecodeStallComparesBothArmsRoundByRound) {
   EXPECT_GT(stall->plain_tokens_per_s.min, 0.0);
 }
 
-TEST_F(SpliceTest, LeavesNoFilesOfItsOwn) {
+TEST_F(SpliceTest, leaves_no_files_of_its_own) {
   SpliceOptions options = toy_options();
   options.spans = {16};
   options.n_decode = 0;
@@ -112,7 +112,7 @@ TEST_F(SpliceTest, LeavesNoFilesOfItsOwn) {
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);
 }
 
-TEST_F(SpliceTest, WritesATableJsonAndAPage) {
+TEST_F(SpliceTest, writes_a_table_json_and_a_page) {
   const auto report = run_splice(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   const std::string text = splice_text(*report);
@@ -131,7 +131,7 @@ TEST_F(SpliceTest, WritesATableJsonAndAPage) {
   EXPECT_NE(page.find("time, ms (log)"), std::string::npos);
 }
 
-TEST_F(SpliceTest, ProgressRunsFromNothingToAll) {
+TEST_F(SpliceTest, progress_runs_from_nothing_to_all) {
   SpliceOptions options = toy_options();
   std::vector<double> shares;
   options.progress = [&shares](std::string_view, double share) { shares.push_back(share); };
@@ -142,7 +142,7 @@ TEST_F(SpliceTest, ProgressRunsFromNothingToAll) {
   EXPECT_LE(shares[shares.size() - 2], 1.0);
 }
 
-TEST_F(SpliceTest, RefusesWhatCannotBeMeasured) {
+TEST_F(SpliceTest, refuses_what_cannot_be_measured) {
   SpliceOptions options = toy_options();
   options.spans = {0};
   EXPECT_EQ(run_splice(options).status().code(), Code::kInvalidArgument);

@@ -33,7 +33,7 @@ std::vector<double> paired_ratios(std::span<const double> a, std::span<const dou
 
 ShareInterval share_interval(std::int64_t n_hits, std::int64_t n) {
   EBB_CHECK(n > 0 && n_hits >= 0 && n_hits <= n, "{} hits of {}", n_hits, n);
-  // Of a normal distribution, 95 % lie within so many deviations.
+  // 95 % of a normal distribution lie within so many deviations.
   constexpr double kZ = 1.959963985;
   const auto count = static_cast<double>(n);
   const double share = static_cast<double>(n_hits) / count;

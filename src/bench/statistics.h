@@ -19,7 +19,7 @@ struct Spread {
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-// Of an even number of values, the mean of the two in the middle. At least one value.
+// The value in the middle; with an even number of values, the mean of the two there. At least one value.
 [[nodiscard]] double median(std::span<const double> values);
 [[nodiscard]] Spread spread_of(std::span<const double> values);
 // a[i] / b[i]; as many of one as of the other, and nothing in b is 0.

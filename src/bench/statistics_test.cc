@@ -7,16 +7,16 @@
 namespace ebb {
 namespace {
 
-TEST(Statistics, TheMedianOfAnOddNumberOfValuesIsTheOneInTheMiddle) {
+TEST(Statistics, the_median_of_an_odd_number_of_values_is_the_one_in_the_middle) {
   EXPECT_EQ(median(std::array{9.0, 1.0, 5.0}), 5.0);
   EXPECT_EQ(median(std::array{7.0}), 7.0);
 }
 
-TEST(Statistics, TheMedianOfAnEvenNumberOfValuesLiesBetweenTheTwoInTheMiddle) {
+TEST(Statistics, the_median_of_an_even_number_of_values_lies_between_the_two_in_the_middle) {
   EXPECT_EQ(median(std::array{4.0, 1.0, 100.0, 2.0}), 3.0);
 }
 
-TEST(Statistics, OneWildValueMovesTheSpreadButNotTheMedian) {
+TEST(Statistics, one_wild_value_moves_the_spread_but_not_the_median) {
   const Spread calm = spread_of(std::array{10.0, 11.0, 12.0, 13.0, 14.0});
   const Spread wild = spread_of(std::array{10.0, 11.0, 12.0, 13.0, 1000.0});
   EXPECT_EQ(calm.median, wild.median);
@@ -25,14 +25,14 @@ TEST(Statistics, OneWildValueMovesTheSpreadButNotTheMedian) {
   EXPECT_EQ(wild.n, 5);
 }
 
-TEST(Statistics, PairsCancelWhatSlowsBothSidesDownAtOnce) {
+TEST(Statistics, pairs_cancel_what_slows_both_sides_down_at_once) {
   const std::array fast{100.0, 10.0, 50.0};  // the machine was busy in the second round
   const std::array slow{50.0, 5.0, 25.0};
   EXPECT_EQ(spread_of(paired_ratios(fast, slow)), (Spread{.median = 2.0, .min = 2.0, .max = 2.0, .n = 3}));
 }
 
 // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20.
-TEST(Statistics, TheIntervalOfAShareIsWilsons) {
+TEST(Statistics, the_interval_of_a_share_is_wilsons) {
   EXPECT_NEAR(share_interval(81, 263).low, 0.2553, 1e-4);
   EXPECT_NEAR(share_interval(81, 263).high, 0.3662, 1e-4);
   EXPECT_NEAR(share_interval(15, 148).low, 0.0624, 1e-4);
@@ -42,7 +42,7 @@ TEST(Statistics, TheIntervalOfAShareIsWilsons) {
   EXPECT_EQ(share_interval(20, 20).high, 1.0);
 }
 
-TEST(StatisticsDeathTest, UnequalNumbersOfMeasurementsAreNoPairs) {
+TEST(StatisticsDeathTest, unequal_numbers_of_measurements_are_no_pairs) {
   EXPECT_DEATH((void)paired_ratios(std::array{1.0, 2.0}, std::array{1.0}), "2 values against 1");
 }
 

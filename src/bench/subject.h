@@ -29,7 +29,7 @@ class Subject {
   [[nodiscard]] virtual std::int32_t n_resident() const = 0;
   // Computes the tokens behind the resident ones, and the logits of the last.
   virtual Status append(std::span<const Token> tokens) = 0;
-  // Of the last token appended, [n_vocab]; valid until the next append.
+  // The logits of the last token appended, [n_vocab]; valid until the next append.
   [[nodiscard]] virtual std::span<const float> last_logits() const = 0;
   // Forgets all but the first n_tokens.
   virtual Status truncate(std::int32_t n_tokens) = 0;

@@ -11,7 +11,7 @@
 namespace ebb {
 namespace {
 
-// Of the drawing, in its own units; the page scales it.
+// Sizes of the drawing, in its own units; the page scales it.
 //
 //   +-- kLeft --+------------- plot --------------+- kRight -+
 //   |           |  title, legend: above (kTop)    |          |
@@ -25,13 +25,13 @@ constexpr double kRight = 32.0;
 constexpr double kBottom = 52.0;
 constexpr double kTitleHeight = 30.0;
 constexpr double kLegendLine = 20.0;
-// Of a letter, roughly: legends must not run into each other.
+// The width of a letter, roughly: legends must not run into each other.
 constexpr double kLetterWidth = 7.2;
 constexpr double kLegendKey = 34.0;
 
 constexpr double kRowHeight = 34.0;
 constexpr double kDotRadius = 5.5;
-// Of a line: more marks run into each other.
+// The most marks of a line: more run into each other.
 constexpr std::size_t kMostMarks = 40;
 
 // Colours of the page. As 8 and 3 have no common divisor, 24 lines have each their own colour and dash.

@@ -55,7 +55,7 @@ LinePlot lines() {
           .series = {{"save", {{64, 0.1}, {320, 0.5}, {1280, 2.0}}}, {"recall", {{64, 0.01}, {1280, 0.2}}}}};
 }
 
-TEST(SvgPlot, DrawsALineAndItsPointsForEachSeries) {
+TEST(SvgPlot, draws_a_line_and_its_points_for_each_series) {
   const std::string svg = draw_svg(lines());
   EXPECT_TRUE(is_well_formed(svg)) << svg;
   EXPECT_EQ(count(svg, "<polyline"), 2);
@@ -65,7 +65,7 @@ TEST(SvgPlot, DrawsALineAndItsPointsForEachSeries) {
   EXPECT_NE(svg.find("A &lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
 }
 
-TEST(SvgPlot, DrawsABarForEachValue) {
+TEST(SvgPlot, draws_a_bar_for_each_value) {
   const BarPlot plot = {.title = "Speed",
                         .y = {.label = "tok/s"},
                         .series = {"ebb", "peer"},
@@ -76,7 +76,7 @@ TEST(SvgPlot, DrawsABarForEachValue) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
-TEST(SvgPlot, DrawsADotForEachPlaceFullOrEmpty) {
+TEST(SvgPlot, draws_a_dot_for_each_place_full_or_empty) {
   const DotPlot plot = {.title = "Answers",
                         .x = {.label = "tokens"},
                         .full = "right",
@@ -90,7 +90,7 @@ TEST(SvgPlot, DrawsADotForEachPlaceFullOrEmpty) {
   EXPECT_NE(svg.find("two &lt;i&gt;"), std::string::npos);
 }
 
-TEST(SvgPlot, ALineOfManyPointsHasNoMarks) {
+TEST(SvgPlot, a_line_of_many_points_has_no_marks) {
   LinePlot plot = lines();
   const auto n_marks = count(draw_svg(plot), "<circle");
   plot.series.push_back({"long", {}});
@@ -98,7 +98,7 @@ TEST(SvgPlot, ALineOfManyPointsHasNoMarks) {
   EXPECT_EQ(count(draw_svg(plot), "<circle"), n_marks);
 }
 
-TEST(SvgPlot, LeavesOutWhatAnAxisCannotShow) {
+TEST(SvgPlot, leaves_out_what_an_axis_cannot_show) {
   LinePlot plot = lines();
   plot.series[0].points[1].y = 0.0;
   plot.series[1].points[0].y = std::numeric_limits<double>::infinity();
@@ -107,13 +107,13 @@ TEST(SvgPlot, LeavesOutWhatAnAxisCannotShow) {
   EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
-TEST(SvgPlot, DrawsNothingToo) {
+TEST(SvgPlot, draws_nothing_too) {
   EXPECT_TRUE(is_well_formed(draw_svg(LinePlot{.title = "none"})));
   EXPECT_TRUE(is_well_formed(draw_svg(DotPlot{.title = "none"})));
   EXPECT_TRUE(is_well_formed(draw_svg(BarPlot{.title = "none", .y = {.label = "ms", .is_log = true}})));
 }
 
-TEST(SvgPlot, ManySeriesStayInsideTheDrawing) {
+TEST(SvgPlot, many_series_stay_inside_the_drawing) {
   LinePlot plot = lines();
   for (int i = 0; i < 12; ++i) plot.series.push_back({"a series with a long name", {{100, 1}}});
   const std::string svg = draw_svg(plot);
@@ -122,7 +122,7 @@ TEST(SvgPlot, ManySeriesStayInsideTheDrawing) {
   EXPECT_GT(count(svg, "stroke-dasharray"), 0);
 }
 
-TEST(SvgPlot, MarksAreRoundNumbersAroundTheData) {
+TEST(SvgPlot, marks_are_round_numbers_around_the_data) {
   EXPECT_THAT(axis_marks(0.0, 10.0, false), ElementsAre(0.0, 2.0, 4.0, 6.0, 8.0, 10.0));
   EXPECT_THAT(axis_marks(0.0, 37.0, false), ElementsAre(0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0));
   EXPECT_THAT(axis_marks(32.0, 1280.0, true), ElementsAre(20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0));
@@ -133,7 +133,7 @@ TEST(SvgPlot, MarksAreRoundNumbersAroundTheData) {
   EXPECT_DOUBLE_EQ(wide.back(), 10000.0);
 }
 
-TEST(SvgPlot, AnAxisOfOneValueHasAnExtent) {
+TEST(SvgPlot, an_axis_of_one_value_has_an_extent) {
   for (const bool is_log : {false, true}) {
     for (const double value : {1.0, 7.0, 1e-9, 64.0, 1e6}) {
       const std::vector<double> marks = axis_marks(value, value, is_log);
@@ -146,7 +146,7 @@ TEST(SvgPlot, AnAxisOfOneValueHasAnExtent) {
   EXPECT_GE(axis_marks(0.0, 0.0, false).size(), 2U);
 }
 
-TEST(HtmlPage, IsOneFileThatLoadsNothing) {
+TEST(HtmlPage, is_one_file_that_loads_nothing) {
   HtmlPage page("Speed & more");
   page.add_heading("One");
   page.add_paragraph("a < b");
@@ -167,7 +167,7 @@ TEST(HtmlPage, IsOneFileThatLoadsNothing) {
   EXPECT_NE(text.str().find("<title>Speed &amp; more</title>"), std::string::npos);
 }
 
-TEST(HtmlPage, AFolderThatIsNotThereIsAnErrorWithTheFilesName) {
+TEST(HtmlPage, a_folder_that_is_not_there_is_an_error_with_the_files_name) {
   const Status status = HtmlPage("x").write("/nowhere/at/all.html");
   EXPECT_EQ(status.code(), Code::kIo);
   EXPECT_NE(status.message().find("/nowhere/at/all.html"), std::string::npos);

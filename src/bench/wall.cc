@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "bench/sections.h"
+#include "chat/turn_text.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
-#include "text/turn_text.h"
 
 namespace ebb {
 namespace {
@@ -89,19 +90,20 @@ class Wall {
     EBB_ASSIGN_OR_RETURN(answer.said, say(session, section.question, section.question, arm));
     answer.is_right = answer.said.find(section.answer) != std::string::npos;
     if (answer.is_right) ++arm.n_right;
-    for (const BlockIndex block : last_.recalled) answer.recalled.push_back(block.value());
+    for (const BlockIndex block : last_.acts.recalled) answer.recalled.push_back(block.value());
     arm.answers.push_back(std::move(answer));
     return {};
   }
 
   // One turn; its reply. A session that is full ends the arm and is no error.
   Result<std::string> say(Session& session, std::string_view message, std::string question, WallArm& arm) {
-    EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, turn_tokens(engine_.vocabulary(), message, before_));
+    EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, turn_tokens(engine_.vocabulary(), message, before_));
     const GenerationOptions options = {.sampling = {.temperature = 0.0F},
                                        .max_tokens = kReplyTokens,
                                        .recall_question = std::move(question),
                                        .max_recalled_blocks = options_.n_recalled_blocks};
-    Result<std::unique_ptr<Generation>> generation = Generation::start(session, engine_.vocabulary(), tokens, options);
+    Result<std::unique_ptr<Generation>> generation =
+        Generation::start(session, engine_.vocabulary(), Prompt(std::move(tokens)), options);
     if (!generation.ok()) {
       if (generation.status().code() != Code::kOutOfBudget) return generation.status();
       arm.ended_by = generation.status().message();
@@ -119,14 +121,14 @@ class Wall {
   [[nodiscard]] WallTurn turn_of(const Session& session) const {
     return {.session_tokens = session.end().value(),
             .hot_tokens = session.n_hot_tokens(),
-            .n_evicted = static_cast<std::int32_t>(last_.evicted.size()),
-            .n_recalled = static_cast<std::int32_t>(last_.recalled.size())};
+            .n_evicted = static_cast<std::int32_t>(last_.acts.evicted.size()),
+            .n_recalled = static_cast<std::int32_t>(last_.acts.recalled.size())};
   }
 
   static void note(const Session& session, WallArm& arm) {
     const SessionStats& stats = session.stats();
     arm.session_tokens = std::max(arm.session_tokens, session.end().value());
-    arm.peak_hot_tokens = std::max(arm.peak_hot_tokens, stats.peak_hot_blocks * session.block_size());
+    arm.peak_hot_tokens = std::max(arm.peak_hot_tokens, session.peak_hot_tokens());
     arm.n_evicted += stats.n_evicted_blocks;
     arm.n_recalled += stats.n_recalled_blocks;
     arm.n_rebases += stats.n_rebases;

@@ -5,8 +5,8 @@
 //   entry          holds the tokens [begin, begin + n_tokens) in slots 0 .. n_tokens-1 of `frame`
 //   between two    a hole: positions that are not hot and are not attended to
 //
-// Segments: attention sums up each run of kSegmentTokens positions by itself and then merges the runs in order. An
-// entry belongs to the segment in which it begins. The cut depends on positions alone, so neither threads, nor holes,
+// Splits: attention sums up each run of kSplitTokens positions by itself and then merges the runs in order. An
+// entry belongs to the split in which it begins. The cut depends on positions alone, so neither threads, nor holes,
 // nor how the batch was cut change the order of any sum.
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace ebb {
 
 // Larger: fewer merges, less to share among threads in decode. Smaller: the merges cost more than they balance.
-inline constexpr std::int32_t kSegmentTokens = 1024;
+inline constexpr std::int32_t kSplitTokens = 1024;
 
 inline constexpr FrameIndex kNoFrame{-1};
 
@@ -31,7 +31,7 @@ struct TableEntry {
   FrameIndex open = kNoFrame;
 
   [[nodiscard]] Span span() const { return {begin, begin + n_tokens}; }
-  [[nodiscard]] std::int32_t segment() const { return begin.value() / kSegmentTokens; }
+  [[nodiscard]] std::int32_t split() const { return begin.value() / kSplitTokens; }
 };
 
 // Sorted by `begin`, spans disjoint.

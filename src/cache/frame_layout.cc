@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
@@ -12,17 +13,13 @@ constexpr std::array<std::string_view, kRowTypes> kRowTypeNames = {"f32", "f16",
 // Smaller blocks cost more metadata than rows; larger ones do not fit the score buffer of the kernels.
 constexpr std::int32_t kMinBlockSize = 8;
 constexpr std::int32_t kMaxBlockSize = 128;
-constexpr std::int32_t kMaxHeadDim = 1024;
 
 // Every plane and every frame starts on a cache line.
 constexpr std::size_t kPlaneAlignment = 64;
-constexpr std::size_t kScaleBytes = 2;
 
 constexpr std::size_t align_up(std::size_t n_bytes) {
   return (n_bytes + kPlaneAlignment - 1) / kPlaneAlignment * kPlaneAlignment;
 }
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // Bytes of one row of one token: elements, and for q8_0 its scales.
 std::size_t row_bytes(RowType type, std::size_t element_bytes, std::int32_t head_dim) {

@@ -22,8 +22,9 @@
 //     V  [block_size][value_stride / 2] codes    a run is 32 dimensions of one token; the last may be shorter
 //     V  [block_size][2][value_runs]  f16        of each token, scales, then leasts
 //
-// 16 codes share 8 bytes: byte i holds code i in its low half and code i + 8 in its high half. value_stride is head_dim_v
-// rounded up to 16; codes past a run's end are 0. seal_frame() (model/sealed_frame.h) is what turns one form into the other.
+// 16 codes share 8 bytes: byte i holds code i in its low half and code i + 8 in its high half. value_stride is
+// head_dim_v rounded up to 16; codes past a run's end are 0. seal_frame() (model/sealed_frame.h) is what turns one form
+// into the other.
 #pragma once
 
 #include <cstddef>
@@ -50,8 +51,12 @@ enum class KeyOrder : std::uint8_t { kByDim, kByRow };
 
 // Dimensions that share one scale in a q8_0 row (ggml's QK8_0) and in a row of sealed values.
 inline constexpr std::int32_t kScaleGroup = 32;
+// The bytes of one scale, which is a half.
+inline constexpr std::size_t kScaleBytes = 2;
+// The widest head that a layout may have.
+inline constexpr std::int32_t kMaxHeadDim = 1024;
 // Keys that fill the widest vector we use; K planes are padded to it.
-inline constexpr std::int32_t kKeyLanes = 16;
+inline constexpr std::int32_t kVectorKeys = 16;
 
 struct FrameLayout {
   RowType row_type = RowType::kF16;
@@ -64,8 +69,8 @@ struct FrameLayout {
   // whose head dimensions are not multiples of kScaleGroup; and kivi4 by row, which no operation of ggml's reads.
   [[nodiscard]] Status validate() const;
 
-  [[nodiscard]] std::int32_t key_stride() const { return (block_size + kKeyLanes - 1) / kKeyLanes * kKeyLanes; }
-  [[nodiscard]] std::int32_t value_stride() const { return (head_dim_v + kKeyLanes - 1) / kKeyLanes * kKeyLanes; }
+  [[nodiscard]] std::int32_t key_stride() const { return (block_size + kVectorKeys - 1) / kVectorKeys * kVectorKeys; }
+  [[nodiscard]] std::int32_t value_stride() const { return (head_dim_v + kVectorKeys - 1) / kVectorKeys * kVectorKeys; }
   // Runs of sealed values of one token.
   [[nodiscard]] std::int32_t value_runs() const { return (head_dim_v + kScaleGroup - 1) / kScaleGroup; }
   // Not for kivi4, whose codes are half a byte.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr RowType kOneForm[] = {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0};
 
-TEST(FrameLayout, NamesOfRowTypesLeadBackToThem) {
+TEST(FrameLayout, names_of_row_types_lead_back_to_them) {
   for (std::size_t i = 0; i < kRowTypes; ++i) {
     const auto type = static_cast<RowType>(i);
     EXPECT_EQ(find_row_type(row_type_name(type)), type);
@@ -18,7 +18,7 @@ TEST(FrameLayout, NamesOfRowTypesLeadBackToThem) {
   EXPECT_EQ(find_row_type("q4_0"), std::nullopt);
 }
 
-TEST(FrameLayout, RefusesSizesThatNoKernelServes) {
+TEST(FrameLayout, refuses_sizes_that_no_kernel_serves) {
   const FrameLayout good{.head_dim_k = 64, .head_dim_v = 128};
   EXPECT_TRUE(good.validate().ok());
   for (const std::int32_t block_size : {-1, 0, 7, 129}) {
@@ -41,7 +41,7 @@ TEST(FrameLayout, RefusesSizesThatNoKernelServes) {
   EXPECT_EQ(quantised.validate().code(), Code::kUnsupported);
 }
 
-TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
+TEST(FrameLayout, planes_follow_each_other_on_cache_lines_and_hold_their_elements) {
   for (const RowType type : kOneForm) {
     for (const std::int32_t block_size : {8, 31, 64, 128}) {
       for (const std::int32_t head_dim : {32, 96}) {
@@ -66,7 +66,7 @@ TEST(FrameLayout, PlanesFollowEachOtherOnCacheLinesAndHoldTheirElements) {
   }
 }
 
-TEST(FrameLayout, SealedPlanesHoldHalfAByteForEachValueAndTwoHalvesForEachRun) {
+TEST(FrameLayout, sealed_planes_hold_half_a_byte_for_each_value_and_two_halves_for_each_run) {
   for (const std::int32_t block_size : {8, 31, 64, 128}) {
     for (const std::int32_t head_dim : {1, 40, 64, 128}) {
       const FrameLayout layout{
@@ -84,7 +84,7 @@ TEST(FrameLayout, SealedPlanesHoldHalfAByteForEachValueAndTwoHalvesForEachRun) {
   }
 }
 
-TEST(FrameLayout, SealedFramesOfCommonHeadsTakeUnderFiveBitsAValue) {
+TEST(FrameLayout, sealed_frames_of_common_heads_take_under_five_bits_a_value) {
   for (const std::int32_t head_dim : {64, 128, 256}) {
     const FrameLayout layout{.row_type = RowType::kKivi4, .head_dim_k = head_dim, .head_dim_v = head_dim};
     const double n_values = 2.0 * layout.block_size * head_dim;
@@ -93,7 +93,7 @@ TEST(FrameLayout, SealedFramesOfCommonHeadsTakeUnderFiveBitsAValue) {
   }
 }
 
-TEST(FrameLayout, OpenBlocksOfASealingLayoutAreF16AndOthersHaveOneForm) {
+TEST(FrameLayout, open_blocks_of_a_sealing_layout_are_f16_and_others_have_one_form) {
   const FrameLayout sealing{.row_type = RowType::kKivi4, .head_dim_k = 64, .head_dim_v = 32};
   EXPECT_TRUE(sealing.seals());
   EXPECT_EQ(sealing.open_layout(), (FrameLayout{.row_type = RowType::kF16, .head_dim_k = 64, .head_dim_v = 32}));
@@ -104,14 +104,14 @@ TEST(FrameLayout, OpenBlocksOfASealingLayoutAreF16AndOthersHaveOneForm) {
   }
 }
 
-TEST(FrameLayout, RefusesSealedRowsInGgmlOrderWithWhatToChoose) {
+TEST(FrameLayout, refuses_sealed_rows_in_ggml_order_with_what_to_choose) {
   const FrameLayout layout{
       .row_type = RowType::kKivi4, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 64};
   EXPECT_EQ(layout.validate().code(), Code::kUnsupported);
   EXPECT_NE(layout.validate().message().find("choose f16"), std::string::npos);
 }
 
-TEST(FrameLayout, RowsInGgmlOrderTakeGgmlsBytes) {
+TEST(FrameLayout, rows_in_ggml_order_take_ggmls_bytes) {
   const FrameLayout layout{
       .row_type = RowType::kQ8_0, .key_order = KeyOrder::kByRow, .head_dim_k = 64, .head_dim_v = 32};
   EXPECT_EQ(layout.v_offset(), 64U * 68U);
@@ -119,7 +119,7 @@ TEST(FrameLayout, RowsInGgmlOrderTakeGgmlsBytes) {
   EXPECT_EQ(layout.token_bytes(), 102.0);
 }
 
-TEST(FrameLayout, EveryDifferenceChangesTheFingerprint) {
+TEST(FrameLayout, every_difference_changes_the_fingerprint) {
   const FrameLayout base{.head_dim_k = 64, .head_dim_v = 64};
   std::vector<FrameLayout> layouts(6, base);
   layouts[1].row_type = RowType::kBF16;

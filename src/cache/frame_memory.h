@@ -6,8 +6,8 @@
 //   KeyOrder::kByDim   one host range; frame f at host_bytes() + f * layout.frame_bytes()
 //   KeyOrder::kByRow   two tensors [head_dim][n_frames * block_size]; frame f is rows f*block_size .. of both
 //
-// Of a layout that seals its blocks there are *open frames* beside them, numbered by themselves: f16 rows of blocks that
-// are written to. Few are needed: those of one block for each session that lives.
+// A layout that seals its blocks has *open frames* beside them, numbered by themselves: f16 rows of blocks that are
+// written to. Few are needed: those of one block for each session that lives.
 //
 // Thread rule: different frames may be read and written at once; one frame by one thread at a time.
 #pragma once
@@ -42,7 +42,7 @@ class FrameMemory {
   // Size of one frame as read() and write() move it.
   [[nodiscard]] std::size_t frame_bytes() const { return layout_.frame_bytes(); }
   [[nodiscard]] std::size_t open_frame_bytes() const { return layout_.open_layout().frame_bytes(); }
-  // Of the frames, and of the open frames beside them.
+  // The bytes reserved for the frames, and for the open frames beside them.
   [[nodiscard]] std::size_t reserved_bytes() const { return frame_bytes() * static_cast<std::size_t>(n_frames_); }
   [[nodiscard]] std::size_t open_reserved_bytes() const {
     return open_frame_bytes() * static_cast<std::size_t>(n_open_frames_);
@@ -62,7 +62,7 @@ class FrameMemory {
   // Copies a whole frame out or in; the spans hold frame_bytes() bytes.
   void read(FrameIndex frame, std::span<std::byte> out) const;
   void write(FrameIndex frame, std::span<const std::byte> bytes);
-  // The same for open frames, of open_frame_bytes().
+  // Copies a whole open frame out or in; the spans hold open_frame_bytes() bytes.
   void read_open(FrameIndex frame, std::span<std::byte> out) const;
   void write_open(FrameIndex frame, std::span<const std::byte> bytes);
 

@@ -54,7 +54,7 @@ Bytes without_gaps(Bytes bytes, const FrameLayout& layout, const FrameMemory& me
   return bytes;
 }
 
-TEST(FrameMemory, StartsAsZeros) {
+TEST(FrameMemory, starts_as_zeros) {
   const auto backend = open_cpu();
   for (const FrameLayout& layout : layouts()) {
     const auto memory = std::move(FrameMemory::open(*backend, layout, 3)).value();
@@ -64,7 +64,7 @@ TEST(FrameMemory, StartsAsZeros) {
   }
 }
 
-TEST(FrameMemory, GivesBackTheBytesOfEveryFrame) {
+TEST(FrameMemory, gives_back_the_bytes_of_every_frame) {
   constexpr std::int32_t kFrames = 7;
   const auto backend = open_cpu();
   for (const FrameLayout& layout : layouts()) {
@@ -84,7 +84,7 @@ TEST(FrameMemory, GivesBackTheBytesOfEveryFrame) {
   }
 }
 
-TEST(FrameMemory, LaysFramesByDimensionOneBehindTheOtherOnTheHost) {
+TEST(FrameMemory, lays_frames_by_dimension_one_behind_the_other_on_the_host) {
   const auto backend = open_cpu();
   const FrameLayout layout = layouts().front();
   const auto memory = std::move(FrameMemory::open(*backend, layout, 3)).value();
@@ -95,7 +95,7 @@ TEST(FrameMemory, LaysFramesByDimensionOneBehindTheOtherOnTheHost) {
   EXPECT_EQ(std::memcmp(memory->host_bytes() + 2 * layout.frame_bytes(), bytes.data(), bytes.size()), 0);
 }
 
-TEST(FrameMemory, LaysFramesByRowAsRowsOfTwoTensors) {
+TEST(FrameMemory, lays_frames_by_row_as_rows_of_two_tensors) {
   const auto backend = open_cpu();
   for (const FrameLayout& layout : layouts()) {
     if (layout.key_order == KeyOrder::kByDim) continue;
@@ -116,7 +116,7 @@ TEST(FrameMemory, LaysFramesByRowAsRowsOfTwoTensors) {
   }
 }
 
-TEST(FrameMemory, RefusesCountsAndLayoutsThatMakeNoSense) {
+TEST(FrameMemory, refuses_counts_and_layouts_that_make_no_sense) {
   const auto backend = open_cpu();
   for (const FrameLayout& layout : layouts()) {
     for (const std::int32_t n_frames : {0, -1, INT32_MIN}) {
@@ -131,7 +131,7 @@ TEST(FrameMemory, RefusesCountsAndLayoutsThatMakeNoSense) {
   }
 }
 
-TEST(FrameMemory, RefusesMoreThanTheMachineHas) {
+TEST(FrameMemory, refuses_more_than_the_machine_has) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer stops on allocations of this size instead of refusing them";
 #endif
@@ -146,7 +146,7 @@ TEST(FrameMemory, RefusesMoreThanTheMachineHas) {
   }
 }
 
-TEST(FrameMemoryDeathTest, StopsOnForeignFramesAndWrongSizes) {
+TEST(FrameMemoryDeathTest, stops_on_foreign_frames_and_wrong_sizes) {
   const auto backend = open_cpu();
   const auto memory = std::move(FrameMemory::open(*backend, layouts().front(), 2)).value();
   Bytes bytes(memory->frame_bytes());
@@ -155,7 +155,7 @@ TEST(FrameMemoryDeathTest, StopsOnForeignFramesAndWrongSizes) {
   EXPECT_DEATH(memory->write(FrameIndex(0), std::span(bytes).first(1)), "1 bytes for a frame");
 }
 
-TEST(FrameMemory, KeepsOpenFramesApartFromTheOthersAndCountsThem) {
+TEST(FrameMemory, keeps_open_frames_apart_from_the_others_and_counts_them) {
   const auto backend = open_cpu();
   const FrameLayout layout = {.row_type = RowType::kKivi4, .head_dim_k = 64, .head_dim_v = 64};
   const auto memory = std::move(FrameMemory::open(*backend, layout, 3, 2)).value();

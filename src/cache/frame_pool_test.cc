@@ -17,7 +17,7 @@ std::vector<FrameIndex> acquire(FramePool& pool, std::size_t n_frames) {
   return frames;
 }
 
-TEST(FramePool, HandsOutEachFrameOnce) {
+TEST(FramePool, hands_out_each_frame_once) {
   FramePool pool(50);
   const auto frames = acquire(pool, 50);
   const std::set<FrameIndex> distinct(frames.begin(), frames.end());
@@ -29,7 +29,7 @@ TEST(FramePool, HandsOutEachFrameOnce) {
   pool.check_invariants();
 }
 
-TEST(FramePool, TakesNothingWhenItHasTooFewAndSaysHowMany) {
+TEST(FramePool, takes_nothing_when_it_has_too_few_and_says_how_many) {
   FramePool pool(5);
   const auto held = acquire(pool, 3);
   std::vector<FrameIndex> wanted(3, FrameIndex(-1));
@@ -41,13 +41,13 @@ TEST(FramePool, TakesNothingWhenItHasTooFewAndSaysHowMany) {
   pool.check_invariants();
 }
 
-TEST(FramePool, AcquiresNoFramesWhenAskedForNone) {
+TEST(FramePool, acquires_no_frames_when_asked_for_none) {
   FramePool pool(1);
   EXPECT_TRUE(pool.acquire({}).ok());
   EXPECT_EQ(pool.n_hot(), 0);
 }
 
-TEST(FramePool, RemembersTheMostThatWereEverInUse) {
+TEST(FramePool, remembers_the_most_that_were_ever_in_use) {
   FramePool pool(10);
   pool.release(acquire(pool, 7));
   EXPECT_EQ(pool.n_hot(), 0);
@@ -56,7 +56,7 @@ TEST(FramePool, RemembersTheMostThatWereEverInUse) {
   EXPECT_EQ(pool.peak_hot(), 7);
 }
 
-TEST(FramePool, GivesNoFrameBeyondItsLimitAndTakesNoneBack) {
+TEST(FramePool, gives_no_frame_beyond_its_limit_and_takes_none_back) {
   FramePool pool(10);
   const auto held = acquire(pool, 6);
   pool.set_limit(4);
@@ -71,7 +71,7 @@ TEST(FramePool, GivesNoFrameBeyondItsLimitAndTakesNoneBack) {
   pool.check_invariants();
 }
 
-TEST(FramePool, ShufflesOnlyTheOrderOfFreeFrames) {
+TEST(FramePool, shuffles_only_the_order_of_free_frames) {
   FramePool pool(100);
   FramePool shuffled(100);
   shuffled.shuffle_free(5);
@@ -86,7 +86,7 @@ TEST(FramePool, ShufflesOnlyTheOrderOfFreeFrames) {
   EXPECT_EQ(acquire(again, 100), frames);
 }
 
-TEST(FramePool, CountsASharedFrameOnceAndFreesItWithItsLastUser) {
+TEST(FramePool, counts_a_shared_frame_once_and_frees_it_with_its_last_user) {
   FramePool pool(3);
   const auto frames = acquire(pool, 2);
   pool.share(frames);
@@ -102,7 +102,7 @@ TEST(FramePool, CountsASharedFrameOnceAndFreesItWithItsLastUser) {
   pool.check_invariants();
 }
 
-TEST(FramePool, AgreesWithANaiveTwinOverRandomOperations) {
+TEST(FramePool, agrees_with_a_naive_twin_over_random_operations) {
   constexpr std::int32_t kFrames = 40;
   std::mt19937_64 random(7);
   FramePool pool(kFrames);
@@ -140,7 +140,7 @@ TEST(FramePool, AgreesWithANaiveTwinOverRandomOperations) {
   }
 }
 
-TEST(FramePoolDeathTest, StopsOnFramesThatAreNotInUse) {
+TEST(FramePoolDeathTest, stops_on_frames_that_are_not_in_use) {
   FramePool pool(3);
   const auto frames = acquire(pool, 1);
   const FrameIndex free((frames[0].value() + 1) % 3);

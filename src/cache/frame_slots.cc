@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
@@ -14,9 +15,6 @@ struct Plane {
   std::size_t stride;
   std::size_t slot_bytes;
 };
-
-constexpr std::size_t kScaleBytes = 2;
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // By dimension: each dimension of K, and each of its groups of scales, is a row over the slots. V, and by row K too, has
 // its slots one behind the other.

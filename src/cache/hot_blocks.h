@@ -1,17 +1,18 @@
-// HotBlocks: where blocks are hot, by exact name, so that residencies can use one another's frames without a copy.
+// HotBlocks: where blocks are hot, by exact name, so that hot sets can use one another's frames without a copy.
 //
-// It holds no frames: who is listed here uses them (FramePool counts), and takes the name off the list before it writes
-// them, or with the last use (Residency does both). So what is listed holds what its name says for as long as it is. It
-// does not know sessions or bytes. Thread rule: one thread at a time (the engine's).
+// It holds no frames: who is listed here uses them (FramePool counts), and takes a frame off the list before writing it, or
+// with the last use (HotSet does both). So what is listed holds what its name says for as long as it is. A block may be
+// listed in some heads only. It does not know sessions. Thread rule: one thread at a time (the engine's).
 #pragma once
 
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/ids.h"
-#include "base/status.h"
+#include "cache/block_table.h"
 
 namespace ebb {
 
@@ -19,23 +20,42 @@ struct HotBlock {
   // Names are hashes: two blocks of one name are the same if these agree too.
   std::vector<Token> tokens;
   Position anchor;
-  std::vector<FrameIndex> frames;  // [layer][KV head]
+  // What its frames hold, all of them together (body_checksum).
+  Hash128 body;
+  std::vector<FrameIndex> frames;  // [layer][KV head]; kNoFrame where it is not listed
+  std::int32_t n_frames = 0;
 };
 
 class HotBlocks {
  public:
   [[nodiscard]] std::size_t size() const { return by_name_.size(); }
-  // Null when it is not listed. Valid until that name is removed.
+  // Null when it is not listed. Valid until that name is gone.
   [[nodiscard]] const HotBlock* find(const Hash128& name) const {
     const auto at = by_name_.find(name);
     return at == by_name_.end() ? nullptr : &at->second;
   }
 
+  // Lists a block without frames; the name must not be listed.
   void add(const Hash128& name, HotBlock block) {
+    EBB_CHECK(block.n_frames == 0, "{} is listed with {} frames at once", name.hex(), block.n_frames);
     const bool is_new = by_name_.emplace(name, std::move(block)).second;
     EBB_CHECK(is_new, "{} is listed already", name.hex());
   }
-  void remove(const Hash128& name) { by_name_.erase(name); }
+  void add_frame(const Hash128& name, std::size_t head, FrameIndex frame) {
+    const auto at = by_name_.find(name);
+    EBB_CHECK(at != by_name_.end() && at->second.frames[head] == kNoFrame,
+              "{} is to be listed in head {}, and is not listed at all, or there already", name.hex(), head);
+    at->second.frames[head] = frame;
+    ++at->second.n_frames;
+  }
+  // The name goes with its last frame.
+  void remove_frame(const Hash128& name, std::size_t head) {
+    const auto at = by_name_.find(name);
+    EBB_CHECK(at != by_name_.end() && at->second.frames[head] != kNoFrame, "{} is not listed in head {}", name.hex(),
+              head);
+    at->second.frames[head] = kNoFrame;
+    if (--at->second.n_frames == 0) by_name_.erase(at);
+  }
 
  private:
   std::map<Hash128, HotBlock> by_name_;

@@ -4,17 +4,17 @@
 
 #include <CLI/CLI.hpp>
 
+#include "chat/chat_prompt_text.h"
 #include "cli/bundled_model.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
-#include "text/chat_prompt_text.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kApplyTemplateFooter = R"(Examples:
   echo '{"messages":[{"role":"user","content":"Hello"}]}' | ebb apply-template
   ebb apply-template -m model.gguf --tokens < request.json
   ebb apply-template --chat-template-file template.jinja < request.json
@@ -63,7 +63,7 @@ Status apply_template(const ApplyTemplateFlags& flags) {
 void add_apply_template(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ApplyTemplateFlags>();
   CLI::App* command = app.add_subcommand("apply-template", "Show the prompt that a chat request becomes");
-  command->footer(kFooter);
+  command->footer(kApplyTemplateFooter);
   command
       ->add_option("-m,--model", flags->model,
                    "GGUF file whose template and vocabulary are used; default: the small model that comes with ebb")

@@ -6,7 +6,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kBenchFooter = R"(Examples:
   ebb bench speed
   ebb bench splice --html splice.html
   ebb bench sparse --help)";
@@ -40,7 +40,7 @@ void add_report_flags(CLI::App& command, ReportFlags& flags) {
 
 void add_bench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure ebb on this machine");
-  command->footer(kFooter);
+  command->footer(kBenchFooter);
   command->require_subcommand(1);
   add_bench_speed(*command, action);
   add_bench_splice(*command, action);

@@ -13,7 +13,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kBenchAgentFooter = R"(Examples:
   ebb bench agent --workload recorded/ --chat-template-file tests/templates/qwen3_style.jinja
   ebb bench agent --workload recorded/ --budgets 2048 --questions 0 -m model.gguf
 
@@ -59,7 +59,7 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   AgentOptions& options = flags->options;
   CLI::App* command =
       bench.add_subcommand("agent", "A coding agent's session replayed, beside a prefix cache without limits");
-  command->footer(kFooter);
+  command->footer(kBenchAgentFooter);
   command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
       ->type_name("FILE");
   command->add_option("--workload", flags->workload, "Folder of recorded request bodies")

@@ -12,7 +12,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kBenchConcurrencyFooter = R"(Examples:
   ebb bench concurrency                           the bundled model, 1 to 16 sessions; half a minute or so
   ebb bench concurrency -m model.gguf --counts 1,4 --system 2048
   ebb bench concurrency --html concurrency.html
@@ -50,7 +50,7 @@ void add_bench_concurrency(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<ConcurrencyFlags>();
   ConcurrencyOptions& options = flags->options;
   CLI::App* command = bench.add_subcommand("concurrency", "Sessions that decode together, beside libllama's batches");
-  command->footer(kFooter);
+  command->footer(kBenchConcurrencyFooter);
   command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
       ->type_name("FILE");
   add_count_flag(*command, "-t,--threads", options.n_threads, {0, 512},

@@ -12,7 +12,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kBenchWallFooter = R"(Examples:
   ebb bench wall                                  the bundled model: a session eight times as long as its context
   ebb bench wall -m model.gguf --kv-budget 8192 --session 66000
   ebb bench wall --html wall.html                 hot tokens over the session, and every answer, as a page
@@ -53,7 +53,7 @@ ExitCode bench_wall(const WallFlags& flags) {
 void add_bench_wall(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<WallFlags>();
   CLI::App* command = bench.add_subcommand("wall", "A session far beyond its KV budget and the model's context");
-  command->footer(kFooter);
+  command->footer(kBenchWallFooter);
   command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
       ->type_name("FILE");
   const auto add_number = [&](const char* name, std::int32_t& value, const char* help) {

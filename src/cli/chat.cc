@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "chat/conversation.h"
 #include "cli/block_map.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -14,12 +15,11 @@
 #include "cli/line_reader.h"
 #include "cli/reply.h"
 #include "cli/terminal.h"
-#include "text/conversation.h"
 
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(While it runs:
+constexpr const char* kChatFooter = R"(While it runs:
   /help     what can be typed
   /reset    start a new conversation
   /stats    tokens, speeds, hot and evicted blocks, memory
@@ -110,16 +110,16 @@ class Chat {
   }
 
   Status ask(const std::string& line) {
-    EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, conversation_.ask(line));
+    EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, conversation_.ask(line));
     if (flags_.recall_blocks > 0) options_.recall_question = line;
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                         Generation::start(*session_, engine_.vocabulary(), tokens, options_));
+                         Generation::start(*session_, engine_.vocabulary(), Prompt(std::move(tokens)), options_));
     const Status status = stream_reply(engine_, *generation, interrupt_);
     if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
     std::fflush(stdout);
     tell_of_loss();
     last_reply_stats_ = reply_stats_text(*generation);
-    last_recalled_ = generation->turn_stats().recalled;
+    last_recalled_ = generation->turn_stats().acts.recalled;
     EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
     return status;
   }
@@ -160,7 +160,7 @@ Status run_chat(const ChatFlags& flags) {
 void add_chat(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App* command = app.add_subcommand("chat", "Talk with a model");
-  command->footer(kFooter);
+  command->footer(kChatFooter);
   command->add_option("--system", flags->system, "What the model is told before the conversation")
       ->type_name("TEXT")
       ->group("Prompt");

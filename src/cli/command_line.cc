@@ -23,7 +23,7 @@ namespace {
 constexpr std::array kCommands{add_run,  add_chat,    add_serve,          add_key,
                                add_demo, add_inspect, add_apply_template, add_bench};
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kCommandLineFooter = R"(Examples:
   ebb run -p "The capital of France is" --raw -n 16
   ebb run -m model.gguf -f question.txt --temp 0
   ebb chat -m model.gguf --kv-budget 2048
@@ -40,7 +40,7 @@ void set_up(CLI::App& app) {
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->label("Positionals", "Arguments");
   app.set_help_flag("-h,--help", "Print this and leave");
-  app.footer(kFooter);
+  app.footer(kCommandLineFooter);
   app.require_subcommand(0, 1);
   app.set_version_flag(
       "--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },

@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/report.h"
+#include "base/text_table.h"
+#include "chat/conversation.h"
+#include "chat/prompt_tokens.h"
 #include "cli/block_map.h"
 #include "cli/command.h"
 #include "cli/demo_session.h"
@@ -13,13 +15,11 @@
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 #include "engine/generation.h"
-#include "text/conversation.h"
-#include "text/prompt_tokens.h"
 
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDemoFooter =
     R"(A fact is told in the first of fourteen turns and asked for in the last. The session is played
   truncated      the client drops the oldest turns, so that the rest fits the KV budget
   ebb            the oldest blocks are evicted to RAM; before each answer, those that share the rarest words with the
@@ -86,18 +86,19 @@ class Demo {
     Conversation conversation(engine_.vocabulary(), "");
     for (const std::string_view user : demo_turns().user) {
       show_progress(result);
-      EBB_ASSIGN_OR_RETURN(const std::vector<Token> prompt, conversation.ask(user));
+      EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, conversation.ask(user));
       GenerationOptions options = reply_options();
       if (n_recalled_blocks > 0) options.recall_question = user;
       options.max_recalled_blocks = n_recalled_blocks;
-      EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation, reply(*session, prompt, options, result));
+      EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                           reply(*session, std::move(prompt), options, result));
       EBB_RETURN_IF_ERROR(conversation.answer(generation->tokens(), generation->text()));
       if (n_recalled_blocks > 0) show_blocks(*session, generation->turn_stats(), result);
     }
     result.session_tokens = session->end().value();
     result.n_evicted = session->stats().n_evicted_blocks;
     result.n_recalled = session->stats().n_recalled_blocks;
-    result.peak_hot_tokens = session->stats().peak_hot_blocks * session->block_size();
+    result.peak_hot_tokens = session->peak_hot_tokens();
     return {};
   }
 
@@ -107,16 +108,15 @@ class Demo {
     for (const std::string_view user : demo_turns().user) {
       show_progress(result);
       messages.push_back({.role = "user", .content = std::string(user)});
-      EBB_ASSIGN_OR_RETURN(const std::vector<Token> prompt, newest_that_fit(messages, result.budget_tokens));
+      EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, newest_that_fit(messages, result.budget_tokens));
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                            engine_.new_session(SessionOptions{
                                .budget_tokens = result.budget_tokens, .sink_tokens = 0, .adopts = false}));
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                           reply(*session, prompt, reply_options(), result));
+                           reply(*session, std::move(prompt), reply_options(), result));
       messages.push_back({.role = "assistant", .content = generation->text()});
       result.session_tokens = session->end().value();
-      result.peak_hot_tokens =
-          std::max(result.peak_hot_tokens, session->stats().peak_hot_blocks * session->block_size());
+      result.peak_hot_tokens = std::max(result.peak_hot_tokens, session->peak_hot_tokens());
     }
     return {};
   }
@@ -131,18 +131,18 @@ class Demo {
     }
   }
 
-  Result<std::unique_ptr<Generation>> reply(Session& session, std::span<const Token> prompt,
+  Result<std::unique_ptr<Generation>> reply(Session& session, std::vector<Token> prompt,
                                             const GenerationOptions& options, ArmResult& result) {
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<Generation> generation,
-                         Generation::start(session, engine_.vocabulary(), prompt, options));
+                         Generation::start(session, engine_.vocabulary(), Prompt(std::move(prompt)), options));
     Generation* const running = generation.get();
     while (!generation->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
     EBB_RETURN_IF_ERROR(generation->status());
     result.replies.push_back(generation->text());
     result.prefill_ms += generation->stats().prefill_ms;
     result.decode_ms += generation->stats().decode_ms;
-    result.recall_ms += generation->turn_stats().recall_ms;
-    result.n_holes = generation->turn_stats().n_holes;
+    result.recall_ms += generation->turn_stats().acts.recall_ms;
+    result.n_holes = generation->turn_stats().from[Origin::kHole];
     result.n_computed += generation->stats().n_prompt + generation->stats().n_generated;
     return generation;
   }
@@ -161,8 +161,8 @@ class Demo {
     bar_.clear();
     if (result.replies.size() == 1) fmt::print("blocks of {} tokens: {}\n\n", session.block_size(), block_map_legend());
     fmt::print("turn {:2}  {:2} hot of {}  {:2} evicted  {} recalled  {}\n", result.replies.size(),
-               session.n_hot_blocks(), session.budget_blocks(), stats.evicted.size(), stats.recalled.size(),
-               block_map(session, stats.recalled));
+               session.n_hot_blocks(), session.budget_blocks(), stats.acts.evicted.size(), stats.acts.recalled.size(),
+               block_map(session, stats.acts.recalled));
     std::fflush(stdout);
   }
 
@@ -233,7 +233,7 @@ void add_demo(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DemoFlags>();
   flags->engine.block_size = 32;
   CLI::App* command = app.add_subcommand("demo", "Play a session far longer than its KV budget, beside what others do");
-  command->footer(kFooter);
+  command->footer(kDemoFooter);
   command->add_flag("--replies", flags->all_replies, "Print the replies of all turns");
   command->add_option("--recall", flags->recall_blocks, "Evicted blocks to recall for each turn")
       ->check(CLI::Range(1, 64))

@@ -29,7 +29,7 @@ struct GenerationFlags {
 // `flags` must live as long as the app; what it holds now are the defaults.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 
-// Of them, those that choose among tokens and mean the same for every reply.
+// Adds only the flags that choose among tokens and mean the same for every reply.
 void add_sampling_flags(CLI::App& app, GenerationFlags& flags);
 
 // Reads the grammar's file. kInvalidArgument names the flag.

@@ -6,20 +6,20 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/report.h"
+#include "base/text_table.h"
 #include "cache/frame_layout.h"
 #include "cli/bundled_model.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/hparams.h"
 
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kInspectFooter = R"(Examples:
   ebb inspect                    the model that comes with ebb
   ebb inspect model.gguf
 
@@ -152,7 +152,7 @@ void add_inspect(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what a model file holds and what KV budget fits this machine");
-  command->footer(kFooter);
+  command->footer(kInspectFooter);
   command
       ->add_option("model,-m,--model", *path,
                    "GGUF file, also as -m FILE; default: the small model that comes with ebb")

@@ -12,7 +12,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kKeyFooter = R"(Examples:
   ebb key                                    a new key, and below it the line that stands for it in a key file
   ebb key --hash < plain.txt > keys.txt      the lines for keys that there are already, one to a line
   ebb serve --api-key-file keys.txt
@@ -42,7 +42,7 @@ Status print_key(bool hash) {
 void add_key(CLI::App& app, Action& action) {
   auto hash = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("key", "Make a key for clients of serve, and its hash for the key file");
-  command->footer(kFooter);
+  command->footer(kKeyFooter);
   command->add_flag("--hash", *hash, "Make none, and print the hashes of the keys on standard input");
   command->callback([hash, &action] {
     action = [hash] {

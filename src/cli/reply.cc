@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
-#include "bench/report.h"
+#include "base/text_table.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 
@@ -66,8 +67,9 @@ std::string session_stats_text(Engine& engine, const Session& session) {
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
   table.add_row({"session", fmt::format("{} tokens in {} blocks of {}", session.end().value(), session.n_blocks(),
                                         session.block_size())});
-  table.add_row({"KV", fmt::format("{} of {} blocks hot ({} tokens), peak {}", session.n_hot_blocks(),
-                                   session.budget_blocks(), session.n_hot_tokens(), stats.peak_hot_blocks)});
+  table.add_row(
+      {"KV", fmt::format("{} of {} blocks hot ({} tokens), peak {}", session.n_hot_blocks(), session.budget_blocks(),
+                         session.n_hot_tokens(), session.peak_hot_tokens() / session.block_size())});
   table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed, {} computed again",
                                        stats.n_evicted_blocks, stats.n_saved_blocks, stats.n_recalled_blocks,
                                        stats.n_missed_recalls, stats.n_recomputed_blocks)});
@@ -77,11 +79,13 @@ std::string session_stats_text(Engine& engine, const Session& session) {
   }
   if (const std::string loss = move_loss_text(engine, session); !loss.empty()) table.add_row({"", loss});
   if (const ColdStore* store = engine.store(); store != nullptr) {
-    const StoreStats tiers = store->stats();
-    table.add_row({"cold store", fmt::format("RAM {} in {} records, disk {} in {}", mb(tiers.ram.bytes),
-                                             tiers.ram.n_records, mb(tiers.disk.bytes), tiers.disk.n_records)});
-    for (const TierStats* tier : {&tiers.ram, &tiers.disk}) {
-      if (!tier->last_error.empty()) table.add_row({"", tier->last_error});
+    std::string title = "cold store";
+    for (const TierStats& tier : store->stats().tiers) {
+      table.add_row(
+          {std::exchange(title, ""), fmt::format("{}: {} in {} records", tier.name, mb(tier.bytes), tier.n_records)});
+      for (const std::string& said : {tier.last_error, tier.notice}) {
+        if (!said.empty()) table.add_row({"", said});
+      }
     }
   }
   const std::size_t hot_bytes = engine.layout().frame_bytes() * static_cast<std::size_t>(engine.pool().peak_hot());

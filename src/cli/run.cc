@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "chat/conversation.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/generation_flags.h"
@@ -12,12 +13,11 @@
 #include "cli/reply.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
-#include "text/conversation.h"
 
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kRunFooter = R"(Examples:
   ebb run -p "What is a KV cache?" -n 200
   ebb run -p "Once upon a time" --raw --temp 0 -n 64      continue the text as it stands
   cat notes.txt | ebb run -f - --system "Summarise."      the prompt from standard input
@@ -64,10 +64,10 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
-  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, prompt_tokens(flags, engine->vocabulary(), text));
+  EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, prompt_tokens(flags, engine->vocabulary(), text));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->new_session());
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                       Generation::start(*session, engine->vocabulary(), tokens, options));
+                       Generation::start(*session, engine->vocabulary(), Prompt(std::move(tokens)), options));
   EBB_RETURN_IF_ERROR(stream_reply(*engine, *generation, interrupt));
   if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
   std::fflush(stdout);
@@ -90,7 +90,7 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
 void add_run(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "Answer one prompt, or continue a text");
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   const char* group = "Prompt";
   command->add_option("-p,--prompt", flags->prompt, "What to answer")->type_name("TEXT")->group(group);
   command->add_option("-f,--file", flags->file, "The same from a file, or - for standard input; comes before -p")

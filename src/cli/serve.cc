@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <sys/resource.h>
@@ -28,7 +29,7 @@
 namespace ebb {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kServeFooter = R"(Examples:
   ebb serve                                              the bundled model on http://127.0.0.1:8080
   ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
   ebb serve --host /run/ebb.sock --api-key-file keys.txt  `ebb key` makes keys and what to write for them there
@@ -67,7 +68,7 @@ struct ServeFlags {
   bool no_slots = false;
   ResumeOptions resuming;
   std::string reuse = "exact";
-  // Of requests that do not say.
+  // What holds for requests that do not say.
   GenerationFlags generation;
   RequestDefaults defaults;
   int timeout_s = 60;
@@ -98,7 +99,7 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
 // Sessions are kept beside the blocks that they need, in room of their own.
 Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
   constexpr std::uint64_t kShareOfDisk = 16;
-  // Of several keys none holds all slots.
+  // Where there are several keys, none holds all seats.
   const std::int32_t most_of_key = keys.size() > 1 ? std::max(1, flags.n_parallel - 1) : flags.n_parallel;
   SchedulerOptions options{.n_parallel = flags.n_parallel,
                            .n_parallel_of_owner = flags.key_parallel.value_or(most_of_key),
@@ -147,15 +148,17 @@ class TroubleReport {
 
   void print_news() {
     if (const ColdStore* store = engine_.store(); store != nullptr) {
-      const StoreStats stats = store->stats();
-      print("cold store, in RAM", stats.ram.last_error, ram_);
-      print("cold store, on disk", stats.disk.last_error, disk_);
+      for (const TierStats& tier : store->stats().tiers) {
+        print(fmt::format("cold store, {}", tier.name), tier.last_error);
+        print(fmt::format("cold store, {}, note", tier.name), tier.notice);
+      }
     }
-    print("sessions on disk", scheduler_.stats().kept.last_error, sessions_);
+    print("sessions on disk", scheduler_.stats().kept.last_error);
   }
 
  private:
-  static void print(std::string_view place, const std::string& trouble, std::string& told) {
+  void print(const std::string& place, const std::string& trouble) {
+    std::string& told = told_[place];
     if (trouble.empty() || trouble == told) return;
     fmt::print(stderr, "ebb: {}: {}\n", place, trouble);
     told = trouble;
@@ -163,9 +166,7 @@ class TroubleReport {
 
   const Engine& engine_;
   const Scheduler& scheduler_;
-  std::string ram_;
-  std::string disk_;
-  std::string sessions_;
+  std::map<std::string, std::string> told_;  // by place, the last that was said of it
 };
 
 Status serve(ServeFlags flags) {
@@ -289,7 +290,7 @@ void add_default_flags(CLI::App& command, ServeFlags& flags) {
 void add_serve(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* command = app.add_subcommand("serve", "Answer clients of OpenAI's API");
-  command->footer(kFooter);
+  command->footer(kServeFooter);
   const char* group = "Server";
   command
       ->add_option("--host", flags->http.host, "Name or address to listen at, or a Unix socket's path ending in .sock")

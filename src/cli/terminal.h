@@ -14,7 +14,8 @@ namespace ebb {
 
 // "ebb: MESSAGE" on a line of its own.
 void print_error(std::string_view message);
-// The same of a Status; returns the exit code that it means. kCancelled prints nothing: who pressed Ctrl-C knows.
+// Prints a Status as an error; returns the exit code that it means. kCancelled prints nothing: who pressed Ctrl-C
+// knows.
 ExitCode fail(const Status& status);
 
 class ProgressBar {

@@ -57,7 +57,7 @@ void cancel_midway(ggml_tensor* dst, const ggml_tensor* source, int, int, void* 
   static_cast<Backend*>(backend)->request_cancel();
 }
 
-TEST(Backend, RefusesAnUnknownNameAndSaysWhichThereAre) {
+TEST(Backend, refuses_an_unknown_name_and_says_which_there_are) {
   const auto backend = Backend::open("abacus", 1);
   ASSERT_FALSE(backend.ok());
   EXPECT_EQ(backend.status().code(), Code::kNotFound);
@@ -65,7 +65,7 @@ TEST(Backend, RefusesAnUnknownNameAndSaysWhichThereAre) {
   EXPECT_THAT(backend.status().message(), testing::HasSubstr("cpu"));
 }
 
-TEST(Backend, RefusesThreadCountsOutOfBounds) {
+TEST(Backend, refuses_thread_counts_out_of_bounds) {
   for (const std::int32_t n_threads : {-1, 513, INT32_MAX}) {
     const auto backend = Backend::open("cpu", n_threads);
     ASSERT_FALSE(backend.ok()) << n_threads;
@@ -73,21 +73,21 @@ TEST(Backend, RefusesThreadCountsOutOfBounds) {
   }
 }
 
-TEST(Backend, TakesThreadCountsAtTheBoundsAndOnePerCoreForZero) {
+TEST(Backend, takes_thread_counts_at_the_bounds_and_one_per_core_for_zero) {
   EXPECT_EQ((*Backend::open("cpu", 1))->n_threads(), 1);
   EXPECT_EQ((*Backend::open("cpu", 512))->n_threads(), 512);
   EXPECT_EQ((*Backend::open("cpu", 0))->n_threads(), default_threads());
   EXPECT_GE(default_threads(), 1);
 }
 
-TEST(Backend, OpensEveryNameThatItLists) {
+TEST(Backend, opens_every_name_that_it_lists) {
   const auto names = Backend::names();
   EXPECT_THAT(names, testing::Contains("cpu"));
   for (const std::string& name : names) EXPECT_TRUE(Backend::open(name, 1).ok()) << name;
   EXPECT_TRUE(open_cpu()->is_cpu());
 }
 
-TEST(Backend, ComputesAGraphWithAnyNumberOfThreads) {
+TEST(Backend, computes_a_graph_with_any_number_of_threads) {
   const auto backend = open_cpu();
   for (const std::int32_t n_threads : {1, 2, 3}) {
     backend->set_threads(n_threads);
@@ -98,7 +98,7 @@ TEST(Backend, ComputesAGraphWithAnyNumberOfThreads) {
   }
 }
 
-TEST(Backend, RefusesToComputeOnceCancelledUntilCleared) {
+TEST(Backend, refuses_to_compute_once_cancelled_until_cleared) {
   const auto backend = open_cpu();
   Chain chain(*backend);
   backend->request_cancel();
@@ -109,14 +109,14 @@ TEST(Backend, RefusesToComputeOnceCancelledUntilCleared) {
   EXPECT_EQ(chain.sum(), 1024.0F);
 }
 
-TEST(Backend, StopsAComputationUnderWay) {
+TEST(Backend, stops_a_computation_under_way) {
   const auto backend = open_cpu();
   Chain chain(*backend, cancel_midway, backend.get());
   EXPECT_EQ(backend->compute(chain.graph()).code(), Code::kCancelled);
   EXPECT_EQ(chain.sum(), 0.0F);
 }
 
-TEST(BackendDeathTest, RefusesToSetThreadsOutOfBounds) {
+TEST(BackendDeathTest, refuses_to_set_threads_out_of_bounds) {
   const auto backend = open_cpu();
   EXPECT_DEATH(backend->set_threads(0), "0 threads");
 }

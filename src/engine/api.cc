@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <new>
 
+#include "base/caught.h"
+#include "chat/turn_text.h"
 #include "ebb/engine.h"
 #include "ebb/session.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "session/image.h"
-#include "text/turn_text.h"
 
 namespace ebb::api {
 
@@ -18,6 +20,7 @@ struct Engine::State {
 
 struct Session::State {
   ebb::Engine& engine;
+  // Null once it is lost: what broke off in the midst of a change to it cannot be gone on with.
   std::unique_ptr<ebb::Session> session;
 };
 
@@ -72,16 +75,16 @@ GenerationOptions to_options(const ReplyOptions& options, std::string question) 
 
 TurnStats to_stats(const Generation& generation) {
   const ebb::TurnStats& turn = generation.turn_stats();
-  return {.n_hot_already = turn.n_hot_already,
-          .n_shared = turn.n_shared,
-          .n_recalled_exact = turn.n_recalled_exact,
-          .n_recalled_approximate = turn.n_recalled_approximate,
-          .n_recomputed = turn.n_recomputed,
-          .n_holes = turn.n_holes,
-          .n_new = turn.n_new,
+  return {.n_hot_already = turn.from[Origin::kHotAlready],
+          .n_shared = turn.from[Origin::kShared],
+          .n_recalled_exact = turn.from[Origin::kRecalledExact],
+          .n_recalled_approximate = turn.from[Origin::kRecalledApproximate],
+          .n_recomputed = turn.from[Origin::kRecomputed],
+          .n_holes = turn.from[Origin::kHole],
+          .n_new = turn.from[Origin::kNew],
           .n_generated = turn.n_generated,
-          .n_evicted_blocks = static_cast<std::int32_t>(turn.evicted.size()),
-          .recall_ms = turn.recall_ms,
+          .n_evicted_blocks = static_cast<std::int32_t>(turn.acts.evicted.size()),
+          .recall_ms = turn.acts.recall_ms,
           .prefill_ms = generation.stats().prefill_ms,
           .decode_ms = generation.stats().decode_ms};
 }
@@ -94,6 +97,10 @@ const char* reason_name(const Generation& generation) {
     case FinishReason::kCancelled: return "cancelled";
   }
   return "cancelled";
+}
+
+Error lost_error() {
+  return {Code::kDamaged, "this session was lost when memory ran short; restore it from an image, or begin a new one"};
 }
 
 // Steps until it is finished, and tells the listener after each.
@@ -110,10 +117,10 @@ Result<Reply> run(ebb::Engine& engine, Generation& generation, const Listener& l
     }
     const ebb::TurnStats& turn = generation.turn_stats();
     const Event event{.text = generation.take_text(),
-                      .n_evicted_blocks = static_cast<int>(turn.evicted.size() - n_evicted),
-                      .n_recalled_blocks = static_cast<int>(turn.recalled.size() - n_recalled)};
-    n_evicted = turn.evicted.size();
-    n_recalled = turn.recalled.size();
+                      .n_evicted_blocks = static_cast<int>(turn.acts.evicted.size() - n_evicted),
+                      .n_recalled_blocks = static_cast<int>(turn.acts.recalled.size() - n_recalled)};
+    n_evicted = turn.acts.evicted.size();
+    n_recalled = turn.acts.recalled.size();
     if (listener && !listener(event)) generation.finish(FinishReason::kCancelled);
   }
   if (!generation.status().ok() && generation.stats().n_generated == 0) return to_error(generation.status());
@@ -129,18 +136,40 @@ Before before(const ebb::Session& session, const Vocabulary& vocabulary) {
   return ended ? Before::kEndedReply : Before::kCutReply;
 }
 
-Result<Reply> reply(ebb::Engine& engine, ebb::Session& session, const PromptPart& part,
-                    const GenerationOptions& options, const Listener& listener) {
-  ebb::Result<std::unique_ptr<Generation>> generation =
-      Generation::start(session, engine.vocabulary(), std::span(&part, 1), options);
-  if (!generation.ok()) return to_error(generation.status());
-  return run(engine, **generation, listener);
+Result<Reply> reply(ebb::Engine& engine, std::unique_ptr<ebb::Session>& session, std::vector<Token> tokens,
+                    std::string_view name, const GenerationOptions& options, const Listener& listener) {
+  std::unique_ptr<Generation> generation;
+  bool has_begun = false;
+  const auto answer = [&]() -> Result<Reply> {
+    const auto n_tokens = static_cast<std::int32_t>(tokens.size());
+    const Prompt prompt(std::move(tokens), {{.n_tokens = n_tokens, .name = std::string(name)}});
+    has_begun = true;
+    ebb::Result<std::unique_ptr<Generation>> started =
+        Generation::start(*session, engine.vocabulary(), prompt, options);
+    if (!started.ok()) return to_error(started.status());
+    generation = *std::move(started);
+    return run(engine, *generation, listener);
+  };
+  Result<Reply> answered = Error();
+  bool is_lost = false;
+  try {
+    answered = answer();
+  } catch (const std::bad_alloc&) {
+    answered = to_error(caught("a reply was made"));
+    if (generation != nullptr) generation->finish(FinishReason::kCancelled);
+    is_lost = has_begun && generation == nullptr;
+  }
+  if (is_lost || (generation != nullptr && generation->is_broken())) {
+    generation.reset();
+    session.reset();
+  }
+  return answered;
 }
 
 std::vector<Block> describe(const ebb::Session& session, const std::vector<BlockIndex>& indices) {
   std::vector<Block> blocks;
   for (const BlockIndex index : indices) {
-    const Span span = session.residency().span(index);
+    const Span span = session.hot().span(index);
     Block block{.index = index.value(), .begin = span.begin.value(), .end = span.end.value()};
     block.name = session.block_name(index);
     switch (session.state(index)) {
@@ -199,9 +228,7 @@ Result<Session> Engine::restore(std::span<const std::byte> image, const SessionO
   ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->restore_session(to_options(options), *decoded);
   if (!session.ok()) return to_error(session.status());
   // What was hot is not any more; as much as fits comes back, with room left for what comes.
-  Turn turn(**session, std::span<const Token>());
-  turn.refill((*session)->budget_blocks() / 4);
-  turn.settle();
+  (*session)->refill((*session)->budget().n_blocks((*session)->shape()) / 4);
   return Session(std::make_unique<Session::State>(*state_->engine, *std::move(session)));
 }
 
@@ -219,10 +246,11 @@ EngineStats Engine::stats() const {
                     .frame_bytes = memory.frames_reserved + memory.open_reserved,
                     .compute_bytes = memory.compute};
   if (const ColdStore* store = state_->engine->store(); store != nullptr) {
-    const StoreStats tiers = store->stats();
-    stats.ram_store_bytes = tiers.ram.bytes;
-    stats.disk_store_bytes = tiers.disk.bytes;
-    stats.store_error = tiers.disk.last_error.empty() ? tiers.ram.last_error : tiers.disk.last_error;
+    for (const ebb::TierStats& tier : store->stats().tiers) {
+      stats.tiers.push_back(
+          {.name = tier.name, .n_records = tier.n_records, .bytes = tier.bytes, .max_bytes = tier.max_bytes});
+      if (!tier.last_error.empty()) stats.store_error = tier.last_error;
+    }
   }
   return stats;
 }
@@ -236,33 +264,38 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 Result<Reply> Session::say(std::string_view message, const ReplyOptions& options, const Listener& listener,
                            std::string_view name) {
+  if (state_->session == nullptr) return lost_error();
   const Vocabulary& vocabulary = state_->engine.vocabulary();
-  const ebb::Result<std::vector<Token>> tokens = turn_tokens(vocabulary, message, before(*state_->session, vocabulary));
+  ebb::Result<std::vector<Token>> tokens = turn_tokens(vocabulary, message, before(*state_->session, vocabulary));
   if (!tokens.ok()) return to_error(tokens.status());
-  return reply(state_->engine, *state_->session, {.tokens = *tokens, .name = std::string(name)},
-               to_options(options, std::string(message)), listener);
+  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, std::string(message)),
+               listener);
 }
 
 Result<Reply> Session::go_on(std::string_view text, const ReplyOptions& options, const Listener& listener,
                              std::string_view name) {
+  if (state_->session == nullptr) return lost_error();
   const bool is_new = state_->session->end().value() == 0 && state_->session->n_unfinished() == 0;
-  const ebb::Result<std::vector<Token>> tokens = state_->engine.vocabulary().tokenize(text, {.add_bos = is_new});
+  ebb::Result<std::vector<Token>> tokens = state_->engine.vocabulary().tokenize(text, {.add_bos = is_new});
   if (!tokens.ok()) return to_error(tokens.status());
-  return reply(state_->engine, *state_->session, {.tokens = *tokens, .name = std::string(name)},
-               to_options(options, std::string(text)), listener);
+  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, std::string(text)),
+               listener);
 }
 
 std::vector<Block> Session::blocks() const {
+  if (state_->session == nullptr) return {};
   std::vector<BlockIndex> all;
   for (std::int32_t b = 0; b < state_->session->n_blocks(); ++b) all.emplace_back(b);
   return describe(*state_->session, all);
 }
 
 std::vector<Block> Session::find(std::string_view name) const {
+  if (state_->session == nullptr) return {};
   return describe(*state_->session, state_->session->find_blocks(name));
 }
 
 Result<std::string> Session::text(std::int32_t block) const {
+  if (state_->session == nullptr) return lost_error();
   if (block < 0 || block >= state_->session->n_blocks()) {
     return Error{Code::kNotFound, fmt::format("no block {}; there are {}", block, state_->session->n_blocks())};
   }
@@ -271,9 +304,12 @@ Result<std::string> Session::text(std::int32_t block) const {
   return *std::move(text);
 }
 
-std::int32_t Session::pin(std::string_view name, bool pinned) { return state_->session->set_pinned(name, pinned); }
+std::int32_t Session::pin(std::string_view name, bool pinned) {
+  return state_->session == nullptr ? 0 : state_->session->set_pinned(name, pinned);
+}
 
 Result<Done> Session::set_priority(std::string_view name, double priority) {
+  if (state_->session == nullptr) return lost_error();
   if (!std::isfinite(priority) || priority < 0.0) {
     return Error{Code::kInvalidArgument, fmt::format("a priority of {}; give 0 or more", priority)};
   }
@@ -282,43 +318,31 @@ Result<Done> Session::set_priority(std::string_view name, double priority) {
 }
 
 std::int32_t Session::evict(std::string_view name) {
-  Turn turn(*state_->session, std::span<const Token>());
-  turn.evict(state_->session->find_blocks(name));
-  return static_cast<std::int32_t>(turn.settle().evicted.size());
+  if (state_->session == nullptr) return 0;
+  return static_cast<std::int32_t>(state_->session->evict(state_->session->find_blocks(name)).evicted.size());
 }
 
 Result<std::int32_t> Session::recall(std::string_view name) {
-  Turn turn(*state_->session, std::span<const Token>());
-  turn.recall(state_->session->find_blocks(name));
-  while (turn.n_recomputing() > 0) {
-    const ebb::Result<SequenceInput> input = turn.begin_step(state_->engine.runner().max_rows());
-    if (!input.ok()) break;
-    const Status status = state_->engine.runner().run({&*input, 1});
-    if (!status.ok()) {
-      turn.abandon_step();
-      turn.settle();
-      return to_error(status);
-    }
-    turn.end_step();
-  }
-  const ebb::TurnStats& stats = turn.settle();
-  return static_cast<std::int32_t>(stats.recalled.size() + stats.recomputed.size());
+  if (state_->session == nullptr) return lost_error();
+  const ebb::Result<Acts> acts = state_->engine.recall(*state_->session, state_->session->find_blocks(name));
+  if (!acts.ok()) return to_error(acts.status());
+  return static_cast<std::int32_t>(acts->recalled.size() + acts->recomputed.size());
 }
 
 Result<std::vector<std::byte>> Session::image() {
-  Turn turn(*state_->session, std::span<const Token>());
+  if (state_->session == nullptr) return lost_error();
   // What cannot be saved is computed again by whoever goes on.
-  (void)turn.save_hot();
-  turn.settle();
+  (void)state_->session->save();
   return encode_image(state_->session->image());
 }
 
 SessionStats Session::stats() const {
+  if (state_->session == nullptr) return {};
   const ebb::Session& s = *state_->session;
   return {.n_tokens = s.end().value(),
           .n_hot_tokens = s.n_hot_tokens(),
-          .budget_tokens = s.budget_blocks() * s.block_size(),
-          .peak_hot_tokens = s.stats().peak_hot_blocks * s.block_size(),
+          .budget_tokens = s.budget_tokens(),
+          .peak_hot_tokens = s.peak_hot_tokens(),
           .n_evicted_blocks = s.stats().n_evicted_blocks,
           .n_recalled_blocks = s.stats().n_recalled_blocks,
           .n_recomputed_blocks = s.stats().n_recomputed_blocks,

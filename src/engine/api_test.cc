@@ -50,7 +50,9 @@ TEST_F(Api, a_session_outgrows_its_budget_and_tells_what_became_of_its_tokens) {
   EXPECT_EQ(turn.n_hot_already + turn.n_shared + turn.n_recalled_exact + turn.n_recalled_approximate +
                 turn.n_recomputed + turn.n_holes,
             before);
-  EXPECT_GT(engine.stats().ram_store_bytes, 0U);
+  ASSERT_EQ(engine.stats().tiers.size(), 1U);
+  EXPECT_EQ(engine.stats().tiers.front().name, "ram");
+  EXPECT_GT(engine.stats().tiers.front().bytes, 0U);
 }
 
 TEST_F(Api, blocks_are_named_pinned_evicted_and_recalled) {

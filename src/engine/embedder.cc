@@ -54,7 +54,7 @@ struct Embedder::State {
   std::unique_ptr<llama_model, FreeModel> model;
   std::unique_ptr<llama_context, FreeContext> context;  // dies before its model
   std::int32_t max_tokens = 0;
-  // Of the text under way.
+  // Tells whether the text under way is cancelled.
   const std::function<bool()>* is_cancelled = nullptr;
 
   Status open_context(const EmbedderOptions& options);

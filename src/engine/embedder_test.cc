@@ -94,14 +94,14 @@ void expect_as_libllama(const std::filesystem::path& gguf) {
   }
 }
 
-TEST(Embedder, GivesTheVectorsOfLibllamaInLengthOne) { expect_as_libllama(write_toy(ToyGguf({}))); }
+TEST(Embedder, gives_the_vectors_of_libllama_in_length_one) { expect_as_libllama(write_toy(ToyGguf({}))); }
 
-TEST(Embedder, GivesTheVectorsOfLibllamaForMiniLm) {
+TEST(Embedder, gives_the_vectors_of_libllama_for_mini_lm) {
   if (!std::filesystem::exists(minilm())) GTEST_SKIP() << "no " << minilm();
   expect_as_libllama(minilm());
 }
 
-TEST(Embedder, FindsSentencesThatMeanTheSameNearerThanOthers) {
+TEST(Embedder, finds_sentences_that_mean_the_same_nearer_than_others) {
   if (!std::filesystem::exists(minilm())) GTEST_SKIP() << "no " << minilm();
   const Result<std::unique_ptr<Embedder>> embedder = Embedder::open({.model = minilm()});
   ASSERT_TRUE(embedder.ok()) << embedder.status().message();
@@ -111,7 +111,7 @@ TEST(Embedder, FindsSentencesThatMeanTheSameNearerThanOthers) {
   EXPECT_GT(cosine(question, answer), cosine(question, other) + 0.2);
 }
 
-TEST(Embedder, RefusesTextsItsModelCannotTakeAndSaysWhatItTakes) {
+TEST(Embedder, refuses_texts_its_model_cannot_take_and_says_what_it_takes) {
   const ToyGguf toy({.n_ctx_train = 300});
   const Result<std::unique_ptr<Embedder>> embedder = Embedder::open({.model = write_toy(toy)});
   ASSERT_TRUE(embedder.ok()) << embedder.status().message();
@@ -125,7 +125,7 @@ TEST(Embedder, RefusesTextsItsModelCannotTakeAndSaysWhatItTakes) {
   EXPECT_THAT(foreign.message(), HasSubstr("token 320 is not one of the embedding model's 320"));
 }
 
-TEST(Embedder, StopsWhenNobodyWantsTheVector) {
+TEST(Embedder, stops_when_nobody_wants_the_vector) {
   const ToyGguf toy({});
   const Result<std::unique_ptr<Embedder>> embedder = Embedder::open({.model = write_toy(toy)});
   ASSERT_TRUE(embedder.ok()) << embedder.status().message();
@@ -135,7 +135,7 @@ TEST(Embedder, StopsWhenNobodyWantsTheVector) {
   EXPECT_EQ(*(*embedder)->embed(text), before);
 }
 
-TEST(Embedder, TakesNoModelThatOnlyContinuesTexts) {
+TEST(Embedder, takes_no_model_that_only_continues_texts) {
   const ToyGguf toy({});
   const Status status = Embedder::open({.model = toy.path()}).status();
   EXPECT_EQ(status.code(), Code::kUnsupported);

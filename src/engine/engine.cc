@@ -5,16 +5,16 @@
 #include <fstream>
 #include <limits>
 
+#include "base/caught.h"
+#include "base/clock.h"
 #include "engine/generation.h"
 
 namespace ebb {
 namespace {
 
-// Fewer blocks than this leave no room for a chunk, what it should see and what is recalled.
-constexpr std::int32_t kMinBudgetBlocks = 4;
-
 struct StepPart {
   Generation* generation = nullptr;
+  bool was_prefilling = false;
   // Index of its logits in the step's output; -1 when it asked for none.
   std::int32_t output = -1;
 };
@@ -43,13 +43,16 @@ struct Engine::State {
   std::unique_ptr<Policy> policy;
   std::unique_ptr<ColdStore> store;
   std::unique_ptr<BlockMover> mover;
-  Residency::Shape shape;
+  BlockShape shape;
+  std::function<void()> when_fetched;
   SessionOptions session_options;
 
   Status open_frames(const EngineOptions& options);
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
   [[nodiscard]] SessionParts session_parts();
-  void gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
+  Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
+  Status run(std::span<const SequenceInput> inputs);
+  void gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts, std::vector<StepPart>& parts,
               std::vector<SequenceInput>& inputs);
 };
 
@@ -83,6 +86,7 @@ Status Engine::State::open_frames(const EngineOptions& options) {
       Runner::layout_for(*model, *backend, options.kv_type, options.block_size, options.composed_attention);
   EBB_RETURN_IF_ERROR(layout.validate());
   shape = {.n_layers = hparams.n_layers, .n_kv_heads = hparams.n_kv_heads, .block_size = options.block_size};
+  for (std::int32_t l = 0; l < hparams.n_layers; ++l) shape.windows.push_back(hparams.window(LayerIndex(l)));
   const std::size_t block_bytes = layout.frame_bytes() * static_cast<std::size_t>(shape.frames_per_block());
 
   if (layout.seals() && options.n_open_blocks < 1) {
@@ -100,11 +104,11 @@ Status Engine::State::open_frames(const EngineOptions& options) {
     const std::size_t for_frames = available - std::min(available, open_bytes);
     if (available > 0) n_blocks = std::min(n_blocks, static_cast<std::int64_t>(for_frames / block_bytes));
   }
-  if (n_blocks < kMinBudgetBlocks) {
+  if (n_blocks < kMinSessionBlocks) {
     const std::int64_t n_tokens =
         options.kv_budget_tokens > 0 ? options.kv_budget_tokens : n_blocks * options.block_size;
     return error(Code::kInvalidArgument, "a KV budget of {} tokens is too small: give at least {} ({} blocks of {})",
-                 n_tokens, kMinBudgetBlocks * options.block_size, kMinBudgetBlocks, options.block_size);
+                 n_tokens, kMinSessionBlocks * options.block_size, kMinSessionBlocks, options.block_size);
   }
   const std::int64_t n_frames = n_blocks * shape.frames_per_block();
   if (n_frames > std::numeric_limits<std::int32_t>::max()) {
@@ -122,11 +126,11 @@ Engine::~Engine() = default;
 
 Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   EBB_RETURN_IF_ERROR(options.validate());
-  const std::int32_t most = pool->n_frames() / shape.frames_per_block() * shape.block_size;
+  const std::int32_t most = FrameBudget{pool->n_frames()}.n_tokens(shape);
   if (options.budget_tokens == 0) options.budget_tokens = most;
-  if (options.budget_tokens < kMinBudgetBlocks * shape.block_size || options.budget_tokens > most) {
+  if (options.budget_tokens < kMinSessionBlocks * shape.block_size || options.budget_tokens > most) {
     return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", options.budget_tokens,
-                 kMinBudgetBlocks * shape.block_size, most);
+                 kMinSessionBlocks * shape.block_size, most);
   }
   return options;
 }
@@ -143,7 +147,8 @@ SessionParts Engine::State::session_parts() {
           .starts = &starts,
           .shape = shape,
           .model = model->fingerprint(),
-          .n_ctx_train = model->hparams().n_ctx_train};
+          .n_ctx_train = model->hparams().n_ctx_train,
+          .when_fetched = when_fetched};
 }
 
 Result<std::unique_ptr<Session>> Engine::new_session() {
@@ -162,57 +167,103 @@ Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& o
   return Session::restore(state_->session_parts(), checked, image);
 }
 
+std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) const {
+  std::int32_t n_prompts = 0;
+  std::int32_t n_rows = state_->runner->max_rows();
+  for (const Generation* generation : generations) {
+    if (generation->finished()) continue;
+    if (generation->is_prefilling()) ++n_prompts;
+    if (!generation->is_prefilling()) --n_rows;
+  }
+  return std::max(1, n_rows / std::max(1, n_prompts));
+}
+
 // Decoding generations first, one row each: they are waited for by people. Prompts share the rest, so that a short one
 // does not wait for a long one; what one has no use for is the next one's.
-void Engine::State::gather(std::span<Generation* const> generations, std::vector<StepPart>& parts,
-                           std::vector<SequenceInput>& inputs) {
+void Engine::State::gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts,
+                           std::vector<StepPart>& parts, std::vector<SequenceInput>& inputs) {
   std::int32_t n_rows_left = runner->max_rows();
+  std::int32_t n_spare = 0;
   std::int32_t n_outputs = 0;
-  auto n_prompts_left = static_cast<std::int32_t>(
-      std::ranges::count_if(generations, [](const Generation* g) { return !g->finished() && g->is_prefilling(); }));
   for (const bool prefilling : {false, true}) {
     for (Generation* generation : generations) {
       if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
-      const std::int32_t n_rows = prefilling ? std::max(1, n_rows_left / n_prompts_left--) : n_rows_left;
-      const Result<SequenceInput> input = generation->turn_.begin_step(n_rows);
-      if (!input.ok()) {
-        generation->fail(input.status());
-        continue;
-      }
-      n_rows_left -= static_cast<std::int32_t>(input->tokens.size());
-      parts.push_back({.generation = generation, .output = input->n_outputs > 0 ? n_outputs++ : -1});
-      inputs.push_back(*input);
+      const std::int32_t n_rows = prefilling ? std::min(n_rows_left, n_rows_of_prompts + n_spare) : n_rows_left;
+      std::optional<SequenceInput> input = generation->begin_step(n_rows);
+      const std::int32_t n_taken = input ? static_cast<std::int32_t>(input->tokens.size()) : 0;
+      n_rows_left -= n_taken;
+      if (prefilling) n_spare = n_rows - n_taken;
+      if (!input) continue;
+      parts.push_back(
+          {.generation = generation, .was_prefilling = prefilling, .output = input->n_outputs > 0 ? n_outputs++ : -1});
+      inputs.push_back(*std::move(input));
     }
   }
 }
 
 Status Engine::step(std::span<Generation* const> generations) {
+  try {
+    return state_->step(generations, rows_of_prompts(generations));
+  } catch (...) {
+    return caught("a step was begun");
+  }
+}
+
+Status Engine::State::step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts) {
+  const Stopwatch watch;
+  // Their room is there before any session changes.
   std::vector<StepPart> parts;
   std::vector<SequenceInput> inputs;
-  const Stopwatch watch;
-  state_->gather(generations, parts, inputs);
+  parts.reserve(generations.size());
+  inputs.reserve(generations.size());
+  gather(generations, n_rows_of_prompts, parts, inputs);
   if (parts.empty()) return {};
-  const Status status = state_->runner->run(inputs);
+  const Status status = run(inputs);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const StepPart& part = parts[i];
-    if (status.ok()) {
-      const bool has_mass = inputs[i].n_mass_rows > 0;
-      part.generation->turn_.end_step(has_mass ? state_->runner->block_mass(static_cast<std::int32_t>(i))
-                                               : std::span<const BlockMass>());
-    } else {
-      part.generation->turn_.abandon_step();
+    Generation& generation = *parts[i].generation;
+    if (!status.ok()) {
+      generation.abandon_step();
+      continue;
     }
+    const bool has_mass = inputs[i].n_mass_rows > 0;
+    generation.end_step(has_mass ? runner->block_mass(static_cast<std::int32_t>(i)) : std::span<const BlockMass>());
   }
   EBB_RETURN_IF_ERROR(status);
   for (const StepPart& part : parts) {
-    part.generation->count_step(watch.elapsed_ms());
-    if (part.output < 0) continue;
-    const auto logits = state_->runner->logits(part.output);
-    const Status sampled =
-        part.generation->take_logits(logits.first(static_cast<std::size_t>(state_->vocabulary->n_tokens())));
-    if (!sampled.ok()) part.generation->fail(sampled);
+    if (part.output < 0 || part.generation->finished()) continue;
+    const auto logits = runner->logits(part.output);
+    part.generation->sample(logits.first(static_cast<std::size_t>(vocabulary->n_tokens())));
   }
+  // All that they waited for, sampling too.
+  const double ms = watch.elapsed_ms();
+  for (const StepPart& part : parts) part.generation->count_step(ms, part.was_prefilling);
   return {};
+}
+
+Status Engine::State::run(std::span<const SequenceInput> inputs) {
+  try {
+    return runner->run(inputs);
+  } catch (...) {
+    return caught("a step was computed");
+  }
+}
+
+Result<Acts> Engine::recall(Session& session, std::span<const BlockIndex> blocks) {
+  Acts acts = session.recall(blocks);
+  Recompute again(session);
+  again.add(acts.lost);
+  acts.lost.clear();
+  while (const std::optional<SequenceInput> input = again.begin_step(state_->runner->max_rows(), acts)) {
+    if (const Status status = state_->run({&*input, 1}); !status.ok()) {
+      again.abandon_step();
+      again.stop();
+      clear_cancel();
+      return status;
+    }
+    again.end_step(acts);
+  }
+  session.settle_anchors(acts);
+  return acts;
 }
 
 std::vector<std::byte> Engine::read_block(const Session& session, BlockIndex block) const {
@@ -225,6 +276,8 @@ void Engine::request_cancel() { state_->backend->request_cancel(); }
 void Engine::clear_cancel() { state_->backend->clear_cancel(); }
 const Model& Engine::model() const { return *state_->model; }
 const Vocabulary& Engine::vocabulary() const { return *state_->vocabulary; }
+void Engine::set_when_fetched(std::function<void()> when_fetched) { state_->when_fetched = std::move(when_fetched); }
+const BlockShape& Engine::shape() const { return state_->shape; }
 const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
 FramePool& Engine::pool() { return *state_->pool; }
 Runner& Engine::runner() { return *state_->runner; }
@@ -233,9 +286,7 @@ const ColdStore* Engine::store() const { return state_->store.get(); }
 const SessionOptions& Engine::session_options() const { return state_->session_options; }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
-std::int32_t Engine::budget_tokens() const {
-  return state_->pool->n_frames() / state_->shape.frames_per_block() * state_->shape.block_size;
-}
+std::int32_t Engine::budget_tokens() const { return FrameBudget{state_->pool->n_frames()}.n_tokens(state_->shape); }
 
 std::size_t Engine::peak_open_bytes() const {
   if (state_->open_pool == nullptr) return 0;

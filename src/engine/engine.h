@@ -1,8 +1,8 @@
 // Engine: a model, its frames and the sessions on it, and the steps that compute them together.
 //
-// It opens all that is below it (device, model, vocabulary, frame memory and pool, cold store), makes sessions, and runs
-// their generations in one graph per step: every generation that decodes gets its one row first, the rest of the rows go
-// to those that prefill, in the order in which they came. It does not know HTTP, files of prompts or terminals.
+// It opens all that is below it (device, model, vocabulary, frame memory and pool, cold store), makes sessions, and
+// runs their generations in one graph per step: every generation that decodes gets its one row first, the rest of the
+// rows go to those that prefill, in the order in which they came. It does not know HTTP, files of prompts or terminals.
 //
 // Thread rule: one thread at a time; request_cancel() from any thread or signal handler.
 #pragma once
@@ -24,6 +24,10 @@ namespace ebb {
 
 class Generation;
 
+// Fewer blocks leave no room for a chunk, for what it should see and for what is recalled: the least budget of a
+// session.
+inline constexpr std::int32_t kMinSessionBlocks = 4;
+
 struct EngineOptions {
   std::filesystem::path model;
   std::string device = "cpu";
@@ -33,14 +37,14 @@ struct EngineOptions {
   std::int32_t block_size = 64;
   // Tokens that may be hot, of all sessions together; 0: the model's trained context, as far as memory allows.
   std::int32_t kv_budget_tokens = 0;
-  // Of kivi4: blocks that may be open, that is written to in f16, at once; one for each session that lives. They come on
-  // top of the budget, and count once they are used.
+  // With kivi4, blocks that may be open, that is written to in f16, at once; one for each session that lives. They come
+  // on top of the budget, and count once they are used.
   std::int32_t n_open_blocks = 16;
   // Rows of one step at most.
   std::int32_t chunk = 512;
   // What leaves when room is needed; one of policies().
   std::string policy = "streaming";
-  // Of sessions that are opened without any of their own; budget_tokens is not looked at.
+  // The options of sessions that are opened without any of their own; budget_tokens is not looked at.
   SessionOptions session;
   // Where evicted blocks go; without RAM and disk they are computed again.
   ColdStoreOptions store;
@@ -65,28 +69,39 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget; sessions that live at once share it,
-  // and one finds no room where others hold it all.
+  // The engine must outlive its sessions. budget_tokens 0: the engine's whole budget; sessions that live at once share
+  // it, and one finds no room where others hold it all.
   Result<std::unique_ptr<Session>> new_session();
   Result<std::unique_ptr<Session>> new_session(const SessionOptions& options);
   // One that goes on where `image` was taken; its blocks come from the cold store or are computed again.
   Result<std::unique_ptr<Session>> restore_session(const SessionOptions& options, const SessionImage& image);
 
+  // Session::recall; what is lost is computed again, step by step. kCancelled after request_cancel(), which is over
+  // then.
+  Result<Acts> recall(Session& session, std::span<const BlockIndex> blocks);
+
   // The bytes of a hot block's frames, [layer][KV head], one after the other.
   [[nodiscard]] std::vector<std::byte> read_block(const Session& session, BlockIndex block) const;
 
   // Computes one step for those of the generations that are not finished; samples where a prompt's last token or a
-  // generated one was computed. A generation that finds no room, or whose logits
-  // are no numbers, ends by itself (Generation::status). An error concerns the whole step: no generation has advanced.
-  // kCancelled after request_cancel().
+  // generated one was computed. A generation that finds no room, or whose logits are no numbers, ends by itself
+  // (Generation::status), and so does one whose own part of the step runs short of memory (is_broken). An error
+  // concerns the whole step: no generation has advanced. kCancelled after request_cancel(), kOutOfBudget where the
+  // computation ran short of memory.
   Status step(std::span<Generation* const> generations);
 
   void request_cancel();
   void clear_cancel();
+  // Called on a thread of the cold store when records that a generation waits for (Turn::Ready) are there. Set it
+  // before sessions are made; it owns what it uses.
+  void set_when_fetched(std::function<void()> when_fetched);
+  // Rows that each prompt has in a step of these generations, at least.
+  [[nodiscard]] std::int32_t rows_of_prompts(std::span<Generation* const> generations) const;
 
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const Vocabulary& vocabulary() const;
   [[nodiscard]] const FrameLayout& layout() const;
+  [[nodiscard]] const BlockShape& shape() const;
   [[nodiscard]] FramePool& pool();
   [[nodiscard]] Runner& runner();
   // Null without RAM and disk.
@@ -97,7 +112,7 @@ class Engine {
   // Those of EngineOptions.
   [[nodiscard]] const SessionOptions& session_options() const;
   [[nodiscard]] EngineMemory memory() const;
-  // Of open blocks, what was in use when most were.
+  // The bytes of open blocks that were in use when most were.
   [[nodiscard]] std::size_t peak_open_bytes() const;
   // Whether so many more may be open at once; always, where frames do not seal.
   [[nodiscard]] bool has_open_blocks(std::int32_t n_blocks) const;

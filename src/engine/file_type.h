@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "model/gguf_file.h"
+#include "gguf/gguf_file.h"
 
 namespace ebb {
 

@@ -1,11 +1,10 @@
 #include "engine/generation.h"
 
-#include <array>
-
 namespace ebb {
 namespace {
 
-// Room that filling holes leaves for the reply. More: holes stay that could be filled. Less: what was just recalled leaves.
+// Room that filling holes leaves for the reply. More: holes stay that could be filled. Less: what was just recalled
+// leaves.
 constexpr std::int32_t kReplyBlocks = 4;
 
 }  // namespace
@@ -22,29 +21,22 @@ Result<Writer> Writer::create(const Vocabulary& vocabulary, const GenerationOpti
                 .thinking = std::move(thinking)};
 }
 
-Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
-                                                      std::span<const Token> prompt, const GenerationOptions& options) {
-  const std::array<PromptPart, 1> parts = {PromptPart{.tokens = prompt}};
-  return start(session, vocabulary, parts, options);
-}
-
 namespace {
 
-Result<std::vector<Token>> all_tokens(std::span<const PromptPart> prompt, const Vocabulary& vocabulary) {
-  std::vector<Token> tokens;
-  for (const PromptPart& part : prompt) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
-  if (tokens.empty()) return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
-  for (const Token token : tokens) {
+Status check_tokens(const Prompt& prompt, const Vocabulary& vocabulary) {
+  if (prompt.n_tokens() == 0)
+    return error(Code::kInvalidArgument, "an empty prompt; give at least one token to continue");
+  for (const Token token : prompt.tokens()) {
     if (!vocabulary.contains(token)) {
       return error(Code::kInvalidArgument, "token {} is not in the vocabulary of {}", token.value(),
                    vocabulary.n_tokens());
     }
   }
-  return tokens;
+  return {};
 }
 
-Status check_context(const Session& session, std::int64_t n_held, std::size_t n_tokens) {
-  if (n_held + static_cast<std::int64_t>(n_tokens) <= session.n_ctx_train() || session.can_rebase()) return {};
+Status check_context(const Session& session, std::int64_t n_held, std::int32_t n_tokens) {
+  if (n_held + n_tokens <= session.n_ctx_train() || session.can_rebase()) return {};
   return error(Code::kOutOfBudget,
                "a prompt of {} tokens behind the session's {}, and the model was trained for {} in all; start a new "
                "session or say it shorter",
@@ -54,45 +46,39 @@ Status check_context(const Session& session, std::int64_t n_held, std::size_t n_
 }  // namespace
 
 Result<std::unique_ptr<Generation>> Generation::start(Session& session, const Vocabulary& vocabulary,
-                                                      std::span<const PromptPart> prompt,
-                                                      const GenerationOptions& options) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(prompt, vocabulary));
-  EBB_RETURN_IF_ERROR(check_context(session, session.end().value() + session.n_unfinished(), tokens.size()));
+                                                      const Prompt& prompt, const GenerationOptions& options) {
+  EBB_RETURN_IF_ERROR(check_tokens(prompt, vocabulary));
+  EBB_RETURN_IF_ERROR(check_context(session, session.end().value() + session.n_unfinished(), prompt.n_tokens()));
   EBB_ASSIGN_OR_RETURN(Writer writer, Writer::create(vocabulary, options));
-  return make(session, std::move(writer), tokens, options, [&] { return Turn(session, prompt); });
+  return make(session, std::move(writer), prompt, options, [&] { return Turn(session, prompt); });
 }
 
 Result<std::unique_ptr<Generation>> Generation::resume(Session& session, const Vocabulary& vocabulary,
-                                                       std::span<const PromptPart> history,
-                                                       const GenerationOptions& options,
+                                                       const Prompt& history, const GenerationOptions& options,
                                                        const ResumeOptions& resuming) {
   EBB_ASSIGN_OR_RETURN(Writer writer, Writer::create(vocabulary, options));
   return resume(session, std::move(writer), history, options, resuming);
 }
 
-Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer writer,
-                                                       std::span<const PromptPart> history,
+Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer writer, const Prompt& history,
                                                        const GenerationOptions& options,
                                                        const ResumeOptions& resuming) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, all_tokens(history, *writer.vocabulary));
-  EBB_RETURN_IF_ERROR(check_context(session, 0, tokens.size()));
-  EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), tokens, options,
+  EBB_RETURN_IF_ERROR(check_tokens(history, *writer.vocabulary));
+  EBB_RETURN_IF_ERROR(check_context(session, 0, history.n_tokens()));
+  EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), history, options,
                                              [&] { return Turn::resume(session, history, resuming); }));
-  // Of a lane that was parked, or had to do with less: what is still saved fills the room that the prompt leaves.
-  const std::int32_t n_prompt_blocks = generation->turn_.n_pending() / session.block_size() + 1;
-  if (!generation->finished()) generation->turn_.refill(n_prompt_blocks + kReplyBlocks, options.recall_question);
+  // What is still saved of a lane that was parked, or had to do with less, fills the room that the prompt leaves.
+  generation->turn_.refill(kReplyBlocks, options.recall_question);
   return generation;
 }
 
 // What can fail comes before the turn, which changes the session.
 template <typename MakeTurn>
-Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Writer writer,
-                                                     std::span<const Token> prompt, const GenerationOptions& options,
-                                                     MakeTurn make_turn) {
-  EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt));
+Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Writer writer, const Prompt& prompt,
+                                                     const GenerationOptions& options, MakeTurn make_turn) {
+  EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt.tokens()));
   std::unique_ptr<Generation> generation(
       new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));
-  generation->turn_.adopt_saved();
   if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
   return generation;
 }
@@ -114,10 +100,51 @@ std::string Generation::take_text() {
 
 void Generation::finish(FinishReason reason) {
   if (finished()) return;
-  TextDelta delta = writer_.stream.finish(reason);
-  text_ += delta.text;
-  reason_ = delta.finished.value_or(reason);
-  turn_.settle();
+  reason_ = reason;
+  guard([&] {
+    const TextDelta delta = writer_.stream.finish(reason);
+    text_ += delta.text;
+    reason_ = delta.finished.value_or(reason);
+    turn_.settle();
+  });
+}
+
+Turn::Ready Generation::prepare(std::int32_t max_rows) {
+  Turn::Ready ready = Turn::Ready::kNow;
+  if (!finished()) guard([&] { ready = turn_.prepare(max_rows); });
+  return finished() ? Turn::Ready::kNow : ready;
+}
+
+std::int32_t Generation::n_frames_from_pool(std::int32_t max_rows) const {
+  return finished() ? 0 : turn_.n_frames_from_pool(max_rows);
+}
+
+std::optional<SequenceInput> Generation::begin_step(std::int32_t max_rows) {
+  std::optional<SequenceInput> begun;
+  guard([&] {
+    Result<SequenceInput> input = turn_.begin_step(max_rows);
+    if (!input.ok()) return fail(input.status());
+    begun = *std::move(input);
+  });
+  return begun;
+}
+
+void Generation::end_step(std::span<const BlockMass> mass) {
+  guard([&] { turn_.end_step(mass); });
+}
+
+void Generation::abandon_step() {
+  guard([&] { turn_.abandon_step(); });
+}
+
+void Generation::sample(std::span<const float> logits) {
+  Status status;
+  try {
+    status = take_logits(logits);
+  } catch (...) {
+    status = caught("a token was drawn");
+  }
+  if (!status.ok()) fail(status);
 }
 
 Status Generation::take_logits(std::span<const float> logits) {
@@ -143,13 +170,13 @@ Status Generation::take_logits(std::span<const float> logits) {
   if (n_chances_ && !delta.finished) chances_.push_back(chances_of(*token, logits, is_forced));
   text_ += delta.text;
   // Pushed even when it ends the reply: the next turn's history holds it.
-  turn_.push(*token);
-  if (delta.finished) {
+  guard([&] {
+    turn_.push(*token);
+    if (!delta.finished) return;
     reason_ = delta.finished;
     turn_.settle();
-  } else if (stats_.n_generated >= max_tokens_) {
-    finish(FinishReason::kLength);
-  }
+  });
+  if (stats_.n_generated >= max_tokens_) finish(FinishReason::kLength);
   return {};
 }
 
@@ -159,10 +186,13 @@ TokenChances Generation::chances_of(Token token, std::span<const float> logits, 
 }
 
 void Generation::fail(const Status& status) {
+  if (is_broken_) return;
   status_ = status;
   finish(FinishReason::kLength);
 }
 
-void Generation::count_step(double ms) { (is_prefilling() ? stats_.prefill_ms : stats_.decode_ms) += ms; }
+void Generation::count_step(double ms, bool was_prefilling) {
+  (was_prefilling ? stats_.prefill_ms : stats_.decode_ms) += ms;
+}
 
 }  // namespace ebb

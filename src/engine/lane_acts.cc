@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "session/turn.h"
+#include "session/session.h"
 
 namespace ebb {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 std::int32_t n_pinned_tokens(const Session& session) {
   std::int32_t n_tokens = 0;
   for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-    if (session.is_pinned(BlockIndex(b))) n_tokens += session.residency().span(BlockIndex(b)).n_tokens();
+    if (session.is_pinned(BlockIndex(b))) n_tokens += session.hot().span(BlockIndex(b)).n_tokens();
   }
   return n_tokens;
 }
@@ -46,7 +46,7 @@ Status set_pinned(Session& session, std::span<const std::string> names, bool pin
   EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, names));
   std::int32_t n_tokens = n_pinned_tokens(session);
   for (const BlockIndex block : blocks) {
-    if (!session.is_pinned(block)) n_tokens += session.residency().span(block).n_tokens();
+    if (!session.is_pinned(block)) n_tokens += session.hot().span(block).n_tokens();
   }
   if (pinned && n_tokens > most_tokens) {
     return error(Code::kInvalidArgument,
@@ -62,17 +62,13 @@ Status set_pinned(Session& session, std::span<const std::string> names, bool pin
 
 Status evict_blocks(Session& session, std::span<const std::string> names) {
   EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, names));
-  Turn turn(session, std::span<const PromptPart>());
-  turn.evict(blocks);
-  turn.settle();
+  session.evict(blocks);
   return {};
 }
 
 Status recall_blocks(Session& session, std::span<const std::string> names) {
   EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, names));
-  Turn turn(session, std::span<const PromptPart>());
-  turn.recall(blocks);
-  turn.settle();
+  session.recall(blocks);
   return {};
 }
 

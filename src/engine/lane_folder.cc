@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kPrefix = "lane-";
 constexpr std::string_view kSuffix = ".ebb";
 
-// Of a block in an image, about.
+// The bytes of a block in an image, about.
 constexpr std::size_t kBlockBytes = 64;
 
 std::string file_name(std::uint64_t number) { return fmt::format("{}{:08}{}", kPrefix, number, kSuffix); }
@@ -211,8 +211,8 @@ std::uint64_t LaneFolder::least_wanted() const {
   return own != file_bytes_.end() ? own->first : file_bytes_.begin()->first;
 }
 
-// Not under the lock: a disk may take long over it, and who saves or looks does not wait. Only the writer's thread removes,
-// and load() before it has anything to write.
+// Not under the lock: a disk may take long over it, and who saves or looks does not wait. Only the writer's thread
+// removes, and load() before it has anything to write.
 void LaneFolder::remove_file(std::uint64_t file) {
   const Status removed = system_.remove(path(file));
   const std::lock_guard lock(mutex_);

@@ -1,8 +1,8 @@
-// Lane image: a session's image with what it needs to be taken up again: which model and frame layout its blocks are of,
-// and whose it is. What a session is exported as, and what lies on disk for a later process.
+// Lane image: a session's image with what it needs to be taken up again: which model and frame layout its blocks are
+// of, and whose it is. What a session is exported as, and what lies on disk for a later process.
 //
-// It holds the token ids of the whole conversation. K and V are not in it: they come from the cold store by exact name, or
-// are computed again. Nothing of it is believed before its checksum holds. Little-endian:
+// It holds the token ids of the whole conversation. K and V are not in it: they come from the cold store by exact name,
+// or are computed again. Nothing of it is believed before its checksum holds. Little-endian:
 //
 //   "ebb lane", version 1 (u32), block size (u32), model, layout (16 bytes each), saved at (i64, seconds since 1970),
 //   owner, id, public id (u32 and so many bytes each), the image (u32 and so many bytes; session/image.h),
@@ -36,7 +36,7 @@ struct LaneImage {
   [[nodiscard]] bool is_of(const Engine& engine) const;
 };
 
-// Of a session of this engine, saved now.
+// The image of a session of this engine, saved now.
 [[nodiscard]] LaneImage make_lane_image(const Engine& engine, SessionImage image);
 
 [[nodiscard]] std::vector<std::byte> encode_lane_image(const LaneImage& lane);

@@ -1,16 +1,18 @@
 #include "engine/lanes.h"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "session/match.h"
-#include "session/turn.h"
 
 namespace ebb {
 namespace {
 
-// Of what a lane without an id holds, the share that a history must begin with to be its next turn. Less: another
+// The share of what a lane without an id holds that a history must begin with to be its next turn. Less: another
 // conversation with the same system prompt takes the lane, and cuts what was said in it.
 constexpr double kSameConversation = 0.5;
 
@@ -20,6 +22,11 @@ constexpr std::int32_t kLeastEvidence = 4;
 
 // Tokens of a run that two histories must share to count as the same text. Fewer: phrases that everyone uses count.
 constexpr std::int32_t kLeastRun = 32;
+
+// Lanes of a client that a history is compared with, token by token, to find where it goes on: those that are most like
+// it. More: the comparison takes longer, which all others wait for. Fewer: of many conversations that begin alike, the
+// right one may not be among them.
+constexpr std::size_t kMostCompared = 3;
 
 struct Held {
   std::span<const Token> computed;
@@ -32,10 +39,23 @@ Held held_by(const Lane& lane) {
   return {};
 }
 
-// Of "client~root" the client.
+// The client of an id "client~root"; empty for any other.
 std::string_view client_of(std::string_view id) {
   const std::size_t mark = id.rfind('~');
   return mark == std::string_view::npos ? std::string_view() : id.substr(0, mark);
+}
+
+// Leaves the kMostCompared lanes whose sketches are most like a history's, the most alike first.
+void keep_most_alike(std::vector<Lane*>& lanes, std::span<const Token> history) {
+  if (lanes.size() <= kMostCompared) return;
+  TokenSketch said;
+  said.follow(history);
+  std::vector<std::pair<double, Lane*>> by_likeness;
+  for (Lane* lane : lanes) by_likeness.emplace_back(said.likeness(lane->sketch), lane);
+  std::ranges::partial_sort(by_likeness, by_likeness.begin() + kMostCompared, std::greater(),
+                            &std::pair<double, Lane*>::first);
+  lanes.clear();
+  for (std::size_t i = 0; i < kMostCompared; ++i) lanes.push_back(by_likeness[i].second);
 }
 
 // At random, so that one that a later process makes up is another.
@@ -53,29 +73,44 @@ Lanes::Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& li
 std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
   const Held held = held_by(lane);
   const std::int32_t n_same = count_common(held.computed, held.waiting, history);
-  if (n_same < kLeastEvidence) return n_same;
-  std::vector<Token> all(held.computed.begin(), held.computed.end());
-  all.insert(all.end(), held.waiting.begin(), held.waiting.end());
-  return match_history(engine_.vocabulary(), all, {}, history).n_held;
+  const auto n_computed = static_cast<std::int32_t>(held.computed.size());
+  if (n_same < kLeastEvidence || n_same >= n_computed) return n_same;
+  const auto from = static_cast<std::size_t>(n_same);
+  const Match rest = match_history(engine_.vocabulary(), held.computed.subspan(from), {}, history.subspan(from));
+  if (n_same + rest.n_held < n_computed) return n_same + rest.n_held;
+  const auto n_said = static_cast<std::size_t>(n_same + rest.n_said);
+  return n_computed + count_common(held.waiting, {}, history.subspan(n_said));
 }
 
-// A clock or a stamp in its instructions changes the root of a client's id; the conversation is the same where most of it
-// is, wherever that went.
+// A clock or a stamp in its instructions changes the root of a client's id; the conversation is the same where most of
+// it is, wherever that went.
 Lane* Lanes::find_changed(std::string_view owner, std::string_view id, std::span<const Token> history) {
   const std::string_view client = client_of(id);
   if (client.empty()) return nullptr;
-  std::optional<RunIndex> said;  // made for the first lane that may be it
+  const auto n_wanted = [&](const Lane& lane) {
+    return kSameConversation * static_cast<double>(std::max(held_by(lane).computed.size(), history.size()));
+  };
+  std::vector<Lane*> of_client;
   for (Lane& lane : lanes_) {
     if (lane.busy || lane.owner != owner || lane.id.empty() || client_of(lane.id) != client) continue;
-    const std::span<const Token> computed = held_by(lane).computed;
-    const double n_wanted = kSameConversation * static_cast<double>(std::max(computed.size(), history.size()));
-    if (static_cast<double>(std::min(computed.size(), history.size())) < n_wanted) continue;
-    if (!said) said.emplace(history, kLeastRun);
+    const std::size_t n_most_same = std::min(held_by(lane).computed.size(), history.size());
+    if (static_cast<double>(n_most_same) >= n_wanted(lane)) of_client.push_back(&lane);
+  }
+  if (of_client.empty()) return nullptr;
+  keep_most_alike(of_client, history);
+  const RunIndex said(history, kLeastRun);
+  for (Lane* const lane : of_client) {
+    ++n_compared_;
     std::int32_t n_same = 0;
-    for (const TokenRun& run : said->find_runs(computed)) n_same += run.n_tokens;
-    if (n_same >= n_wanted) return &lane;
+    for (const TokenRun& run : said.find_runs(held_by(*lane).computed)) n_same += run.n_tokens;
+    if (n_same >= n_wanted(*lane)) return lane;
   }
   return nullptr;
+}
+
+void Lanes::release(Lane& lane) {
+  lane.busy = false;
+  lane.sketch.follow(held_by(lane).computed);
 }
 
 Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history) {
@@ -102,6 +137,11 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
   }
   best->last_use = ++n_uses_;
   return best;
+}
+
+void Lanes::let_go(Lane& lane) {
+  lane.session.reset();
+  lane.image.reset();
 }
 
 void Lanes::rename(Lane& lane, std::string_view id) {
@@ -151,6 +191,7 @@ Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const 
   Lane* const lane = open(owner, id);
   if (lane == nullptr) return error(Code::kOutOfBudget, "all sessions that may be are at work; try again later");
   lane->session = std::move(session);
+  lane->sketch.follow(lane->session->tokens());
   keep(*lane);
   return lane;
 }
@@ -170,7 +211,8 @@ void Lanes::keep(Lane& lane) {
   // No image names the record of the open block as it was before; it would fill the store turn by turn.
   const std::int32_t last = lane.session->n_blocks() - 1;
   std::optional<Hash128> open_record;
-  if (last >= 0 && !lane.session->is_full(BlockIndex(last))) open_record = lane.session->exact_name(BlockIndex(last));
+  if (last >= 0 && !lane.session->hot().is_full(BlockIndex(last)))
+    open_record = lane.session->exact_name(BlockIndex(last));
   if (lane.open_record && lane.open_record != open_record && engine_.store() != nullptr) {
     engine_.store()->drop(*lane.open_record);
   }
@@ -185,14 +227,14 @@ void Lanes::resume_kept(const std::function<bool(std::string_view owner)>& is_kn
     if (lane == nullptr) return;
     lane->public_id = std::move(kept.public_id);
     lane->image = std::move(kept.image);
+    lane->sketch.follow(lane->image->tokens);
   }
 }
 
 Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
   if (lane.session != nullptr) {
-    Turn turn(*lane.session, std::span<const PromptPart>());
-    turn.set_budget(n_tokens);
-    turn.settle();
+    // It may need more, which the scheduler finds out when it shares out.
+    (void)lane.session->set_budget(FrameBudget::of_tokens(n_tokens, engine_.shape()));
     return {};
   }
   EBB_ASSIGN_OR_RETURN(lane.session, make_session(lane, n_tokens));
@@ -227,16 +269,18 @@ Result<std::unique_ptr<Session>> Lanes::make_session(const Lane& lane, std::int3
 
 void Lanes::park(Lane& lane) {
   if (lane.session == nullptr) return;
-  lane.image = save(lane);
+  try {
+    lane.image = save(lane);
+  } catch (const std::exception&) {  // memory is short, and its frames are wanted: its history is computed anew (law 8)
+    lane.image.reset();
+  }
   lane.session.reset();
 }
 
 SessionImage Lanes::save(Lane& lane) {
   if (lane.session == nullptr) return lane.image.value_or(SessionImage());
-  Turn turn(*lane.session, std::span<const PromptPart>());
   // What cannot be saved is computed again when it is wanted (law 8).
-  (void)turn.save_hot();
-  turn.settle();
+  (void)lane.session->save();
   return lane.session->image();
 }
 

@@ -1,9 +1,10 @@
 // Lanes: the sessions of clients that say their whole history with each request.
 //
-// A lane is found by the id its client gives ("client~root", the root being its instructions), or by the same client's id
-// where most of lane and history are the same; without an id by what it holds: the lane of the same owner that has most of
-// the history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session lives, with what
-// is hot) or parked (an image; its blocks are in the cold store and give their frames to others). It does not compute.
+// A lane is found by the id its client gives ("client~root", the root being its instructions), or by the same client's
+// id where most of lane and history are the same; without an id by what it holds: the lane of the same owner that has
+// most of the history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session
+// lives, with what is hot) or parked (an image; its blocks are in the cold store and give their frames to others). It
+// does not compute.
 // Thread rule: one thread at a time (the scheduler's).
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #include "engine/engine.h"
 #include "engine/lane_folder.h"
+#include "engine/token_sketch.h"
 #include "session/image.h"
 
 namespace ebb {
@@ -26,7 +28,7 @@ namespace ebb {
 // them.
 struct LaneLimits {
   std::size_t most = 256;
-  // Of one owner, at whose own cost it then has a new one.
+  // The most lanes of one owner; it then has a new one at its own cost.
   std::size_t most_of_owner = 256;
 };
 
@@ -41,10 +43,12 @@ struct Lane {
   std::optional<SessionImage> image;
   // A request is at work in it.
   bool busy = false;
+  // The sketch of what it holds.
+  TokenSketch sketch;
   std::int64_t last_use = 0;
   // Tokens that may be hot at most, whatever its share of the budget is; 0: no bound of its own.
   std::int32_t budget_tokens = 0;
-  // Of its session, awake or parked.
+  // The counters of its session, awake or parked.
   [[nodiscard]] SessionStats stats() const {
     if (session != nullptr) return session->stats();
     return image ? image->stats : SessionStats();
@@ -55,8 +59,8 @@ struct Lane {
 
 class Lanes {
  public:
-  // Of an image from elsewhere. Its next request lists all of its blocks' words at once, while all others wait: two to
-  // three seconds for as many. More: longer.
+  // The most tokens of an image from elsewhere. Its next request lists all of its blocks' words at once, while all
+  // others wait: two to three seconds for as many. More: longer.
   static constexpr std::size_t kMostTakenTokens = std::size_t{1} << 20;
 
   // With a folder, which must outlive it, they are kept there from request to request.
@@ -64,16 +68,21 @@ class Lanes {
 
   // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
   Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
+  // What a request did in a busy lane is done; it is idle.
+  void release(Lane& lane);
+  // Leaves it as one that was never awake: what it holds is not to be gone on with, and its next request computes or
+  // recalls what it needs (law 8).
+  static void let_go(Lane& lane);
   // Null where the owner has no such lane.
   [[nodiscard]] Lane* find(std::string_view owner, std::string_view public_id);
   // A new lane that goes on where `image` was taken; "" has a public id made up. kInvalidArgument where there is one of
-  // that name or the image has more than kMostTakenTokens, kDamaged for an image that does not fit, kOutOfBudget when all
-  // lanes are busy.
+  // that name or the image has more than kMostTakenTokens, kDamaged for an image that does not fit, kOutOfBudget when
+  // all lanes are busy.
   Result<Lane*> take_in(std::string_view owner, std::string_view id, const SessionImage& image);
 
   // Makes the lane's session live, with a budget of n_tokens, or as little above as its pins allow.
   Status wake(Lane& lane, std::int32_t n_tokens);
-  // The same with the lane's own budget; nothing where it lives.
+  // Makes the lane's session live with the lane's own budget; does nothing where it lives.
   Status wake(Lane& lane);
   // The session of a parked lane as it would wake, with nothing hot, for those who only look: the lane stays parked.
   Result<std::unique_ptr<Session>> copy_parked(const Lane& lane) const;
@@ -89,6 +98,8 @@ class Lanes {
   // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
   void forget(Lane& lane);
 
+  // Lanes that were compared with histories token by token, so far, to find where a client's conversation goes on.
+  [[nodiscard]] std::int64_t n_compared() const { return n_compared_; }
   [[nodiscard]] const std::list<Lane>& all() const { return lanes_; }
   [[nodiscard]] std::list<Lane>& all() { return lanes_; }
 
@@ -110,6 +121,7 @@ class Lanes {
   LaneFolder* folder_;
   std::list<Lane> lanes_;
   std::int64_t n_uses_ = 0;
+  std::int64_t n_compared_ = 0;
 };
 
 }  // namespace ebb

@@ -1,7 +1,7 @@
 // Request: what a client asks of the scheduler, and what it is told at the end.
 //
-// It does not know how long it waits or which lane it gets. Thread rule: a value; its callbacks come from the scheduler's
-// thread, one at a time, and must neither block nor call back.
+// It does not know how long it waits or which lane it gets. Thread rule: a value; its callbacks come from the
+// scheduler's thread, one at a time, and must neither block nor call back.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,10 @@ namespace ebb {
 
 using RequestId = std::uint64_t;
 
-// A run of the history's tokens from one source.
-struct HistoryPart {
-  std::vector<Token> tokens;
-  Source source = Source::kUser;
-  std::string name;
-  double priority = 1.0;
-  bool pinned = false;
-};
-
 // How far a request is.
 struct RequestProgress {
-  // Where it is computed: an index of Scheduler::slots().
-  std::size_t slot = 0;
+  // Where it is computed: an index of Scheduler::seats().
+  std::size_t seat = 0;
   std::int32_t n_prompt = 0;    // tokens of the whole history
   std::int32_t n_cached = 0;    // of them not to be computed for this request, as far as is known
   std::int32_t n_computed = 0;  // of the others so far
@@ -56,22 +47,17 @@ struct RequestEnd {
 struct Request {
   // Lanes and saved blocks of different owners never meet.
   std::string owner;
-  // Of the client's session; empty: found by its history.
+  // The lane of the client's session; empty: found by its history.
   std::string lane_id;
   // All of it, from the first token on.
-  std::vector<HistoryPart> history;
-  [[nodiscard]] std::vector<Token> all_tokens() const {
-    std::vector<Token> tokens;
-    for (const HistoryPart& part : history) tokens.insert(tokens.end(), part.tokens.begin(), part.tokens.end());
-    return tokens;
-  }
+  Prompt history;
   GenerationOptions options;
   // Made of them; none: Scheduler::submit makes it, on the thread that calls.
   std::optional<Writer> writer = std::nullopt;
   ResumeOptions resuming;
   // When it begins, and after each of its steps; before the step's chances and text.
   std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
-  // Of each token, where options.n_chances asks for them; before its text.
+  // Called with the chances of each token, where options.n_chances asks for them; before its text.
   std::function<void(std::vector<TokenChances>)> on_chances = [](std::vector<TokenChances>) {};
   // Text as it comes.
   std::function<void(std::string_view)> on_text = [](std::string_view) {};

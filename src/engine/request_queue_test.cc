@@ -18,7 +18,7 @@ RequestId next_id(RequestQueue& queue, std::initializer_list<const Request*> at_
   return next ? next->id : 0;
 }
 
-TEST(RequestQueue, TheOwnerWithTheFewestAtWorkIsNextTheLongestWaitingFirst) {
+TEST(RequestQueue, the_owner_with_the_fewest_at_work_is_next_the_longest_waiting_first) {
   const WaitingRequest ann = asks(9, "ann");
   RequestQueue queue({});
   queue.push(asks(1, "ann"));
@@ -30,7 +30,7 @@ TEST(RequestQueue, TheOwnerWithTheFewestAtWorkIsNextTheLongestWaitingFirst) {
   EXPECT_EQ(next_id(queue, {}), 0);
 }
 
-TEST(RequestQueue, WhatWantsALaneAtWorkOrOneTooManyOfItsOwnerWaitsOn) {
+TEST(RequestQueue, what_wants_a_lane_at_work_or_one_too_many_of_its_owner_waits_on) {
   const WaitingRequest ann = asks(9, "ann", "chat");
   RequestQueue queue({.n_parallel_of_owner = 2});
   queue.push(asks(1, "ann", "chat"));
@@ -41,7 +41,7 @@ TEST(RequestQueue, WhatWantsALaneAtWorkOrOneTooManyOfItsOwnerWaitsOn) {
   EXPECT_EQ(queue.size(), 1);
 }
 
-TEST(RequestQueue, SaysWhenAllOrOneOwnersMayNotWait) {
+TEST(RequestQueue, says_when_all_or_one_owners_may_not_wait) {
   RequestQueue queue({.most = 3, .most_of_owner = 2});
   queue.push(asks(1, "ann"));
   queue.push(asks(2, "ann"));

@@ -11,12 +11,11 @@
 #include "llama.h"
 
 #include "engine/sampler_chain.h"
-#include "text/gbnf_match.h"
+#include "grammar/gbnf_match.h"
 
 namespace ebb {
 namespace {
 
-constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 // How many of the likeliest tokens are shown to the grammar first. Fewer: more rounds when it refuses many; more: work
 // for nothing when it refuses few.
 constexpr std::size_t kFirstGrammarBatch = 64;
@@ -27,20 +26,20 @@ bool likelier(const llama_token_data& a, const llama_token_data& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-// The first of the largest logits; nothing where one of them is none or no token can be. In lanes, since a maximum whose
-// order is fixed is not one that compilers take apart.
+// The first of the largest logits; nothing where one of them is none or no token can be. In 16 at once, since a maximum
+// whose order is fixed is not one that compilers take apart.
 std::optional<Token> find_likeliest(std::span<const float> logits) {
-  constexpr std::size_t kLanes = 16;
-  std::array<float, kLanes> largest;
-  std::array<std::uint32_t, kLanes> is_sick{};
+  constexpr std::size_t kVectorFloats = 16;
+  std::array<float, kVectorFloats> largest;
+  std::array<std::uint32_t, kVectorFloats> is_sick{};
   largest.fill(kForbidden);
-  const auto look = [&](std::size_t lane, float logit) {
-    largest[lane] = logit > largest[lane] ? logit : largest[lane];
-    is_sick[lane] |= logit < std::numeric_limits<float>::infinity() ? 0U : 1U;  // false for NaN
+  const auto look = [&](std::size_t e, float logit) {
+    largest[e] = logit > largest[e] ? logit : largest[e];
+    is_sick[e] |= logit < std::numeric_limits<float>::infinity() ? 0U : 1U;  // false for NaN
   };
   std::size_t i = 0;
-  for (; i + kLanes <= logits.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) look(lane, logits[i + lane]);
+  for (; i + kVectorFloats <= logits.size(); i += kVectorFloats) {
+    for (std::size_t e = 0; e < kVectorFloats; ++e) look(e, logits[i + e]);
   }
   for (; i < logits.size(); ++i) look(0, logits[i]);
   const float top = std::ranges::max(largest);
@@ -57,7 +56,7 @@ struct Sampler::State {
   // Control tokens that the grammar may match; it would take any by its text, also inside a string of JSON.
   std::vector<Token> spoken;
   Candidates candidates;
-  // Of the candidates, those that the last draw was left with; none of greedy choice.
+  // The candidates that the last draw was left with; none for greedy choice.
   std::span<const llama_token_data> drawn;
 
   Status load(std::span<const float> logits);
@@ -66,7 +65,7 @@ struct Sampler::State {
   Result<Candidates> ask_grammar(std::span<const llama_token_data> asked);
   Status keep_allowed();
   llama_token draw_token();
-  // Of penalties.
+  // Shows a token to the penalties and to the draw, which may remember it.
   void see(llama_token id);
 };
 

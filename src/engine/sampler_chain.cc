@@ -12,7 +12,6 @@
 namespace ebb {
 namespace {
 
-constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 // libllama reads this seed as "draw one"; the user who asks for it gets the seed below.
 constexpr std::uint32_t kSeedMeansRandom = LLAMA_DEFAULT_SEED;
 // Tokens that cannot reach a probability of e^-80 do not change what typical-p keeps, but their p rounds to zero and

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 
 #include "engine/sampling_options.h"
@@ -16,6 +17,9 @@
 struct llama_sampler;
 
 namespace ebb {
+
+// The logit of a token that must not come.
+inline constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 struct FreeSampler {
   void operator()(llama_sampler* sampler) const;
@@ -26,7 +30,7 @@ struct SamplerChains {
   SamplerPtr adjustments;
   // Ends with the draw. Null for greedy choice.
   SamplerPtr draw;
-  // Of the likeliest candidates that are allowed, the draw looks at so many at most.
+  // The draw looks at so many of the likeliest allowed candidates at most.
   std::size_t n_wanted = 0;
   // Whether a bias or a penalty changes any logit.
   bool adjusts = false;

@@ -53,7 +53,7 @@ class SamplerSteps : public testing::Test {
 
 using Drawn = std::set<std::int32_t>;
 
-TEST_F(SamplerSteps, DryLowersWhatGoesOnWithARepetitionAndStopsAtABreaker) {
+TEST_F(SamplerSteps, dry_lowers_what_goes_on_with_a_repetition_and_stops_at_a_breaker) {
   std::vector<float> logits = flat_logits();
   logits['d'] = 1.0F;
   const SamplingOptions options{.temperature = 0.0F, .dry = {.multiplier = 2.0F, .allowed_length = 2}};
@@ -73,7 +73,7 @@ TEST_F(SamplerSteps, DryLowersWhatGoesOnWithARepetitionAndStopsAtABreaker) {
   EXPECT_NE(unbroken.sample(logits).value(), Token('d'));
 }
 
-TEST_F(SamplerSteps, DrySeesThePromptAsFarBackAsItIsTold) {
+TEST_F(SamplerSteps, dry_sees_the_prompt_as_far_back_as_it_is_told) {
   std::vector<float> logits = flat_logits();
   logits['d'] = 1.0F;
   const auto goes_on = [&](std::int32_t n_tokens) {
@@ -87,7 +87,7 @@ TEST_F(SamplerSteps, DrySeesThePromptAsFarBackAsItIsTold) {
   EXPECT_TRUE(goes_on(0));
 }
 
-TEST_F(SamplerSteps, XtcLeavesTheLeastLikelyOfTheTokensAboveItsThreshold) {
+TEST_F(SamplerSteps, xtc_leaves_the_least_likely_of_the_tokens_above_its_threshold) {
   const std::vector<float> logits = few_logits({3.0F, 2.8F, 2.5F, -1.0F});
   SamplingOptions options = open_options();
   options.xtc = {.probability = 1.0F, .threshold = 0.1F};
@@ -98,7 +98,7 @@ TEST_F(SamplerSteps, XtcLeavesTheLeastLikelyOfTheTokensAboveItsThreshold) {
   EXPECT_EQ(drawn(options, logits), (Drawn{4}));  // and none of the impossible ones
 }
 
-TEST_F(SamplerSteps, TopNSigmaKeepsWhatIsNearTheLikeliestByTheSpreadOfAll) {
+TEST_F(SamplerSteps, top_n_sigma_keeps_what_is_near_the_likeliest_by_the_spread_of_all) {
   std::vector<float> logits = flat_logits();
   logits[7] = 10.0F;
   logits[8] = 9.9F;
@@ -109,7 +109,7 @@ TEST_F(SamplerSteps, TopNSigmaKeepsWhatIsNearTheLikeliestByTheSpreadOfAll) {
   EXPECT_EQ(drawn(options, logits), (Drawn{7, 8}));
 }
 
-TEST_F(SamplerSteps, TheTemperatureMovesWithTheEntropyInItsRange) {
+TEST_F(SamplerSteps, the_temperature_moves_with_the_entropy_in_its_range) {
   SamplingOptions options = open_options();
   options.temperature = 3.0F;
   const std::vector<float> sure = few_logits({9.0F, 2.0F, 2.0F});
@@ -122,7 +122,7 @@ TEST_F(SamplerSteps, TheTemperatureMovesWithTheEntropyInItsRange) {
   EXPECT_EQ(drawn(options, few_logits({2.1F, 2.0F, 2.0F})).size(), 3U);
 }
 
-TEST_F(SamplerSteps, MinKeepHoldsBackWhatCuts) {
+TEST_F(SamplerSteps, min_keep_holds_back_what_cuts) {
   const std::vector<float> logits = few_logits({5.0F, 3.0F, 1.0F});
   for (float SamplingOptions::*cut : {&SamplingOptions::top_p, &SamplingOptions::typical_p, &SamplingOptions::min_p}) {
     SamplingOptions options = open_options();
@@ -135,7 +135,7 @@ TEST_F(SamplerSteps, MinKeepHoldsBackWhatCuts) {
   }
 }
 
-TEST_F(SamplerSteps, RunInTheOrderThatTheyAreGivenInAndNoOthers) {
+TEST_F(SamplerSteps, run_in_the_order_that_they_are_given_in_and_no_others) {
   const std::vector<float> logits = few_logits({5.0F, 2.0F, 2.0F});
   SamplingOptions options = open_options();
   options.temperature = 10.0F;
@@ -149,7 +149,7 @@ TEST_F(SamplerSteps, RunInTheOrderThatTheyAreGivenInAndNoOthers) {
   EXPECT_GT(drawn(options, few_logits({1.0F, 1.0F})).size(), 1U);
 }
 
-TEST_F(SamplerSteps, PenaltiesBehindOtherStepsSeeOnlyWhatThoseLeft) {
+TEST_F(SamplerSteps, penalties_behind_other_steps_see_only_what_those_left) {
   const std::vector<float> logits = few_logits({5.0F, 4.9F, 4.8F});
   SamplingOptions options = open_options();
   options.top_k = 2;
@@ -162,7 +162,7 @@ TEST_F(SamplerSteps, PenaltiesBehindOtherStepsSeeOnlyWhatThoseLeft) {
   }
 }
 
-TEST_F(SamplerSteps, NothingButPenaltiesMattersToGreedyChoice) {
+TEST_F(SamplerSteps, nothing_but_penalties_matters_to_greedy_choice) {
   SamplingOptions options = open_options();
   options.temperature = 0.0F;
   options.xtc = {.probability = 1.0F, .threshold = 0.01F};
@@ -176,7 +176,7 @@ TEST_F(SamplerSteps, NothingButPenaltiesMattersToGreedyChoice) {
   EXPECT_EQ(sampler.sample(logits).value(), Token(2));
 }
 
-TEST_F(SamplerSteps, NoTokenEndsTheTextWhereEndsAreIgnored) {
+TEST_F(SamplerSteps, no_token_ends_the_text_where_ends_are_ignored) {
   std::vector<float> logits = flat_logits();
   logits[kEnd] = 50.0F;
   SamplingOptions options{.temperature = 0.0F};
@@ -189,7 +189,7 @@ TEST_F(SamplerSteps, NoTokenEndsTheTextWhereEndsAreIgnored) {
   EXPECT_EQ(sampler.sample(logits).value(), std::nullopt);
 }
 
-TEST_F(SamplerSteps, MirostatHoldsTheSurpriseAndTakesThePlaceOfTheOthers) {
+TEST_F(SamplerSteps, mirostat_holds_the_surprise_and_takes_the_place_of_the_others) {
   const std::vector<float> logits = few_logits({3.0F, 2.0F, 1.0F, 0.0F});
   for (const std::int32_t version : {1, 2}) {
     SamplingOptions options = open_options();
@@ -203,8 +203,8 @@ TEST_F(SamplerSteps, MirostatHoldsTheSurpriseAndTakesThePlaceOfTheOthers) {
   }
 }
 
-// Of everything at once, also in senseless orders and over logits at the edge of what a float holds.
-TEST_F(SamplerSteps, DrawTheSameForTheSameSeedAndNeverWhatIsForbidden) {
+// Draws with everything at once, also in senseless orders and over logits at the edge of what a float holds.
+TEST_F(SamplerSteps, draw_the_same_for_the_same_seed_and_never_what_is_forbidden) {
   constexpr float kHuge = std::numeric_limits<float>::max();
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     SamplingOptions options{.temperature = seed % 5 == 0 ? 1e-38F : 0.5F,
@@ -239,7 +239,7 @@ TEST_F(SamplerSteps, DrawTheSameForTheSameSeedAndNeverWhatIsForbidden) {
   }
 }
 
-TEST_F(SamplerSteps, TheDrawTellsTheChancesThatTheStepsLeft) {
+TEST_F(SamplerSteps, the_draw_tells_the_chances_that_the_steps_left) {
   const std::vector<float> logits = few_logits({std::log(0.6F), std::log(0.2F), std::log(0.2F), -9.0F});
   SamplingOptions options = open_options();
   options.top_k = 2;
@@ -260,7 +260,7 @@ TEST_F(SamplerSteps, TheDrawTellsTheChancesThatTheStepsLeft) {
   EXPECT_EQ(greedy.drawn_chances(Token(1), 5).likeliest.size(), 1U);
 }
 
-TEST_F(SamplerSteps, RefuseOptionsOutOfRange) {
+TEST_F(SamplerSteps, refuse_options_out_of_range) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const SamplingOptions& wrong : {
            SamplingOptions{.dynatemp_range = -1.0F},
@@ -287,7 +287,7 @@ TEST_F(SamplerSteps, RefuseOptionsOutOfRange) {
 }
 
 // A breaker may begin in the midst of a token and end in the midst of a character.
-TEST_F(SamplerSteps, DryTakesBreakersOfAnyBytes) {
+TEST_F(SamplerSteps, dry_takes_breakers_of_any_bytes) {
   for (const std::string breaker : {"\xE2\x82\xAC", "\x82", "\xFF\xFE", "<|im_end|>", " "}) {
     EXPECT_TRUE(Sampler::create(*vocabulary_, {.dry = {.multiplier = 1.0F, .sequence_breakers = {breaker}}}).ok());
   }

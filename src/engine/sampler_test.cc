@@ -5,9 +5,9 @@
 #include <map>
 #include <random>
 
+#include "chat/call_grammar.h"
+#include "chat/reply_parser.h"
 #include "gtest/gtest.h"
-#include "text/call_grammar.h"
-#include "text/reply_parser.h"
 #include "text/toy_vocabulary.h"
 
 namespace ebb {
@@ -48,7 +48,7 @@ class SamplerTest : public testing::Test {
   std::mt19937 random_{5};
 };
 
-TEST_F(SamplerTest, IsGreedyAtTemperatureZeroWithTiesToTheLowestId) {
+TEST_F(SamplerTest, is_greedy_at_temperature_zero_with_ties_to_the_lowest_id) {
   // A bias of nothing takes the way of those that change something.
   for (const std::vector<LogitBias>& biases : {std::vector<LogitBias>(), {{.token = Token(5), .bias = 0.0F}}}) {
     Sampler sampler = make({.temperature = 0.0F, .logit_bias = biases});
@@ -68,7 +68,7 @@ TEST_F(SamplerTest, IsGreedyAtTemperatureZeroWithTiesToTheLowestId) {
   }
 }
 
-TEST_F(SamplerTest, DrawsTheSameTokensForTheSameSeed) {
+TEST_F(SamplerTest, draws_the_same_tokens_for_the_same_seed) {
   const SamplingOptions options{.temperature = 1.5F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .seed = 42};
   std::vector<std::vector<float>> steps;
   for (int i = 0; i < 50; ++i) steps.push_back(random_logits());
@@ -93,7 +93,7 @@ TEST_F(SamplerTest, DrawsTheSameTokensForTheSameSeed) {
   EXPECT_NE(run(third), tokens);
 }
 
-TEST_F(SamplerTest, TheSeedThatLibllamaTakesForNoneIsOneToo) {
+TEST_F(SamplerTest, the_seed_that_libllama_takes_for_none_is_one_too) {
   const std::uint32_t last = std::numeric_limits<std::uint32_t>::max();
   Sampler a = make({.temperature = 5.0F, .top_k = 0, .seed = last});
   Sampler b = make({.temperature = 5.0F, .top_k = 0, .seed = last});
@@ -103,7 +103,7 @@ TEST_F(SamplerTest, TheSeedThatLibllamaTakesForNoneIsOneToo) {
   }
 }
 
-TEST_F(SamplerTest, DrawsInProportionToTheProbabilities) {
+TEST_F(SamplerTest, draws_in_proportion_to_the_probabilities) {
   Sampler sampler = make({.temperature = 1.0F, .top_k = 0, .top_p = 1.0F, .min_p = 0.0F, .seed = 1});
   std::vector<float> logits(flat_logits().size(), -kInfinity);
   logits[10] = std::log(0.7F);
@@ -113,7 +113,7 @@ TEST_F(SamplerTest, DrawsInProportionToTheProbabilities) {
   EXPECT_NEAR(n_first, 7000, 200);
 }
 
-TEST_F(SamplerTest, CutsOffUnlikelyTokens) {
+TEST_F(SamplerTest, cuts_off_unlikely_tokens) {
   std::vector<float> logits = flat_logits();
   logits[1] = 9.0F;
   logits[2] = 8.9F;
@@ -141,7 +141,7 @@ TEST_F(SamplerTest, CutsOffUnlikelyTokens) {
   EXPECT_LE(drawn(cut).size(), 3U);
 }
 
-TEST_F(SamplerTest, AddsBiasAndForbidsTokens) {
+TEST_F(SamplerTest, adds_bias_and_forbids_tokens) {
   std::vector<float> logits = flat_logits();
   logits[5] = 2.0F;
   Sampler sampler = make({.temperature = 0.0F, .logit_bias = {{Token(9), 3.0F}, {Token(5), 0.5F}}});
@@ -150,7 +150,7 @@ TEST_F(SamplerTest, AddsBiasAndForbidsTokens) {
   EXPECT_EQ(forbidden.sample(logits).value(), Token(0));
 }
 
-TEST_F(SamplerTest, PenalisesWhatWasAcceptedLately) {
+TEST_F(SamplerTest, penalises_what_was_accepted_lately) {
   std::vector<float> logits = flat_logits();
   logits[5] = 2.0F;
   logits[6] = 1.9F;
@@ -169,7 +169,7 @@ TEST_F(SamplerTest, PenalisesWhatWasAcceptedLately) {
   EXPECT_EQ(fresh.sample(logits).value(), Token(5));
 }
 
-TEST_F(SamplerTest, KeepsToAGrammarOfDigits) {
+TEST_F(SamplerTest, keeps_to_a_grammar_of_digits) {
   for (const SamplingOptions& base :
        {SamplingOptions{.temperature = 0.0F}, SamplingOptions{.temperature = 3.0F, .seed = 1},
         SamplingOptions{.temperature = 3.0F, .top_k = 0, .top_p = 1.0F, .seed = 2},
@@ -184,7 +184,7 @@ TEST_F(SamplerTest, KeepsToAGrammarOfDigits) {
   }
 }
 
-TEST_F(SamplerTest, DrawsTheTokenThatMaskingTheWholeVocabularyWouldDraw) {
+TEST_F(SamplerTest, draws_the_token_that_masking_the_whole_vocabulary_would_draw) {
   // With top_k, only the likeliest tokens are shown to the grammar; that must not change the choice.
   SamplingOptions options{.temperature = 2.0F, .top_k = 3, .top_p = 1.0F, .min_p = 0.0F, .seed = 8};
   Sampler masked = make(options);
@@ -203,7 +203,7 @@ TEST_F(SamplerTest, DrawsTheTokenThatMaskingTheWholeVocabularyWouldDraw) {
   }
 }
 
-TEST_F(SamplerTest, EndsWhenTheGrammarIsComplete) {
+TEST_F(SamplerTest, ends_when_the_grammar_is_complete) {
   Sampler sampler = make({.temperature = 1.0F, .seed = 1, .grammar = "root ::= \"hello\""});
   EXPECT_EQ(generate(sampler, 40), "hello|end");
   // Where no token may follow and none may end the text, there is none.
@@ -212,7 +212,7 @@ TEST_F(SamplerTest, EndsWhenTheGrammarIsComplete) {
   EXPECT_EQ(generate(endless, 40), "hello|none");
 }
 
-TEST_F(SamplerTest, RefusesTokensThatTheGrammarDoesNotAllowAndGoesOn) {
+TEST_F(SamplerTest, refuses_tokens_that_the_grammar_does_not_allow_and_goes_on) {
   Sampler sampler = make({.temperature = 0.0F, .grammar = "root ::= \"ab\" [0-9]"});
   EXPECT_EQ(sampler.accept(Token('x')).code(), Code::kInvalidArgument);
   EXPECT_EQ(sampler.accept(Token(kEnd)).code(), Code::kInvalidArgument);
@@ -225,7 +225,7 @@ TEST_F(SamplerTest, RefusesTokensThatTheGrammarDoesNotAllowAndGoesOn) {
   EXPECT_TRUE(sampler.accept(Token(kEnd)).ok());
 }
 
-TEST_F(SamplerTest, SurvivesAnyOrderOfTokensUnderAGrammar) {
+TEST_F(SamplerTest, survives_any_order_of_tokens_under_a_grammar) {
   // All bytes, also those that are no UTF-8, in any order; and repetitions of what may be empty.
   for (const std::string grammar :
        {"root ::= ([^a-m] | \"\xE2\x82\xAC\" | <|im_start|>)*", "root ::= (x)*\nx ::= [^a-m] |"}) {
@@ -244,7 +244,7 @@ TEST_F(SamplerTest, SurvivesAnyOrderOfTokensUnderAGrammar) {
   }
 }
 
-TEST_F(SamplerTest, MatchesControlTokensOnlyWhereTheyAreMarksOrNamed) {
+TEST_F(SamplerTest, matches_control_tokens_only_where_they_are_marks_or_named) {
   const Token start(258);
   const auto allows = [&](const std::string& grammar, std::vector<Token> marks) {
     Sampler sampler = make({.temperature = 0.0F, .grammar = grammar, .marks = std::move(marks)});
@@ -261,7 +261,7 @@ TEST_F(SamplerTest, MatchesControlTokensOnlyWhereTheyAreMarksOrNamed) {
 }
 
 // Wherever the borders between tokens lie: up to the mark all is free, from it on all is a call.
-TEST_F(SamplerTest, KeepsToCallsFromTheMarkOnWhereverTokensBeginAndEnd) {
+TEST_F(SamplerTest, keeps_to_calls_from_the_mark_on_wherever_tokens_begin_and_end) {
   const std::vector<std::string> words = {
       "a<tool",       "_call>", "<tool_",          "call>\xC4\x8A", "l>\xC4\x8A{\"",        "<tool_call>",
       "<tool_call>x", "name\"", ":\xC4\xA0\"ls\"", "<tool_cal",     ",\xC4\xA0\"arguments", "{}}\xC4\x8A</"};
@@ -292,7 +292,7 @@ TEST_F(SamplerTest, KeepsToCallsFromTheMarkOnWhereverTokensBeginAndEnd) {
   EXPECT_GT(n_calls, 10);
 }
 
-TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {
+TEST_F(SamplerTest, lets_nothing_hide_behind_a_nul_byte) {
   // BPE writes the byte 0 as this letter.
   const ToyFile file(toy_bpe({.words = {"7\xC4\x80x"}}).bytes());
   const auto vocabulary = Vocabulary::load(file.path()).value();
@@ -305,7 +305,7 @@ TEST_F(SamplerTest, LetsNothingHideBehindANulByte) {
   EXPECT_EQ(sampler.accept(hiding).code(), Code::kInvalidArgument);
 }
 
-TEST_F(SamplerTest, RefusesBrokenGrammarsWithoutPrinting) {
+TEST_F(SamplerTest, refuses_broken_grammars_without_printing) {
   testing::internal::CaptureStderr();
   for (const std::string grammar :
        {"root ::= [", "root ::= x", "nonsense", "root ::= root \"a\" | \"b\"", "root ::= \"a\"{3,1}"}) {
@@ -317,7 +317,7 @@ TEST_F(SamplerTest, RefusesBrokenGrammarsWithoutPrinting) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(SamplerTest, RefusesLogitsThatAreNoLogits) {
+TEST_F(SamplerTest, refuses_logits_that_are_no_logits) {
   Sampler sampler = make({.seed = 1});
   const auto code_with = [&](float sick) {
     std::vector<float> logits = flat_logits();
@@ -333,7 +333,7 @@ TEST_F(SamplerTest, RefusesLogitsThatAreNoLogits) {
             Code::kInvalidArgument);
 }
 
-TEST_F(SamplerTest, SurvivesExtremeLogitsAndOptions) {
+TEST_F(SamplerTest, survives_extreme_logits_and_options) {
   const float huge = std::numeric_limits<float>::max();
   for (const float temperature : {0.0F, 1e-38F, 1.0F, 100.0F}) {
     for (const float typical_p : {0.0F, 0.5F, 1.0F}) {
@@ -360,7 +360,7 @@ TEST_F(SamplerTest, SurvivesExtremeLogitsAndOptions) {
   }
 }
 
-TEST_F(SamplerTest, ChecksItsOptions) {
+TEST_F(SamplerTest, checks_its_options) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const SamplingOptions& wrong : {
            SamplingOptions{.temperature = -0.1F},

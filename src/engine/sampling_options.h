@@ -68,7 +68,7 @@ struct MirostatOptions {
 };
 
 struct SamplingOptions {
-  // Of penalty_last_n; the sampler keeps that many tokens.
+  // The most that penalty_last_n may be; the sampler keeps that many tokens.
   static constexpr std::int32_t kMaxPenaltyTokens = 1 << 20;
   static constexpr std::size_t kMaxSteps = 32;
 

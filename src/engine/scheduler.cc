@@ -9,7 +9,7 @@
 namespace ebb {
 namespace {
 
-Slot to_slot(const Running& running) {
+Seat to_seat(const Running& running) {
   return {.busy = true,
           .request = running.id,
           .owner = running.request.owner,
@@ -20,7 +20,7 @@ Slot to_slot(const Running& running) {
 }  // namespace
 
 Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const SchedulerOptions& options) {
-  const std::int32_t most = engine.budget_tokens() / engine.layout().block_size / kMinShareBlocks;
+  const std::int32_t most = engine.budget_tokens() / engine.layout().block_size / kMinSessionBlocks;
   if (options.n_parallel < 1 || options.n_parallel > most) {
     return error(Code::kInvalidArgument,
                  "{} requests at once, and the KV budget of {} tokens has room for 1 to {}; raise --kv-budget or lower "
@@ -37,6 +37,11 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
   SchedulerOptions held = options;
   held.session.most_pinned = kMostPinned;
   auto state = std::make_unique<State>(engine, held, std::move(folder));
+  state->fetch_news->state = state.get();
+  engine.set_when_fetched([news = state->fetch_news] {
+    const std::scoped_lock lock(news->mutex);
+    if (news->state != nullptr) news->state->note_fetched();
+  });
   state->lanes.resume_kept(options.is_known_owner);
   state->set_budget(engine.budget_tokens());
   state->thread = std::jthread([s = state.get()] { s->work(); });
@@ -52,6 +57,8 @@ Scheduler::~Scheduler() {
   }
   state_->changed.notify_all();
   state_->thread.join();
+  const std::scoped_lock lock(state_->fetch_news->mutex);
+  state_->fetch_news->state = nullptr;
 }
 
 Result<RequestId> Scheduler::submit(Request request) {
@@ -119,12 +126,12 @@ void Scheduler::inspect(const std::function<void(const Lanes&)>& look) {
   run_between_steps([&] { look(state_->lanes); });
 }
 
-std::vector<Slot> Scheduler::slots() {
-  std::vector<Slot> slots(static_cast<std::size_t>(state_->options.n_parallel));
+std::vector<Seat> Scheduler::seats() {
+  std::vector<Seat> seats(static_cast<std::size_t>(state_->options.n_parallel));
   run_between_steps([&] {
-    for (const Running& running : state_->running) slots[running.slot] = to_slot(running);
+    for (const Running& running : state_->running) seats[running.seat] = to_seat(running);
   });
-  return slots;
+  return seats;
 }
 
 Status Scheduler::set_budget(std::int32_t n_tokens) {
@@ -140,7 +147,7 @@ Status Scheduler::set_budget(std::int32_t n_tokens) {
 }
 
 Status Scheduler::set_budget(Lane& lane, std::int32_t n_tokens) {
-  const std::int32_t least = kMinShareBlocks * state_->engine.layout().block_size;
+  const std::int32_t least = kMinSessionBlocks * state_->engine.layout().block_size;
   if (n_tokens != 0 && (n_tokens < least || n_tokens > state_->engine.budget_tokens())) {
     return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}, or 0 for its share",
                  n_tokens, least, state_->engine.budget_tokens());

@@ -1,12 +1,12 @@
 // Scheduler: one thread that runs the requests of many clients on one engine.
 //
 // Requests wait in a bounded queue. Up to n_parallel of them are computed together, step by step: those that decode get
-// their row in each step, prompts share the rest (Engine::step). Each request at work has an equal share of the KV budget;
-// lanes that are idle keep what is hot until another needs the frames, and are parked then. The queue is fair between
-// owners: of those that wait, the owner with the fewest requests at work is next, the longest waiting first.
+// their row in each step, prompts share the rest (Engine::step). Each request at work has an equal share of the KV
+// budget; lanes that are idle keep what is hot until another needs the frames, and are parked then. The queue is fair
+// between owners: of those that wait, the owner with the fewest requests at work is next, the longest waiting first.
 //
-// It does not know HTTP, JSON or templates. Thread rule: all methods from any thread; callbacks come from the scheduler's
-// own thread, one at a time, and must neither block, call back nor throw.
+// It does not know HTTP, JSON or templates. Thread rule: all methods from any thread; callbacks come from the
+// scheduler's own thread, one at a time, and must neither block, call back nor throw.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ namespace ebb {
 struct SchedulerOptions {
   // Requests computed together. More: each has a smaller share of the budget.
   std::int32_t n_parallel = 4;
-  // Of one owner's; its others wait while this many are at work.
+  // The most requests of one owner that are computed together; its others wait while this many are at work.
   std::int32_t n_parallel_of_owner = 256;
   // Requests that may wait, of all and of one owner. More: they wait longer than their clients do.
   std::size_t max_queued = 64;
   std::size_t max_queued_of_owner = 64;
   LaneLimits lanes;
-  // Of the sessions it makes; budget_tokens is not looked at.
+  // The options of the sessions it makes; budget_tokens is not looked at.
   SessionOptions session;
   // Where sessions are kept from process to process; none: they end with this one.
   std::optional<LaneFolderOptions> folder;
@@ -40,7 +40,7 @@ struct SchedulerOptions {
 };
 
 // One of the n_parallel places where requests are computed.
-struct Slot {
+struct Seat {
   bool busy = false;
   RequestId request = 0;
   std::string owner;
@@ -52,22 +52,16 @@ struct SchedulerStats {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
   std::size_t n_lanes = 0;
-  // Of ended requests:
+  // Counts of ended requests:
   std::int64_t n_requests = 0;
-  std::int64_t n_cached_tokens = 0;  // of their prompts, not computed
+  std::int64_t n_cached_tokens = 0;  // of their prompts, seen and not computed
   double prompt_ms = 0.0;
-  // Of their turns (TurnStats, SessionStats); what is parked or deleted later stays counted.
-  std::int64_t n_hot_already = 0;
-  std::int64_t n_shared = 0;
-  std::int64_t n_recalled_exact = 0;
-  std::int64_t n_recalled_approximate = 0;
-  std::int64_t n_recomputed = 0;
-  std::int64_t n_new = 0;
-  std::int64_t n_holes = 0;
+  // Counts of their turns (TurnStats, SessionStats); what is parked or deleted later stays counted.
+  TokenOriginSums from;
   std::int64_t n_evicted_blocks = 0;
   std::int64_t n_recalled_blocks = 0;
   std::int64_t n_missed_recalls = 0;
-  // Of requests at work too:
+  // Counts of requests at work too:
   std::int64_t n_generated_tokens = 0;
   double generated_ms = 0.0;
   std::int64_t n_steps = 0;
@@ -93,19 +87,19 @@ class Scheduler {
   void cancel(RequestId id);
   [[nodiscard]] SchedulerStats stats() const;
   [[nodiscard]] const SchedulerOptions& options() const;
-  // Calls `act` between two steps, on the scheduler's thread, and returns after it. Of busy lanes it changes no residency.
-  // What it throws is thrown to the caller, and the scheduler goes on.
+  // Calls `act` between two steps, on the scheduler's thread, and returns after it. Of busy lanes it changes no
+  // residency. What it throws is thrown to the caller, and the scheduler goes on.
   void act(const std::function<void(Lanes&)>& act);
-  // The same for those who only look.
+  // Calls `look` likewise, for those who only look.
   void inspect(const std::function<void(const Lanes&)>& look);
-  [[nodiscard]] std::vector<Slot> slots();
-  // Tokens that may be hot, of all sessions together, from now on: what is over leaves at once, but for pins and what is
-  // written to. kInvalidArgument outside of what n_parallel requests need and what the engine has frames for.
+  [[nodiscard]] std::vector<Seat> seats();
+  // Tokens that may be hot, of all sessions together, from now on: what is over leaves at once, but for pins and what
+  // is written to. kInvalidArgument outside of what n_parallel requests need and what the engine has frames for.
   Status set_budget(std::int32_t n_tokens);
-  // The same of one lane, called by an act; 0: as much as its share.
+  // Sets the budget of one lane, called by an act; 0: as much as its share.
   Status set_budget(Lane& lane, std::int32_t n_tokens);
-  // What a client may pin of one session: a part (kMostPinned) of the least share that a request at work can have, so that
-  // every request finds room beside it.
+  // What a client may pin of one session: a part (kMostPinned) of the least share that a request at work can have, so
+  // that every request finds room beside it.
   [[nodiscard]] std::int32_t most_pinned_tokens() const;
 
  private:

@@ -1,7 +1,7 @@
 // The scheduler's inside: what its thread works on, and what it shares with those who ask (scheduler.cc).
 //
-// Thread rule: what stands above `mutex` is the scheduler's thread's alone, once that runs; what stands below is whoever's
-// has locked it. `engine` and `options` change no more.
+// Thread rule: what stands above `mutex` is the scheduler's thread's alone, once that runs; what stands below is
+// whoever's has locked it. `engine` and `options` change no more.
 #pragma once
 
 #include <condition_variable>
@@ -17,25 +17,26 @@
 
 namespace ebb {
 
-// A request at work needs room for a chunk, for what it should see, and for what is recalled.
-inline constexpr std::int32_t kMinShareBlocks = 4;
-// Of its budget, what a session may have pinned. More: a session whose share shrinks has no room for a reply.
+// The part of its budget that a session may have pinned. More: a session whose share shrinks has no room for a reply.
 inline constexpr double kMostPinned = 0.5;
 
 struct Running {
   RequestId id = 0;
   Request request;
   // Its own as long as it runs.
-  std::size_t slot = 0;
-  // Tokens of its history.
-  std::int32_t n_prompt = 0;
+  std::size_t seat = 0;
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  // Its first step can begin, and it was told so.
+  bool has_begun = false;
   // Its session's, before it.
   SessionStats before;
+  // It was told its end.
+  bool is_told = false;
   Stopwatch since = {};
 
+  [[nodiscard]] std::int32_t n_prompt() const { return request.history.n_tokens(); }
   [[nodiscard]] RequestProgress progress() const;
 };
 
@@ -54,14 +55,24 @@ struct Scheduler::State {
         budget_tokens(e.budget_tokens()),
         waiting({.most = o.max_queued,
                  .most_of_owner = o.max_queued_of_owner,
-                 .n_parallel_of_owner = o.n_parallel_of_owner}) {}
+                 .n_parallel_of_owner = o.n_parallel_of_owner}) {
+    // So that one that has left the queue is among them, whatever happens.
+    running.reserve(static_cast<std::size_t>(o.n_parallel));
+  }
 
   Engine& engine;
   SchedulerOptions options;
   // Null: sessions end with this process.
   std::unique_ptr<LaneFolder> folder;
 
-  // Of the scheduler's thread alone.
+  // Who tells of records that were read, from the store's threads; the scheduler leaves it before it goes.
+  struct FetchNews {
+    std::mutex mutex;
+    State* state = nullptr;
+  };
+  std::shared_ptr<FetchNews> fetch_news = std::make_shared<FetchNews>();
+
+  // What follows is of the scheduler's thread alone.
   Lanes lanes;
   std::vector<Running> running;
   std::int32_t budget_tokens;
@@ -73,6 +84,8 @@ struct Scheduler::State {
   std::vector<std::function<void()>> acts;
   SchedulerStats stats;
   RequestId n_ids = 0;
+  // Records came since it last looked.
+  bool fetched = false;
   bool stopping = false;
   // Last, so that it is joined before anything above goes.
   std::jthread thread;
@@ -82,19 +95,26 @@ struct Scheduler::State {
   void take_cancelled();
   void start_waiting();
   void start(WaitingRequest next, Lane& lane);
-  [[nodiscard]] std::size_t free_slot() const;
-  [[nodiscard]] std::int32_t n_frames_per_block() const;
+  Status begin(Running& request);
+  [[nodiscard]] std::size_t free_seat() const;
   [[nodiscard]] std::int32_t least_budget() const;
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
   void share_budget();
   void set_budget(std::int32_t n_tokens);
-  void free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane);
-  [[nodiscard]] std::int32_t n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const;
-  [[nodiscard]] std::int32_t n_blocks_to_step(const Running& request) const;
+  void free_frames(std::int32_t n_frames);
+  // Requests whose next step can begin; whether all others wait for records.
+  struct Batch {
+    std::vector<Generation*> ready;
+    bool all_wait = true;
+  };
+  [[nodiscard]] Batch prepare();
+  void wait_for_records();
+  void note_fetched();
   void step();
   void note_lanes();
   void end(Running& request, const Status& status);
-  void note_step(const Generated& before);
+  void break_off(const Status& status);
+  void note_step(const Generated& before, std::size_t n_requests);
   void note_turn(const Running& request, const RequestEnd& end);
   void note_end();
   void end_waiting(WaitingRequest& request, const Status& status);

@@ -1,14 +1,16 @@
 // The scheduler's thread: begins requests, runs their steps, ends them, and shares the budget out between them.
 #include <algorithm>
 
+#include "base/caught.h"
 #include "engine/scheduler_state.h"
 
 namespace ebb {
 namespace {
 
-// Beyond its history, what a session with holes finds free: filling them leaves that to the prompt's last block and to the
-// reply (Generation::resume). Fewer: holes stay that could be filled. More: lanes are parked that could stay.
-constexpr std::int32_t kBlocksBesideHoles = 6;
+// How long a request may be made ready at a stretch while others wait for their step; a bounded wave more at most.
+// More: less steps in between, others wait longer. Less: a request with much to bring in waits for more steps of
+// others.
+constexpr double kPrepareMs = 10.0;
 
 Generated generated(const std::vector<Running>& running) {
   Generated all;
@@ -23,11 +25,11 @@ Generated generated(const std::vector<Running>& running) {
 
 // A reply that is held as it was written may have more tokens than the history that says it.
 RequestProgress Running::progress() const {
-  const std::int32_t n_cached = std::max(0, n_prompt - generation->n_computed() - generation->n_to_compute());
-  return {.slot = slot,
-          .n_prompt = n_prompt,
+  const std::int32_t n_cached = std::max(0, n_prompt() - generation->n_computed() - generation->n_to_compute());
+  return {.seat = seat,
+          .n_prompt = n_prompt(),
           .n_cached = n_cached,
-          .n_computed = std::min(generation->n_computed(), n_prompt - n_cached),
+          .n_computed = std::min(generation->n_computed(), n_prompt() - n_cached),
           .elapsed_ms = since.elapsed_ms(),
           .stats = generation->stats()};
 }
@@ -44,9 +46,13 @@ void Scheduler::State::work() {
       if (stopping && acts_now.empty()) break;
     }
     for (const auto& act : acts_now) act();
-    take_cancelled();
-    start_waiting();
-    if (!running.empty()) step();
+    try {
+      take_cancelled();
+      start_waiting();
+      if (!running.empty()) step();
+    } catch (...) {
+      break_off(caught("requests were at work"));
+    }
   }
   end_all();
 }
@@ -67,12 +73,8 @@ void Scheduler::State::take_cancelled() {
 
 // --- beginning ---
 
-std::int32_t Scheduler::State::n_frames_per_block() const {
-  return engine.pool().n_frames() / (engine.budget_tokens() / engine.layout().block_size);
-}
-
 std::int32_t Scheduler::State::least_budget() const {
-  return options.n_parallel * kMinShareBlocks * engine.layout().block_size;
+  return options.n_parallel * kMinSessionBlocks * engine.layout().block_size;
 }
 
 std::int32_t Scheduler::State::share(const Lane& lane, std::size_t n_running) const {
@@ -82,9 +84,9 @@ std::int32_t Scheduler::State::share(const Lane& lane, std::size_t n_running) co
 }
 
 void Scheduler::State::set_budget(std::int32_t n_tokens) {
-  const std::int32_t n_blocks = n_tokens / engine.layout().block_size;
-  budget_tokens = n_blocks * engine.layout().block_size;
-  const std::int32_t n_frames = n_blocks * n_frames_per_block();
+  const FrameBudget budget = FrameBudget::of_tokens(n_tokens, engine.shape());
+  budget_tokens = budget.n_tokens(engine.shape());
+  const std::int32_t n_frames = budget.n_frames;
   engine.pool().set_limit(n_frames);
   share_budget();
   while (engine.pool().n_hot() > n_frames && lanes.park_one()) {}
@@ -101,7 +103,13 @@ void Scheduler::State::start_waiting() {
       next = waiting.take_next(at_work);
     }
     if (!next) return;
-    Lane* const lane = lanes.find_or_open(next->request.owner, next->request.lane_id, next->request.all_tokens());
+    Lane* lane = nullptr;
+    try {
+      lane = lanes.find_or_open(next->request.owner, next->request.lane_id, next->request.history.tokens());
+    } catch (...) {
+      end_waiting(*next, caught("its session was looked for"));
+      continue;
+    }
     if (lane == nullptr) {
       end_waiting(*next, error(Code::kOutOfBudget, "all sessions that may be are at work; try again later"));
       continue;
@@ -111,113 +119,142 @@ void Scheduler::State::start_waiting() {
 }
 
 void Scheduler::State::start(WaitingRequest next, Lane& lane) {
-  Running request{.id = next.id,
-                  .request = std::move(next.request),
-                  .slot = free_slot(),
-                  .lane = &lane,
-                  .queued_ms = next.since.elapsed_ms(),
-                  .before = lane.stats()};
-  for (const HistoryPart& part : request.request.history) {
-    request.n_prompt += static_cast<std::int32_t>(part.tokens.size());
-  }
-  const std::int32_t n_tokens = share(lane, running.size() + 1);
-  for (Running& other : running) other.generation->set_budget(share(*other.lane, running.size() + 1));
-  free_frames(n_blocks_to_begin(lane, request.n_prompt, n_tokens), running.size() + 1, &lane);
-  Status status = lanes.wake(lane, n_tokens);
-  if (status.ok()) {
-    std::vector<PromptPart> parts;
-    for (const HistoryPart& part : request.request.history) {
-      parts.push_back({.tokens = part.tokens,
-                       .source = part.source,
-                       .name = part.name,
-                       .priority = part.priority,
-                       .pinned = part.pinned});
-    }
-    Result<std::unique_ptr<Generation>> generation = Generation::resume(
-        *lane.session, *std::move(request.request.writer), parts, request.request.options, request.request.resuming);
-    status = generation.status();
-    if (generation.ok()) request.generation = *std::move(generation);
-  }
+  running.push_back({.id = next.id,
+                     .request = std::move(next.request),
+                     .seat = free_seat(),
+                     .lane = &lane,
+                     .queued_ms = next.since.elapsed_ms(),
+                     .before = lane.stats()});
   lane.busy = true;
-  running.push_back(std::move(request));
+  Running& request = running.back();
+  Status status;
+  try {
+    status = begin(request);
+  } catch (...) {
+    status = caught("its session was made ready");
+    request.generation.reset();
+    Lanes::let_go(lane);
+  }
   if (!status.ok()) {
-    end(running.back(), status);
+    end(request, status);
     running.pop_back();
     share_budget();
-  } else {
-    running.back().request.on_progress(running.back().progress());
   }
   const std::scoped_lock lock(mutex);
   stats.n_running = running.size();
 }
 
+Status Scheduler::State::begin(Running& request) {
+  Lane& lane = *request.lane;
+  EBB_RETURN_IF_ERROR(lanes.wake(lane, share(lane, running.size())));
+  share_budget();
+  EBB_ASSIGN_OR_RETURN(request.generation,
+                       Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
+                                          request.request.options, request.request.resuming));
+  return {};
+}
+
 // There is one: no more than n_parallel run.
-std::size_t Scheduler::State::free_slot() const {
-  std::size_t slot = 0;
-  while (std::ranges::find(running, slot, &Running::slot) != running.end()) ++slot;
-  return slot;
+std::size_t Scheduler::State::free_seat() const {
+  std::size_t seat = 0;
+  while (std::ranges::find(running, seat, &Running::seat) != running.end()) ++seat;
+  return seat;
 }
 
-// Idle lanes give up their frames, the longest unused first, until n_blocks are free, and each request may have a block
+// Idle lanes give up their frames, the longest unused first, until so many are free, and each request may have a block
 // open.
-void Scheduler::State::free_frames(std::int32_t n_blocks, std::size_t n_requests, const Lane* for_lane) {
+void Scheduler::State::free_frames(std::int32_t n_frames) {
   const auto has_room = [&] {
-    return engine.pool().n_free() / n_frames_per_block() >= n_blocks &&
-           engine.has_open_blocks(static_cast<std::int32_t>(n_requests));
+    return engine.pool().n_free() >= n_frames && engine.has_open_blocks(static_cast<std::int32_t>(running.size()));
   };
-  while (!has_room() && lanes.park_one(for_lane)) {}
+  while (!has_room() && lanes.park_one()) {}
 }
 
-// What a lane needs to take in a history: frames for what of it is not hot. What other lanes use too is not its own: it
-// gives no frames back when it leaves for something else.
-std::int32_t Scheduler::State::n_blocks_to_begin(const Lane& lane, std::int32_t n_history, std::int32_t n_share) const {
-  const std::int32_t block_size = engine.layout().block_size;
-  const Session* const session = lane.session.get();
-  const bool has_holes = session != nullptr ? session->n_hot_blocks() < session->n_blocks() : lane.image.has_value();
-  const std::int32_t n_wanted = n_history / block_size + 1 + (has_holes ? kBlocksBesideHoles : 0);
-  const std::int32_t n_hot = session != nullptr ? session->n_hot_blocks() : 0;
-  const std::int32_t n_own = session != nullptr ? session->n_own_blocks() : 0;
-  return std::min(n_wanted - n_hot, n_share / block_size - n_own);
-}
-
-// The same of the next step: its tokens, and one block that may be computed again.
-std::int32_t Scheduler::State::n_blocks_to_step(const Running& request) const {
-  const Session& session = *request.lane->session;
-  const std::int32_t block_size = session.block_size();
-  const std::int32_t n_tokens =
-      std::clamp(request.generation->n_prompt_left(), 1, static_cast<std::int32_t>(engine.runner().max_rows()));
-  const std::int32_t n_last = session.end().value() % block_size;
-  const std::int32_t room = n_last == 0 ? 0 : block_size - n_last;
-  const std::int32_t n_new = (std::max(0, n_tokens - room) + block_size - 1) / block_size;
-  const bool has_holes = session.n_hot_blocks() < session.n_blocks();
-  const std::int32_t n_share = share(*request.lane, running.size()) / block_size;
-  return std::clamp(n_share - session.n_own_blocks(), 0, n_new + (has_holes ? 1 : 0));
-}
-
+// Each has an equal share. What pins and written blocks hold beyond theirs, the others do without.
 void Scheduler::State::share_budget() {
-  for (Running& request : running) request.generation->set_budget(share(*request.lane, running.size()));
+  const BlockShape& shape = engine.shape();
+  std::vector<Running*> others;
+  std::int32_t n_over = 0;
+  for (Running& request : running) {
+    if (request.lane->session == nullptr || (request.generation != nullptr && request.generation->is_broken()))
+      continue;
+    const FrameBudget wanted = FrameBudget::of_tokens(share(*request.lane, running.size()), shape);
+    const FrameBudget now = request.lane->session->set_budget(wanted);
+    n_over += now.n_frames - wanted.n_frames;
+    if (now == wanted) others.push_back(&request);
+  }
+  if (n_over == 0 || others.empty()) return;
+  const auto n_less = n_over / static_cast<std::int32_t>(others.size());
+  for (Running* request : others) {
+    const FrameBudget wanted = FrameBudget::of_tokens(share(*request->lane, running.size()), shape);
+    // It may need more too; the pool's limit holds then, and a step that finds no room ends its request.
+    (void)request->lane->session->set_budget({.n_frames = wanted.n_frames - n_less});
+  }
 }
 
 // --- steps ---
 
+// Brings in what the next steps of requests need, a bounded piece of each at a time, and finds room for those steps.
+// Requests that wait for a disk, or have more to bring in, are not in this step.
+Scheduler::State::Batch Scheduler::State::prepare() {
+  std::vector<Generation*> all;
+  for (const Running& request : running) all.push_back(request.generation.get());
+  const std::int32_t n_rows = engine.rows_of_prompts(all);
+  Batch batch;
+  std::int32_t n_frames = 0;
+  for (Generation* generation : all) {
+    const Stopwatch watch;
+    Turn::Ready state = Turn::Ready::kMore;
+    while (state == Turn::Ready::kMore && watch.elapsed_ms() < kPrepareMs) {
+      free_frames(n_frames + generation->n_frames_from_pool(n_rows));
+      state = generation->prepare(n_rows);
+    }
+    batch.all_wait &= state == Turn::Ready::kWaits;
+    if (state != Turn::Ready::kNow) continue;
+    batch.ready.push_back(generation);
+    // Now it is known what of its prompt is not to be computed.
+    const auto request = std::ranges::find(running, generation, [](const Running& r) { return r.generation.get(); });
+    if (!std::exchange(request->has_begun, true)) request->request.on_progress(request->progress());
+    n_frames += generation->n_frames_from_pool(n_rows);
+    free_frames(n_frames);
+  }
+  return batch;
+}
+
+// Until records are there, or there is something else to do.
+void Scheduler::State::wait_for_records() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return stopping || fetched || !waiting.empty() || !cancelled.empty() || !acts.empty(); });
+  fetched = false;
+}
+
+void Scheduler::State::note_fetched() {
+  {
+    const std::scoped_lock lock(mutex);
+    fetched = true;
+  }
+  changed.notify_all();
+}
+
 void Scheduler::State::step() {
-  std::int32_t n_blocks = 0;
-  for (const Running& request : running) n_blocks += n_blocks_to_step(request);
-  free_frames(n_blocks, running.size(), nullptr);
-  std::vector<Generation*> generations;
-  for (const Running& request : running) generations.push_back(request.generation.get());
+  const Batch batch = prepare();
+  if (batch.ready.empty()) {
+    if (batch.all_wait) wait_for_records();
+    return;
+  }
   const Generated before = generated(running);
-  const Status status = engine.step(generations);
+  const Status status = engine.step(batch.ready);
   // Before any of them ends: who has its answer finds it counted.
-  note_step(before);
+  note_step(before, batch.ready.size());
   for (Running& request : running) {
     request.request.on_progress(request.progress());
     if (auto chances = request.generation->take_chances(); !chances.empty()) {
       request.request.on_chances(std::move(chances));
     }
     if (const std::string text = request.generation->take_text(); !text.empty()) request.request.on_text(text);
-    if (!status.ok()) request.generation->finish(FinishReason::kCancelled);
-    if (request.generation->finished()) end(request, status.ok() ? request.generation->status() : status);
+    const bool failed = !status.ok() && std::ranges::find(batch.ready, request.generation.get()) != batch.ready.end();
+    if (failed) request.generation->finish(FinishReason::kCancelled);
+    if (request.generation->finished()) end(request, failed ? status : request.generation->status());
   }
   const std::size_t n_before = running.size();
   std::erase_if(running, [](const Running& request) { return request.generation->finished(); });
@@ -227,11 +264,11 @@ void Scheduler::State::step() {
   stats.n_running = running.size();
 }
 
-void Scheduler::State::note_step(const Generated& before) {
+void Scheduler::State::note_step(const Generated& before, std::size_t n_requests) {
   const Generated now = generated(running);
   const std::scoped_lock lock(mutex);
   ++stats.n_steps;
-  stats.n_requests_in_steps += std::ssize(running);
+  stats.n_requests_in_steps += static_cast<std::int64_t>(n_requests);
   stats.n_generated_tokens += now.n_tokens - before.n_tokens;
   stats.generated_ms += now.ms - before.ms;
   for (const Running& request : running) {
@@ -242,8 +279,8 @@ void Scheduler::State::note_step(const Generated& before) {
 void Scheduler::State::note_lanes() {
   const std::scoped_lock lock(mutex);
   stats.n_lanes = lanes.all().size();
-  // Of the pool, where what several lanes share is there once.
-  stats.n_hot_tokens = engine.pool().n_hot() / n_frames_per_block() * engine.layout().block_size;
+  // The pool says how much is hot: what several lanes share is there once.
+  stats.n_hot_tokens = FrameBudget{engine.pool().n_hot()}.n_tokens(engine.shape());
   stats.budget_tokens = budget_tokens;
 }
 
@@ -256,7 +293,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.stop_string = request.generation->stop_string();
     end.stats = request.generation->stats();
     end.turn = request.generation->turn_stats();
-    // What was said stands: a client that tried again would have all of it computed once more, and end at the same place.
+    // What was said stands: a client that tried again would have all of it computed again, and end at the same place.
     if (status.code() == Code::kOutOfBudget && end.stats.n_generated > 0) {
       end.warning = status.message();
       end.status = Status();
@@ -265,33 +302,41 @@ void Scheduler::State::end(Running& request, const Status& status) {
   if (const Session* session = request.lane->session.get(); session != nullptr) {
     end.session = session->stats();
     end.n_hot_tokens = session->n_hot_tokens();
-    end.budget_tokens = session->budget_blocks() * session->block_size();
+    end.budget_tokens = session->budget_tokens();
   }
-  request.lane->busy = false;
+  if (request.generation != nullptr && request.generation->is_broken()) Lanes::let_go(*request.lane);
+  lanes.release(*request.lane);
   if (request.generation != nullptr) note_turn(request, end);
   note_end();
   // Before the answer: who has it finds its session on its way to the disk.
-  if (folder != nullptr && request.generation != nullptr) {
-    request.generation->save_for_image();
+  if (folder != nullptr && request.generation != nullptr && request.lane->session != nullptr) {
+    request.lane->session->save_for_image();
     lanes.keep(*request.lane);
   }
+  request.is_told = true;
   request.request.on_end(end);
+}
+
+// After what no request alone can answer for: all that are at work end here, and theirs are sessions as if never awake.
+void Scheduler::State::break_off(const Status& status) {
+  for (Running& request : running) {
+    if (request.is_told) continue;
+    request.generation.reset();
+    Lanes::let_go(*request.lane);
+    end(request, status);
+  }
+  running.clear();
+  const std::scoped_lock lock(mutex);
+  stats.n_running = 0;
 }
 
 void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) {
   const TurnStats& turn = end.turn;
-  const std::int32_t n_computed = turn.n_new + turn.n_recomputed;
   const std::scoped_lock lock(mutex);
-  stats.n_cached_tokens += std::max(0, request.n_prompt - n_computed);
+  stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from[Origin::kHole]);
   stats.prompt_ms += end.stats.prefill_ms;
-  stats.n_hot_already += turn.n_hot_already;
-  stats.n_shared += turn.n_shared;
-  stats.n_recalled_exact += turn.n_recalled_exact;
-  stats.n_recalled_approximate += turn.n_recalled_approximate;
-  stats.n_recomputed += turn.n_recomputed;
-  stats.n_new += turn.n_new;
-  stats.n_holes += turn.n_holes;
-  // Of a session whose image could not be taken up, counting began anew.
+  stats.from += turn.from;
+  // Counting began anew in a session whose image could not be taken up.
   const auto since = [](std::int64_t now, std::int64_t before) { return std::max<std::int64_t>(0, now - before); };
   stats.n_evicted_blocks += since(end.session.n_evicted_blocks, request.before.n_evicted_blocks);
   stats.n_recalled_blocks += since(end.session.n_recalled_blocks, request.before.n_recalled_blocks);

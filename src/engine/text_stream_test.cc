@@ -33,7 +33,7 @@ class TextStreamTest : public testing::Test {
   std::unique_ptr<Vocabulary> vocabulary_ = Vocabulary::load(file_.path()).value();
 };
 
-TEST_F(TextStreamTest, ShowsWholeCharactersOnly) {
+TEST_F(TextStreamTest, shows_whole_characters_only) {
   TextStream stream = make();
   EXPECT_EQ(stream.push(Token(0xE2)).value().text, "");
   EXPECT_EQ(stream.push(Token(0x82)).value().text, "");
@@ -42,7 +42,7 @@ TEST_F(TextStreamTest, ShowsWholeCharactersOnly) {
   EXPECT_FALSE(stream.finished());
 }
 
-TEST_F(TextStreamTest, EndsAtTheTokenThatEndsTheGeneration) {
+TEST_F(TextStreamTest, ends_at_the_token_that_ends_the_generation) {
   TextStream stream = make({"stop"});
   EXPECT_EQ(push_all(stream, tokens_of("yes, st")), "yes, ");
   const TextDelta last = stream.push(Token(kEnd)).value();
@@ -53,7 +53,7 @@ TEST_F(TextStreamTest, EndsAtTheTokenThatEndsTheGeneration) {
   EXPECT_EQ(after.finished, FinishReason::kEndOfGeneration);
 }
 
-TEST_F(TextStreamTest, ShowsControlTokensWhenAsked) {
+TEST_F(TextStreamTest, shows_control_tokens_when_asked) {
   TextStream hidden = make();
   EXPECT_EQ(hidden.push(Token(kStart)).value().text, "");
   TextStream marked = TextStream::create(*vocabulary_, {.marks = {Token(kStart)}}).value();
@@ -66,7 +66,7 @@ TEST_F(TextStreamTest, ShowsControlTokensWhenAsked) {
   EXPECT_EQ(last.finished, FinishReason::kEndOfGeneration);
 }
 
-TEST_F(TextStreamTest, StopsAtAStopStringAcrossTokens) {
+TEST_F(TextStreamTest, stops_at_a_stop_string_across_tokens) {
   TextStream stream = make({"\nUser:", "###"});
   EXPECT_EQ(push_all(stream, tokens_of("fine.\nUser")), "fine.");
   const TextDelta last = stream.push(Token(':')).value();
@@ -76,13 +76,13 @@ TEST_F(TextStreamTest, StopsAtAStopStringAcrossTokens) {
   EXPECT_EQ(stream.finish(FinishReason::kLength).finished, FinishReason::kStopString);
 }
 
-TEST_F(TextStreamTest, StopsInsideACharacterStringToo) {
+TEST_F(TextStreamTest, stops_inside_a_character_string_too) {
   TextStream stream = make({"\xE2\x82\xAC"});
   EXPECT_EQ(push_all(stream, tokens_of("1 \xE2\x82\xAC 2")), "1 ");
   EXPECT_EQ(stream.finished(), FinishReason::kStopString);
 }
 
-TEST_F(TextStreamTest, GivesOutWhatWasHeldBackWhenTheCallerEnds) {
+TEST_F(TextStreamTest, gives_out_what_was_held_back_when_the_caller_ends) {
   TextStream stream = make({"stop"});
   EXPECT_EQ(push_all(stream, tokens_of("ab sto")), "ab ");
   const TextDelta last = stream.finish(FinishReason::kLength);
@@ -101,7 +101,7 @@ TEST_F(TextStreamTest, GivesOutWhatWasHeldBackWhenTheCallerEnds) {
   EXPECT_EQ(stopped.finished, FinishReason::kStopString);
 }
 
-TEST_F(TextStreamTest, RefusesForeignTokensAndGoesOn) {
+TEST_F(TextStreamTest, refuses_foreign_tokens_and_goes_on) {
   TextStream stream = make();
   EXPECT_EQ(stream.push(Token(-1)).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(stream.push(Token(261)).status().code(), Code::kInvalidArgument);
@@ -109,7 +109,7 @@ TEST_F(TextStreamTest, RefusesForeignTokensAndGoesOn) {
   EXPECT_EQ(TextStream::create(*vocabulary_, {.stop_strings = {""}}).status().code(), Code::kInvalidArgument);
 }
 
-TEST_F(TextStreamTest, ShowsRandomTokensAsTheirWholeTextWould) {
+TEST_F(TextStreamTest, shows_random_tokens_as_their_whole_text_would) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
     std::vector<Token> tokens;
@@ -121,12 +121,12 @@ TEST_F(TextStreamTest, ShowsRandomTokensAsTheirWholeTextWould) {
   }
 }
 
-TEST_F(TextStreamTest, NamesItsReasons) {
+TEST_F(TextStreamTest, names_its_reasons) {
   EXPECT_EQ(finish_reason_name(FinishReason::kStopString), "stop string");
   EXPECT_EQ(finish_reason_name(FinishReason::kLength), "length");
 }
 
-TEST_F(TextStreamTest, TellsTheStopStringThatEndedTheText) {
+TEST_F(TextStreamTest, tells_the_stop_string_that_ended_the_text) {
   TextStream stream = make({"zz", "b"});
   EXPECT_EQ(push_all(stream, tokens_of("a")), "a");
   EXPECT_EQ(stream.stop_string(), "");

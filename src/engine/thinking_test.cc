@@ -30,7 +30,7 @@ class ThinkingTest : public testing::Test {
   std::unique_ptr<Vocabulary> vocabulary_ = Vocabulary::load(file_.path()).value();
 };
 
-TEST_F(ThinkingTest, BeginsWithTheMarkAsTheFirstTextAndEndsWithTheOther) {
+TEST_F(ThinkingTest, begins_with_the_mark_as_the_first_text_and_ends_with_the_other) {
   Thinking thinking = make({});
   push(thinking, "\n <think");
   EXPECT_FALSE(thinking.is_open());
@@ -48,7 +48,7 @@ TEST_F(ThinkingTest, BeginsWithTheMarkAsTheFirstTextAndEndsWithTheOther) {
   EXPECT_EQ(none.n_tokens(), 0);
 }
 
-TEST_F(ThinkingTest, SeesMarksThatBeginAndEndInsideTokens) {
+TEST_F(ThinkingTest, sees_marks_that_begin_and_end_inside_tokens) {
   const Token close_behind(261);
   const Token both(262);
   EXPECT_EQ(vocabulary_->piece(both).value(), "nk></th");
@@ -61,7 +61,7 @@ TEST_F(ThinkingTest, SeesMarksThatBeginAndEndInsideTokens) {
   EXPECT_FALSE(thinking.is_open());
 }
 
-TEST_F(ThinkingTest, IsEndedWhenItIsLongEnough) {
+TEST_F(ThinkingTest, is_ended_when_it_is_long_enough) {
   Thinking thinking = make({.is_open = true, .max_tokens = 5});
   push(thinking, "abcd");
   EXPECT_FALSE(thinking.forced());
@@ -76,7 +76,7 @@ TEST_F(ThinkingTest, IsEndedWhenItIsLongEnough) {
   EXPECT_EQ(forced_text(not_begun), "</think>");
 }
 
-TEST_F(ThinkingTest, IsNotEndedInsideACharacter) {
+TEST_F(ThinkingTest, is_not_ended_inside_a_character) {
   Thinking thinking = make({.is_open = true, .max_tokens = 1});
   push(thinking, "\xE2");
   EXPECT_FALSE(thinking.forced());
@@ -84,7 +84,7 @@ TEST_F(ThinkingTest, IsNotEndedInsideACharacter) {
   EXPECT_TRUE(thinking.forced());
 }
 
-TEST_F(ThinkingTest, EndsWhereACallBegins) {
+TEST_F(ThinkingTest, ends_where_a_call_begins) {
   Thinking thinking = make({.other_ends = {"<tool_call>"}, .is_open = true, .max_tokens = 20});
   push(thinking, "I call. <tool_call>{\"name\": \"read\"}");
   EXPECT_FALSE(thinking.is_open());
@@ -92,7 +92,7 @@ TEST_F(ThinkingTest, EndsWhereACallBegins) {
   EXPECT_EQ(thinking.n_tokens(), 19);
 }
 
-TEST_F(ThinkingTest, CannotBeLimitedWithoutAMark) {
+TEST_F(ThinkingTest, cannot_be_limited_without_a_mark) {
   EXPECT_EQ(Thinking::create(*vocabulary_, {.max_tokens = 5}).status().code(), Code::kInvalidArgument);
   Thinking none = Thinking::create(*vocabulary_, {}).value();
   push(none, "<think>");

@@ -21,14 +21,15 @@ struct TokenChances {
   TokenChance kept;
   // The likeliest, best first, ties to the lowest id.
   std::vector<TokenChance> likeliest = {};
-  // Of the draw, not of the raw logits.
+  // The chances are those of the draw, not of the raw logits.
   bool is_of_draw = false;
 };
 
-// Of logits [n_tokens of the vocabulary] without NaN, some of them finite. `token` is one of the vocabulary.
+// The chances by logits [n_tokens of the vocabulary] without NaN, some of them finite. `token` is one of the
+// vocabulary.
 [[nodiscard]] TokenChances token_chances(std::span<const float> logits, Token token, std::int32_t n_likeliest);
 
-// Of the draw, where there was none to make: the token was the only one.
+// The draw's chances where there was no draw to make: the token was the only one.
 [[nodiscard]] TokenChances certain_chances(Token token, std::int32_t n_likeliest);
 
 }  // namespace ebb

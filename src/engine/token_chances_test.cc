@@ -9,7 +9,7 @@
 namespace ebb {
 namespace {
 
-TEST(TokenChances, AreTheLogarithmsOfTheSoftmax) {
+TEST(TokenChances, are_the_logarithms_of_the_softmax) {
   const std::array<float, 4> logits = {std::log(1.0F), std::log(2.0F), std::log(4.0F), std::log(1.0F)};
   const TokenChances chances = token_chances(logits, Token(1), 3);
   EXPECT_EQ(chances.kept.token, Token(1));
@@ -21,7 +21,7 @@ TEST(TokenChances, AreTheLogarithmsOfTheSoftmax) {
   EXPECT_EQ(chances.likeliest[2].token, Token(0));
 }
 
-TEST(TokenChances, StayFiniteWhereTheModelLeavesNoChance) {
+TEST(TokenChances, stay_finite_where_the_model_leaves_no_chance) {
   const std::array<float, 2> logits = {1e30F, -std::numeric_limits<float>::infinity()};
   const TokenChances chances = token_chances(logits, Token(1), 5);
   EXPECT_EQ(chances.kept.logprob, std::numeric_limits<float>::lowest());

@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
-#include "model/gguf_file.h"
-#include "model/gguf_scan.h"
+#include "gguf/gguf_file.h"
+#include "gguf/gguf_header.h"
 
 namespace ebb {
 

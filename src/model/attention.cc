@@ -79,6 +79,14 @@ std::size_t AttentionScratch::bytes() const {
   return bytes_.size() + step_rows_.size() + arrivals_.size() * sizeof(arrivals_[0]);
 }
 
+bool AttentionScratch::take_short() {
+  if (!is_short_.exchange(false, std::memory_order_relaxed)) return false;
+  // Threads that broke off have not counted what they took.
+  next_item_.store(0, std::memory_order_relaxed);
+  std::ranges::fill(arrivals_, 0);
+  return true;
+}
+
 void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
             AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads) {
   EBB_CHECK(shape.layout.key_order == KeyOrder::kByDim, "these kernels read keys by dimension");

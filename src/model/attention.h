@@ -9,21 +9,21 @@
 // and the company in a batch change nothing, and neither does the instruction set chosen at run time:
 //   score    s = (scale * log2 e) * (q . k)        fma over dimensions 0, 1, 2, ...
 //   block    m' = max(m, max s);  a = 2^(m - m');  p = 2^(s - m');  l = l * a + sum p;  O = O * a + sum p v
-//            sum p: 16 lane sums over slots j, j+16, ..., then a fixed tree; p v: fma onto O * a over slots 0, 1, ...
-//   segment  blocks in position order, from m = -inf, l = 0, O = 0 (cache/block_table.h)
-//   result   segments merged in order: m' = max(m, m_s);  l = l * 2^(m - m') + l_s * 2^(m_s - m');  O likewise;
+//            sum p: 16 sums over slots j, j+16, ..., then a fixed tree; p v: fma onto O * a over slots 0, 1, ...
+//   split  blocks in position order, from m = -inf, l = 0, O = 0 (cache/block_table.h)
+//   result   splits merged in order: m' = max(m, m_s);  l = l * 2^(m - m') + l_s * 2^(m_s - m');  O likewise;
 //            then O * (1 / l)
-// Of frames that seal (cache/frame_layout.h) a query sees the block that holds its own position as f16, and every earlier
-// one sealed: that too depends on positions alone. A step that fills a block has it in both forms; the f16 rows of blocks
-// that begin and end within the step lie in the scratch memory, one layer at a time.
+// In frames that seal (cache/frame_layout.h) a query sees the block that holds its own position as f16, and every
+// earlier one sealed: that too depends on positions alone. A step that fills a block has it in both forms; the f16 rows
+// of blocks that begin and end within the step lie in the scratch memory, one layer at a time.
 //
-// A block or segment of which the query sees nothing leaves m, l and O untouched; a query that sees nothing at all gets
+// A block or split of which the query sees nothing leaves m, l and O untouched; a query that sees nothing at all gets
 // zeros. 2^x is a polynomial of ours, exactly 1 at 0. K and V that a query does not see are not used for it, not even
 // times zero, so that what lies in unwritten slots does not matter.
 //
 // Sequences of one row each whose tables begin in the same frames attend as a cohort (attention_cohorts.h): what they
-// have in common is read once for all of them, up to the first block that one of them does not see wholly. In a window that
-// hides the beginning of it they therefore share nothing, and sequences of several rows never do.
+// have in common is read once for all of them, up to the first block that one of them does not see wholly. In a window
+// that hides the beginning of it they therefore share nothing, and sequences of several rows never do.
 //
 // Thread rule: an AttentionStep is filled by one thread, then read by all threads of the op.
 #pragma once
@@ -59,7 +59,7 @@ struct AttentionStep {
   std::vector<BlockTable> tables;
   // First byte of frame 0; frame f lies at frames + f * layout.frame_bytes().
   std::byte* frames = nullptr;
-  // The same of open frames; null of layouts that do not seal.
+  // First byte of open frame 0, the others behind it likewise; null for layouts that do not seal.
   std::byte* open_frames = nullptr;
   // For AttentionTensors::mass; >= the longest table. 0 when no policy asks for mass.
   std::int32_t mass_stride = 0;
@@ -103,10 +103,17 @@ struct AttentionTensors {
 class AttentionScratch {
  public:
   // Makes room for every layer of the step with `n_threads` threads, and never shrinks; finds the step's cohorts. Call
-  // it when the step is filled, once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB; mass adds 8 bytes per query
-  // head and table entry of the tiles at work, and a layout that seals the f16 rows of the step in one layer.
+  // it when the step is filled, once per shape, before write_kv(). Bytes are bounded by n_threads * O(tile) + 16 MB;
+  // mass adds 8 bytes per query head and table entry of the tiles at work, and a layout that seals the f16 rows of the
+  // step in one layer.
   void reserve(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads);
   [[nodiscard]] std::size_t bytes() const;
+
+  // Memory was short for one of a step's threads: what the step computes is nothing. An op of a graph must not throw,
+  // since other threads wait for it at the graph's barriers. From any thread.
+  void note_short() { is_short_.store(true, std::memory_order_relaxed); }
+  // Whether it was since the last call; begins anew. Between steps.
+  [[nodiscard]] bool take_short();
 
  private:
   friend struct AttentionWork;
@@ -114,16 +121,16 @@ class AttentionScratch {
   Cohorts cohorts_;  // of the step
   // One item of work at a time is taken from here (attention_plan.h).
   std::atomic<std::int32_t> next_item_{0};
-  // Finished segments of each tile; whoever completes a tile sets it back to 0.
+  // Finished splits of each tile; whoever completes a tile sets it back to 0.
   std::vector<std::int32_t> arrivals_;
   std::vector<std::byte> bytes_;
   std::vector<std::byte> step_rows_;  // attention_forms.h
+  std::atomic<bool> is_short_{false};
 };
 
-// Writes the K and V rows of the step into their frames (quantising as ggml does), or into open rows, and then seals what
-// is full. Call from threads
-// ith = 0..n_threads-1 of one op; all must have returned before attend() of the same layer starts. Also resets the
-// scratch's work counter.
+// Writes the K and V rows of the step into their frames (quantising as ggml does), or into open rows, and then seals
+// what is full. Call from threads ith = 0..n_threads-1 of one op; all must have returned before attend() of the same
+// layer starts. Also resets the scratch's work counter.
 void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
               AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
 

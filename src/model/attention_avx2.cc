@@ -65,17 +65,17 @@ struct Vector {
     return {_mm256_and_ps(_mm256_cmp_ps(a.low, limits, _CMP_NLT_UQ), b.low),
             _mm256_and_ps(_mm256_cmp_ps(a.high, limits, _CMP_NLT_UQ), b.high)};
   }
-  // Lanes [begin, end) of a, the rest `other`.
+  // Elements [begin, end) of a, the rest `other`.
   static Vector keep(Vector a, int begin, int end, float other) {
     return {keep(a.low, begin, end, other), keep(a.high, begin - 8, end - 8, other)};
   }
   static __m256 keep(__m256 a, int begin, int end, float other) {
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256i from = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(begin - 1));
-    const __m256i kept = _mm256_and_si256(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane));
+    const __m256i element = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i from = _mm256_cmpgt_epi32(element, _mm256_set1_epi32(begin - 1));
+    const __m256i kept = _mm256_and_si256(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(end), element));
     return _mm256_blendv_ps(_mm256_set1_ps(other), a, _mm256_castsi256_ps(kept));
   }
-  // The tree of the promise: lanes i and i + 8, then i + 4, i + 2, i + 1.
+  // The tree of the promise: elements i and i + 8, then i + 4, i + 2, i + 1.
   static float reduce_add(Vector a) {
     const __m256 x8 = _mm256_add_ps(a.low, a.high);
     const __m128 x4 = _mm_add_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));

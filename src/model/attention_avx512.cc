@@ -62,13 +62,13 @@ struct Vector {
   static Vector zero_below(Vector a, float limit, Vector b) {
     return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.x, _mm512_set1_ps(limit), _CMP_NLT_UQ), b.x)};
   }
-  // Lanes [begin, end) of a, the rest `other`.
+  // Elements [begin, end) of a, the rest `other`.
   static Vector keep(Vector a, int begin, int end, float other) {
     const unsigned above = begin <= 0 ? 0xFFFFU : begin >= 16 ? 0U : 0xFFFFU << begin;
     const unsigned below = end >= 16 ? 0xFFFFU : end <= 0 ? 0U : (1U << end) - 1U;
     return {_mm512_mask_mov_ps(_mm512_set1_ps(other), static_cast<__mmask16>(above & below), a.x)};
   }
-  // The tree of the promise: lanes i and i + 8, then i + 4, i + 2, i + 1.
+  // The tree of the promise: elements i and i + 8, then i + 4, i + 2, i + 1.
   static float reduce_add(Vector a) {
     const __m256 x8 = _mm256_add_ps(_mm512_castps512_ps256(a.x), _mm512_extractf32x8_ps(a.x, 1));
     const __m128 x4 = _mm_add_ps(_mm256_castps256_ps128(x8), _mm256_extractf128_ps(x8, 1));

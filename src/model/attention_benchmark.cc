@@ -167,7 +167,7 @@ class Ours {
   std::vector<float> q_, k_, v_, out_;
 };
 
-// The same with ggml_flash_attn_ext over contiguous f16 K and V.
+// Attention as above with ggml_flash_attn_ext over contiguous f16 K and V.
 class Theirs {
  public:
   Theirs(const Sizes& sizes, const Ours& ours) : sizes_(sizes) {

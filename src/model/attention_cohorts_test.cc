@@ -50,24 +50,24 @@ std::vector<std::vector<std::size_t>> find_cohorts(const AttentionStep& step, st
 
 using Found = std::vector<std::vector<std::size_t>>;
 
-TEST(Cohorts, AreSequencesWhoseTablesBeginInTheSameFrames) {
+TEST(Cohorts, are_sequences_whose_tables_begin_in_the_same_frames) {
   const ToyStep toy({{1, 2, 10}, {3, 4, 11}, {1, 2, 12}, {3, 4, 13}, {14, 15}});
   EXPECT_EQ(find_cohorts(toy.step, 8), (Found{{0, 2}, {1, 3}, {4}}));
 }
 
-TEST(Cohorts, AreNoLargerThanAsked) {
+TEST(Cohorts, are_no_larger_than_asked) {
   const ToyStep toy({{1, 10}, {1, 11}, {1, 12}, {1, 13}, {1, 14}});
   EXPECT_EQ(find_cohorts(toy.step, 1).size(), 5U);
   EXPECT_EQ(find_cohorts(toy.step, 2).size(), 3U);
   EXPECT_EQ(find_cohorts(toy.step, 5).size(), 1U);
 }
 
-TEST(Cohorts, TakeNobodyWhoLeavesTheOthersWithLessInCommonThanItBrings) {
+TEST(Cohorts, take_nobody_who_leaves_the_others_with_less_in_common_than_it_brings) {
   const ToyStep toy({{1, 2, 3, 4, 10}, {1, 2, 3, 4, 11}, {1, 12}});
   EXPECT_EQ(find_cohorts(toy.step, 8), (Found{{0, 1}, {2}}));
 }
 
-TEST(Cohorts, LeaveSequencesOfSeveralRowsAlone) {
+TEST(Cohorts, leave_sequences_of_several_rows_alone) {
   ToyStep toy({{1, 2, 10}, {1, 2, 11}, {1, 2, 12}});
   toy.step.sequences[1].n_rows = 2;
   EXPECT_EQ(find_cohorts(toy.step, 8), (Found{{0, 2}, {1}}));
@@ -86,7 +86,7 @@ std::int32_t count_shared(const AttentionStep& step, std::int32_t window) {
   return cursor.tile().n_shared;
 }
 
-TEST(Cohorts, ShareWhatAllSeeWhollyAndNothingElse) {
+TEST(Cohorts, share_what_all_see_wholly_and_nothing_else) {
   ToyStep toy({{1, 2, 3, 10}, {1, 2, 3, 11}});
   EXPECT_EQ(count_shared(toy.step, 0), 3);
   EXPECT_EQ(count_shared(toy.step, 256), 3);
@@ -106,7 +106,7 @@ class SharedFrames : public testing::TestWithParam<RowType> {
   }
 
   // Decoding sessions, forks of two and two that share nothing, beside a prompt. What forks of the first share crosses a
-  // border of segments. With one thread there are tiles enough that none is split.
+  // border of splits. With one thread there are tiles enough that none is split.
   void make_sessions(Layer& layer) {
     sessions_ = {layer.make_session(84, Position(976), 0.2, true), layer.make_session(84, Position(8), 0.0, true),
                  layer.make_session(84, Position(8), 0.0, true), layer.make_session(84, Position(976), 0.0, false)};
@@ -140,7 +140,7 @@ class SharedFrames : public testing::TestWithParam<RowType> {
   std::vector<Cut> cuts_;
 };
 
-TEST_P(SharedFrames, GiveTheBitsOfPrivateOnesInEveryKernelSet) {
+TEST_P(SharedFrames, give_the_bits_of_private_ones_in_every_kernel_set) {
   const KernelSet before = current_kernel_set();
   for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
     if (!try_set_kernel_set(set)) continue;
@@ -155,7 +155,7 @@ TEST_P(SharedFrames, GiveTheBitsOfPrivateOnesInEveryKernelSet) {
   EXPECT_TRUE(try_set_kernel_set(before));
 }
 
-TEST_P(SharedFrames, GiveTheBitsOfPrivateOnesForAnyThreadsAndWindow) {
+TEST_P(SharedFrames, give_the_bits_of_private_ones_for_any_threads_and_window) {
   shape_.n_heads = 4;
   for (const std::int32_t window : {0, 20, 75}) {
     shape_.window = window;

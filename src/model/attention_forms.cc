@@ -1,13 +1,12 @@
 #include "model/attention_forms.h"
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
 
 constexpr std::size_t kLineBytes = 64;
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // The most blocks that can begin and end within the rows of the sequences before `sequence`.
 std::int32_t count_blocks(const AttentionStep& step, std::size_t sequence, std::int32_t block_size) {

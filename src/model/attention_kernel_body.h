@@ -17,7 +17,7 @@ namespace ebb::kernel {
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 // Scores of one step, [step_rows][kScoreStride]. The odd line between rows keeps them out of each other's cache sets.
-inline constexpr int kScoreStride = kMaxBlockKeys + kLanes;
+inline constexpr int kScoreStride = kMaxBlockKeys + kVectorFloats;
 
 // 2^x for x <= 0. x = n + r with |r| <= 1/2; 2^r by a polynomial (relative error 1e-8 before rounding), exactly 1 at 0;
 // 2^n by adding n to the exponent. Below -126, where that would leave the normal numbers, 0.
@@ -46,15 +46,15 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
   const int span = Rows::kScaled ? kGroup : tile.head_dim_k;
   for (int group = 0; group < tile.head_dim_k; group += span) {
     V key_scale[N];
-    for (int n = 0; n < N; ++n) key_scale[n] = rows.load_key_scale(group, slot + kLanes * n);
+    for (int n = 0; n < N; ++n) key_scale[n] = rows.load_key_scale(group, slot + kVectorFloats * n);
     for (int d = group; d < group + span; ++d) {
       if constexpr (Rows::kAhead) {
-        prefetch<V, N * kLanes* int{sizeof(typename Rows::Element)}>(rows.key(d, slot), rows.next);
+        prefetch<V, N * kVectorFloats* int{sizeof(typename Rows::Element)}>(rows.key(d, slot), rows.next);
       }
       V key[N];
 #pragma GCC unroll 8
       for (int n = 0; n < N; ++n) {
-        key[n] = rows.load_key(d, slot + kLanes * n);
+        key[n] = rows.load_key(d, slot + kVectorFloats * n);
         if constexpr (Rows::kScaled) key[n] = V::mul(key[n], key_scale[n]);
       }
 #pragma GCC unroll 8
@@ -67,21 +67,21 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
   }
   const V scale = V::broadcast(tile.scale);
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) V::mul(sum[r][n], scale).store(scores + r * kScoreStride + slot + kLanes * n);
+    for (int n = 0; n < N; ++n) V::mul(sum[r][n], scale).store(scores + r * kScoreStride + slot + kVectorFloats * n);
   }
 }
 
 template <class V, int R, class Rows>
 void score_block(const Rows& rows, const float* q, const TileRows& tile, SlotRange seen, float* scores) {
   constexpr int kWide = V::template tile_width<R>();
-  int slot = seen.begin / kLanes * kLanes;
-  for (; slot + (kWide - 1) * kLanes < seen.end; slot += kWide * kLanes) {
+  int slot = seen.begin / kVectorFloats * kVectorFloats;
+  for (; slot + (kWide - 1) * kVectorFloats < seen.end; slot += kWide * kVectorFloats) {
     score_keys<V, R, kWide>(rows, q, tile, slot, scores);
   }
   if constexpr (kWide > 2) {
-    for (; slot + kLanes < seen.end; slot += 2 * kLanes) score_keys<V, R, 2>(rows, q, tile, slot, scores);
+    for (; slot + kVectorFloats < seen.end; slot += 2 * kVectorFloats) score_keys<V, R, 2>(rows, q, tile, slot, scores);
   }
-  for (; slot < seen.end; slot += kLanes) score_keys<V, R, 1>(rows, q, tile, slot, scores);
+  for (; slot < seen.end; slot += kVectorFloats) score_keys<V, R, 1>(rows, q, tile, slot, scores);
 }
 
 // o[r][dim .. dim + 16 N) = o * alpha[r] + sum over the slots of p[r][slot] * v[slot], by fma over slots in order.
@@ -90,15 +90,15 @@ void add_values(const Rows& rows, const float* p, SlotRange seen, const float* a
   V sum[R][N];
   for (int r = 0; r < R; ++r) {
     const V a = V::broadcast(alpha[r]);
-    for (int n = 0; n < N; ++n) sum[r][n] = V::mul(V::load(o + r * stride + dim + kLanes * n), a);
+    for (int n = 0; n < N; ++n) sum[r][n] = V::mul(V::load(o + r * stride + dim + kVectorFloats * n), a);
   }
   for (int slot = seen.begin; slot < seen.end; ++slot) {
     if constexpr (Rows::kAhead) {
-      prefetch<V, N * kLanes* int{sizeof(typename Rows::Element)}>(rows.value(slot, dim), rows.next);
+      prefetch<V, N * kVectorFloats* int{sizeof(typename Rows::Element)}>(rows.value(slot, dim), rows.next);
     }
     V value[N];
 #pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) value[n] = rows.load_value(slot, dim + kLanes * n);
+    for (int n = 0; n < N; ++n) value[n] = rows.load_value(slot, dim + kVectorFloats * n);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const V weight = V::broadcast(p[r * kScoreStride + slot]);
@@ -107,7 +107,7 @@ void add_values(const Rows& rows, const float* p, SlotRange seen, const float* a
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) sum[r][n].store(o + r * stride + dim + kLanes * n);
+    for (int n = 0; n < N; ++n) sum[r][n].store(o + r * stride + dim + kVectorFloats * n);
   }
 }
 
@@ -115,22 +115,23 @@ template <class V, int R, class Rows>
 void add_block(const Rows& rows, const float* p, SlotRange seen, const float* alpha, float* o, int stride) {
   constexpr int kWide = V::template tile_width<R>();
   int dim = 0;
-  for (; dim + kWide * kLanes <= stride; dim += kWide * kLanes) {
+  for (; dim + kWide * kVectorFloats <= stride; dim += kWide * kVectorFloats) {
     add_values<V, R, kWide>(rows, p, seen, alpha, dim, o, stride);
   }
   if constexpr (kWide > 2) {
-    for (; dim + 2 * kLanes <= stride; dim += 2 * kLanes) add_values<V, R, 2>(rows, p, seen, alpha, dim, o, stride);
+    for (; dim + 2 * kVectorFloats <= stride; dim += 2 * kVectorFloats)
+      add_values<V, R, 2>(rows, p, seen, alpha, dim, o, stride);
   }
-  for (; dim < stride; dim += kLanes) add_values<V, R, 1>(rows, p, seen, alpha, dim, o, stride);
+  for (; dim < stride; dim += kVectorFloats) add_values<V, R, 1>(rows, p, seen, alpha, dim, o, stride);
 }
 
 // Hides the scores of what a row does not see; returns the greatest of the rest.
 template <class V>
 float hide_unseen(float* s, SlotRange seen, SlotRange step) {
   V greatest = V::broadcast(kMinusInfinity);
-  for (int slot = step.begin / kLanes * kLanes; slot < step.end; slot += kLanes) {
+  for (int slot = step.begin / kVectorFloats * kVectorFloats; slot < step.end; slot += kVectorFloats) {
     V x = V::load(s + slot);
-    if (slot < seen.begin || slot + kLanes > seen.end) {
+    if (slot < seen.begin || slot + kVectorFloats > seen.end) {
       x = V::keep(x, seen.begin - slot, seen.end - slot, kMinusInfinity);
       x.store(s + slot);
     }
@@ -143,7 +144,7 @@ float hide_unseen(float* s, SlotRange seen, SlotRange step) {
 template <class V>
 float exponentiate(float* s, SlotRange step, float m) {
   V sum = V::broadcast(0.0F);
-  for (int slot = step.begin / kLanes * kLanes; slot < step.end; slot += kLanes) {
+  for (int slot = step.begin / kVectorFloats * kVectorFloats; slot < step.end; slot += kVectorFloats) {
     const V p = exp2(V::sub(V::load(s + slot), V::broadcast(m)));
     p.store(s + slot);
     sum = V::add(sum, p);
@@ -164,7 +165,7 @@ void weigh_step(const TileRows& tile, const BlockView& block, int row, const Slo
   float* m = tile.m + row;
   float* l = tile.l + row;
   float sum[R] = {};
-  float falls[kLanes] = {};
+  float falls[kVectorFloats] = {};
   // Two short loops rather than one long: the processor then works on more rows at a time.
   for (int r = 0; r < R; ++r) {
     if (seen[r].begin >= seen[r].end) continue;
@@ -239,7 +240,7 @@ void prefetch_part(const BlockView& block, int part, int n_parts) {
 template <class V, int R, class Rows>
 void attend_steps(const TileRows& tile, const BlockView& block, const Rows& rows) {
   alignas(64) float s[R * kScoreStride];
-  alignas(64) float alpha[kLanes];
+  alignas(64) float alpha[kVectorFloats];
   SlotRange seen[R];
   for (int row = 0; row < tile.n_rows; row += R) {
     if constexpr (!Rows::kAhead) prefetch_part<V>(block, row / R, tile.n_rows / R);
@@ -286,7 +287,7 @@ SlotRange find_tile_seen(const TileRows& tile, const BlockView& block) {
 template <class V, class Rows>
 void attend_packed(const TileRows& tile, const BlockView& block, const Rows& rows) {
   constexpr bool kIsFloat = sizeof(typename Rows::Element) == 4;
-  const bool whole = Rows::kPadded || tile.head_dim_v % kLanes == 0;
+  const bool whole = Rows::kPadded || tile.head_dim_v % kVectorFloats == 0;
   // One step reads a block once: unpacking would only add stores. From the third on it saves conversions.
   if (whole && tile.n_rows <= 2 * tile.step_rows) return attend_rows<V>(tile, block, rows);
   if constexpr (kIsFloat) {
@@ -322,16 +323,16 @@ void attend_sealed(const TileRows& tile, const BlockView& block) {
 
 template <class V>
 void exp2_in_place(float* x, std::int32_t n) {
-  for (int i = 0; i < n; i += kLanes) exp2(V::load(x + i)).store(x + i);
+  for (int i = 0; i < n; i += kVectorFloats) exp2(V::load(x + i)).store(x + i);
 }
 
 template <class V>
 void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes) V::store_f16(V::load(x + i), out + i);
+  for (; i + kVectorFloats <= n; i += kVectorFloats) V::store_f16(V::load(x + i), out + i);
   if (i == n) return;
-  float part[kLanes] = {};
-  std::uint16_t part_out[kLanes];
+  float part[kVectorFloats] = {};
+  std::uint16_t part_out[kVectorFloats];
   for (int j = 0; i + j < n; ++j) part[j] = x[i + j];
   V::store_f16(V::load(part), part_out);
   for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];
@@ -339,21 +340,21 @@ void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
 
 template <class V>
 void from_codes(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n) {
-  for (int i = 0; i < n; i += kLanes) {
+  for (int i = 0; i < n; i += kVectorFloats) {
     V::fma(V::load_codes(codes + i / 2), V::broadcast(scale), V::broadcast(least)).store(out + i);
   }
 }
 
 template <class V>
 void from_f16(const std::uint16_t* x, float* out, std::int32_t n) {
-  F16 part[kLanes] = {};
+  F16 part[kVectorFloats] = {};
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int j = 0; j < kLanes; ++j) part[j] = static_cast<F16>(x[i + j]);
+  for (; i + kVectorFloats <= n; i += kVectorFloats) {
+    for (int j = 0; j < kVectorFloats; ++j) part[j] = static_cast<F16>(x[i + j]);
     V::load(part).store(out + i);
   }
   if (i == n) return;
-  float part_out[kLanes];
+  float part_out[kVectorFloats];
   for (int j = 0; i + j < n; ++j) part[j] = static_cast<F16>(x[i + j]);
   V::load(part).store(part_out);
   for (int j = 0; i + j < n; ++j) out[i + j] = part_out[j];

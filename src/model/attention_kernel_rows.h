@@ -14,7 +14,7 @@ namespace ebb::kernel {
 enum class F16 : std::uint16_t {};
 enum class BF16 : std::uint16_t {};
 
-inline constexpr int kLanes = 16;
+inline constexpr int kVectorFloats = 16;
 inline constexpr int kGroup = 32;  // dimensions that share a q8_0 scale
 
 // The slots [begin, end) of a block that a row sees.
@@ -45,7 +45,7 @@ struct PlainRows {
   V load_key_scale(int, int) const { return V::broadcast(1.0F); }
   V load_value(int slot, int dim) const { return V::load(value(slot, dim)); }
   V load_value_part(int slot, int dim, int n) const {
-    E part[kLanes] = {};
+    E part[kVectorFloats] = {};
     for (int i = 0; i < n; ++i) part[i] = value(slot, dim)[i];
     return V::load(part);
   }
@@ -122,14 +122,14 @@ void prefetch(const void* address, std::ptrdiff_t next) {
 template <class V, class E, bool ahead>
 void unpack_keys(const TileRows& tile, const PlainRows<V, E, ahead>& rows) {
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(tile.head_dim_k) * tile.key_stride;
-  for (std::ptrdiff_t i = 0; i < n; i += kLanes) V::load(rows.k + i).store(tile.unpacked_k + i);
+  for (std::ptrdiff_t i = 0; i < n; i += kVectorFloats) V::load(rows.k + i).store(tile.unpacked_k + i);
 }
 
 template <class V>
 void unpack_keys(const TileRows& tile, const ScaledRows<V>& rows) {
   for (int d = 0; d < tile.head_dim_k; ++d) {
     float* const out = tile.unpacked_k + static_cast<std::ptrdiff_t>(d) * tile.key_stride;
-    for (int slot = 0; slot < tile.key_stride; slot += kLanes) {
+    for (int slot = 0; slot < tile.key_stride; slot += kVectorFloats) {
       V::mul(V::load(rows.key(d, slot)), rows.load_key_scale(d, slot)).store(out + slot);
     }
   }
@@ -139,16 +139,16 @@ template <class V>
 void unpack_keys(const TileRows& tile, const SealedRows<V>& rows) {
   for (int d = 0; d < tile.head_dim_k; ++d) {
     float* const out = tile.unpacked_k + static_cast<std::ptrdiff_t>(d) * tile.key_stride;
-    for (int slot = 0; slot < tile.key_stride; slot += kLanes) rows.load_key(d, slot).store(out + slot);
+    for (int slot = 0; slot < tile.key_stride; slot += kVectorFloats) rows.load_key(d, slot).store(out + slot);
   }
 }
 
 template <class V, class Rows>
 void unpack_values(const TileRows& tile, const Rows& rows, SlotRange seen) {
-  const int n_whole = tile.head_dim_v / kLanes * kLanes;
+  const int n_whole = tile.head_dim_v / kVectorFloats * kVectorFloats;
   for (int slot = seen.begin; slot < seen.end; ++slot) {
     float* const out = tile.unpacked_v + static_cast<std::ptrdiff_t>(slot) * tile.value_stride;
-    for (int dim = 0; dim < n_whole; dim += kLanes) rows.load_value(slot, dim).store(out + dim);
+    for (int dim = 0; dim < n_whole; dim += kVectorFloats) rows.load_value(slot, dim).store(out + dim);
     if (n_whole < tile.head_dim_v) rows.load_value_part(slot, n_whole, tile.head_dim_v - n_whole).store(out + n_whole);
   }
 }

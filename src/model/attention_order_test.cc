@@ -16,7 +16,6 @@ namespace {
 using toy::Layer;
 using toy::Output;
 using toy::Session;
-using toy::to_size;
 
 constexpr float kNothingSeen = -std::numeric_limits<float>::infinity();
 
@@ -43,14 +42,14 @@ class Walk {
   Walk(const Layer& layer, const AttentionShape& shape, const Session& session, std::int32_t token, std::int32_t head)
       : layer_(layer), shape_(shape), session_(session), token_(token), head_(head) {
     kv_head_ = head / (shape.n_heads / shape.n_kv_heads);
-    segment_.o = total_.o = std::vector<float>(to_size(shape.layout.head_dim_v), 0.0F);
+    split_.o = total_.o = std::vector<float>(to_size(shape.layout.head_dim_v), 0.0F);
   }
 
   std::vector<float> run() {
-    std::int32_t segment = -1;
+    std::int32_t split = -1;
     for (const TableEntry& entry : Layer::kept_entries(session_, kv_head_, session_.n_tokens)) {
-      if (entry.segment() != segment) merge();
-      segment = entry.segment();
+      if (entry.split() != split) merge();
+      split = entry.split();
       add_block(entry);
     }
     merge();
@@ -75,44 +74,44 @@ class Walk {
     const std::int32_t end = std::min(entry.n_tokens, at + 1);
     if (begin >= end) return;
     const std::int32_t first = entry.begin - session_.first;
-    float m = segment_.m;
+    float m = split_.m;
     for (std::int32_t slot = begin; slot < end; ++slot) m = std::max(m, score(first + slot));
-    const float shrink = exp2_of(segment_.m - m);
-    for (float& x : segment_.o) x *= shrink;
-    float lanes[16] = {};
+    const float shrink = exp2_of(split_.m - m);
+    for (float& x : split_.o) x *= shrink;
+    float sums[16] = {};
     for (std::int32_t slot = begin; slot < end; ++slot) {
       const float p = exp2_of(score(first + slot) - m);
-      lanes[slot % 16] += p;
+      sums[slot % 16] += p;
       const float* const v = layer_.value(session_, token_, first + slot, kv_head_);
-      for (std::size_t d = 0; d < segment_.o.size(); ++d) segment_.o[d] = std::fma(p, v[d], segment_.o[d]);
+      for (std::size_t d = 0; d < split_.o.size(); ++d) split_.o[d] = std::fma(p, v[d], split_.o[d]);
     }
     for (int n = 8; n > 0; n /= 2) {
-      for (int i = 0; i < n; ++i) lanes[i] += lanes[i + n];
+      for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
     }
-    segment_.l = segment_.l * shrink + lanes[0];
-    segment_.m = m;
+    split_.l = split_.l * shrink + sums[0];
+    split_.m = m;
   }
 
   void merge() {
-    if (segment_.m != kNothingSeen) {
-      const float m = std::max(total_.m, segment_.m);
+    if (split_.m != kNothingSeen) {
+      const float m = std::max(total_.m, split_.m);
       const float a = exp2_of(total_.m - m);
-      const float b = exp2_of(segment_.m - m);
-      total_.l = total_.l * a + segment_.l * b;
-      for (std::size_t d = 0; d < total_.o.size(); ++d) total_.o[d] = total_.o[d] * a + segment_.o[d] * b;
+      const float b = exp2_of(split_.m - m);
+      total_.l = total_.l * a + split_.l * b;
+      for (std::size_t d = 0; d < total_.o.size(); ++d) total_.o[d] = total_.o[d] * a + split_.o[d] * b;
       total_.m = m;
     }
-    segment_ = {.m = kNothingSeen, .l = 0.0F, .o = std::vector<float>(total_.o.size(), 0.0F)};
+    split_ = {.m = kNothingSeen, .l = 0.0F, .o = std::vector<float>(total_.o.size(), 0.0F)};
   }
 
   const Layer& layer_;
   const AttentionShape& shape_;
   const Session& session_;
   std::int32_t token_, head_, kv_head_;
-  Sums segment_, total_;
+  Sums split_, total_;
 };
 
-TEST(AttentionOrder, IsThePromisedOneBitForBit) {
+TEST(AttentionOrder, is_the_promised_one_bit_for_bit) {
   for (const std::int32_t window : {0, 70}) {
     for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
       AttentionShape shape;
@@ -122,8 +121,8 @@ TEST(AttentionOrder, IsThePromisedOneBitForBit) {
       shape.scale = 0.125F;
       shape.window = window;
       Layer layer(shape, 4);
-      // Across a border of segments.
-      const std::vector<Session> sessions = {layer.make_session(220, Position(kSegmentTokens - 110), 0.2, false)};
+      // Across a border of splits.
+      const std::vector<Session> sessions = {layer.make_session(220, Position(kSplitTokens - 110), 0.2, false)};
       const std::vector<Output> outputs = layer.run(sessions, {{150, 70}}, {.n_threads = 2});
       for (std::int32_t token = 9; token < 220; token += 30) {
         for (std::int32_t head = 0; head < shape.n_heads; ++head) {

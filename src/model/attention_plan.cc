@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "base/to_size.h"
 #include "model/attention_kernel.h"
 
 namespace ebb {
 namespace {
 
-// Sums of segments may take this much; tiles of more are not split. Decode of 64 heads of 64 needs 2 MB at 128K tokens.
-constexpr std::size_t kMaxSlotBytes = std::size_t{16} << 20;
+// Sums of splits may take this much; tiles of more are not split. Decode of 64 heads of 64 needs 2 MB at 128K tokens.
+constexpr std::size_t kMaxSplitSumBytes = std::size_t{16} << 20;
 
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 constexpr std::int32_t to_int(std::size_t n) { return static_cast<std::int32_t>(n); }
 
 constexpr std::int32_t round_up(std::int32_t n, std::int32_t step) { return (n + step - 1) / step * step; }
@@ -22,7 +22,7 @@ std::int32_t count_tiles(const AttentionStep& step, std::span<const std::size_t>
 // What the tiles of a cohort may see in one head.
 struct CohortReach {
   std::size_t n_entries = 0;  // of the longest table
-  std::size_t n_segments = 1;
+  std::size_t n_splits = 1;
 };
 
 CohortReach find_reach(const AttentionStep& step, std::span<const std::size_t> cohort, LayerIndex layer,
@@ -36,11 +36,11 @@ CohortReach find_reach(const AttentionStep& step, std::span<const std::size_t> c
     if (table.empty()) continue;
     reach.n_entries = std::max(reach.n_entries, table.size());
     n_entries += table.size();
-    first = std::min(first, table.front().segment());
-    last = std::max(last, table.back().segment());
+    first = std::min(first, table.front().split());
+    last = std::max(last, table.back().split());
   }
-  // Holes leave segments empty, so entries bound them too.
-  if (n_entries > 0) reach.n_segments = std::min(n_entries, to_size(last - first + 1));
+  // Holes leave splits empty, so entries bound them too.
+  if (n_entries > 0) reach.n_splits = std::min(n_entries, to_size(last - first + 1));
   return reach;
 }
 
@@ -50,13 +50,13 @@ std::size_t count_thread_floats(const AttentionShape& shape, const AttentionPlan
   const std::size_t unpacked = to_size(layout.head_dim_k) * to_size(layout.key_stride()) +
                                to_size(layout.block_size) * to_size(plan.value_stride);
   const std::size_t queries = to_size(plan.row_capacity) * to_size(layout.head_dim_k + 1);
-  return 3 * plan.slot_floats + unpacked + queries;
+  return 3 * plan.split_sum_floats + unpacked + queries;
 }
 
 }  // namespace
 
 std::size_t AttentionPlan::bytes(std::int32_t n_threads) const {
-  return (to_size(n_threads) * thread_floats + n_slots * slot_floats + shared_block_sums) * sizeof(float);
+  return (to_size(n_threads) * thread_floats + n_split_sums * split_sum_floats + shared_block_sums) * sizeof(float);
 }
 
 std::int32_t bound_cohort(const AttentionShape& shape, const AttentionStep& step, std::int32_t n_threads) {
@@ -86,17 +86,17 @@ AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, 
       const CohortReach reach = find_reach(step, cohorts[c], layer, HeadIndex(h));
       max_entries = std::max(max_entries, reach.n_entries);
       n_tile_entries += to_size(n_tiles) * reach.n_entries;
-      plan.n_slots += to_size(n_tiles) * reach.n_segments;
+      plan.n_split_sums += to_size(n_tiles) * reach.n_splits;
     }
   }
   const std::int32_t n_queries = std::max(plan.tile_tokens, to_int(most_members));
   // A kernel set may pad the rows of a tile by less than one step.
-  plan.row_capacity = round_up(n_queries * plan.group + kMaxStepRows, kKeyLanes);
-  plan.value_stride = round_up(shape.layout.head_dim_v, kKeyLanes);
-  plan.slot_floats = to_size(plan.row_capacity) * to_size(plan.value_stride + 2);
-  plan.split =
-      plan.n_tiles < kTilesPerThread * n_threads && plan.n_slots * plan.slot_floats * sizeof(float) <= kMaxSlotBytes;
-  if (!plan.split) plan.n_slots = 0;
+  plan.row_capacity = round_up(n_queries * plan.group + kMaxStepRows, kVectorKeys);
+  plan.value_stride = round_up(shape.layout.head_dim_v, kVectorKeys);
+  plan.split_sum_floats = to_size(plan.row_capacity) * to_size(plan.value_stride + 2);
+  plan.split = plan.n_tiles < kTilesPerThread * n_threads &&
+               plan.n_split_sums * plan.split_sum_floats * sizeof(float) <= kMaxSplitSumBytes;
+  if (!plan.split) plan.n_split_sums = 0;
   plan.thread_floats = count_thread_floats(shape, plan);
   if (step.mass_stride > 0) {
     const std::size_t entry_floats = 2 * to_size(plan.row_capacity);
@@ -112,20 +112,19 @@ std::int32_t AttentionTile::n_seen() const {
   return most;
 }
 
-EntryRange find_entries(const TileMember& member, std::int32_t segment) {
+EntryRange find_entries(const TileMember& member, std::int32_t split) {
   const BlockTable seen = member.seen();
-  const auto entries = std::ranges::equal_range(seen, segment, {}, &TableEntry::segment);
+  const auto entries = std::ranges::equal_range(seen, split, {}, &TableEntry::split);
   return {to_int(static_cast<std::size_t>(entries.begin() - seen.begin())),
           to_int(static_cast<std::size_t>(entries.end() - seen.begin()))};
 }
 
-std::int32_t find_segment_behind(const AttentionTile& tile, std::int32_t segment) {
-  std::int32_t nearest = kNoSegment;
+std::int32_t find_split_behind(const AttentionTile& tile, std::int32_t split) {
+  std::int32_t nearest = kNoSplit;
   for (const TileMember& member : tile.members) {
     const BlockTable seen = member.seen();
-    const auto entry =
-        std::ranges::partition_point(seen, [segment](const TableEntry& e) { return e.segment() <= segment; });
-    if (entry != seen.end() && (nearest == kNoSegment || entry->segment() < nearest)) nearest = entry->segment();
+    const auto entry = std::ranges::partition_point(seen, [split](const TableEntry& e) { return e.split() <= split; });
+    if (entry != seen.end() && (nearest == kNoSplit || entry->split() < nearest)) nearest = entry->split();
   }
   return nearest;
 }
@@ -167,8 +166,8 @@ void TileCursor::describe() {
 
   tile_.n_items = 1;
   if (!plan_.split) return;
-  std::int32_t segment = find_segment_behind(tile_, kNoSegment);
-  while (segment != kNoSegment && (segment = find_segment_behind(tile_, segment)) != kNoSegment) ++tile_.n_items;
+  std::int32_t split = find_split_behind(tile_, kNoSplit);
+  while (split != kNoSplit && (split = find_split_behind(tile_, split)) != kNoSplit) ++tile_.n_items;
 }
 
 void TileCursor::add_member(std::size_t sequence) {

@@ -1,25 +1,25 @@
 // How the attention of one layer is cut into pieces of work, and the scratch memory the pieces need.
 //
-// A tile is some query tokens of one sequence, or one of each member of a cohort, with all query heads of one KV head. One
-// item of work is a tile, or, when tiles are too few to keep the threads busy (decode), one segment of a tile; the last
-// segment to finish merges the tile. Which way is chosen, and who takes which item, changes no bit of the result.
+// A tile is some query tokens of one sequence, or one of each member of a cohort, with all query heads of one KV head.
+// One item of work is a tile, or, when tiles are too few to keep the threads busy (decode), one split of a tile; the
+// last split to finish merges the tile. Which way is chosen, and who takes which item, changes no bit of the result.
 //
-// A tile of a cohort goes segment by segment: first the blocks that all members have in common, with the rows of all, then
+// A tile of a cohort goes split by split: first the blocks that all members have in common, with the rows of all, then
 // for each member its own blocks, which go on from its rows' sums:
 //
-//   segment           0                              1
+//   split           0                              1
 //   member 0    | shared | shared | own    |    own   | own   |
 //   member 1    | shared | shared | own    | own      |
 //
 // Scratch, in floats:
-//   [n_threads][thread_floats]   packed queries, sums of a segment, of the tile and of one member, an unpacked block; when
-//                                mass is asked for, a member's block sums of one block and, when tiles are not split, the
-//                                tile's block sums
-//   [n_slots][slot_floats]       when split: the sums of each segment, slot = item
+//   [n_threads][thread_floats]   packed queries, sums of a split, of the tile and of one member, an unpacked block;
+//                                when mass is asked for, a member's block sums of one block and, when tiles are not
+//                                split, the tile's block sums
+//   [n_split_sums][split_sum_floats]       when split: the sums of each split, one of each item
 //   [shared_block_sums]          when split and mass is asked for: block sums of all tiles
 //
-// Block sums of a tile are [seen entry][2][row_capacity]: what the kernels report as block_l and block_m. Members' entries
-// are counted each from its first seen one.
+// Block sums of a tile are [seen entry][2][row_capacity]: what the kernels report as block_l and block_m. Members'
+// entries are counted each from its first seen one.
 //
 // Thread rule: values; each thread walks with its own TileCursor.
 #pragma once
@@ -52,8 +52,8 @@ struct AttentionPlan {
   std::int32_t n_tiles = 0;
   bool split = false;
   std::size_t thread_floats = 0;
-  std::size_t n_slots = 0;
-  std::size_t slot_floats = 0;
+  std::size_t n_split_sums = 0;
+  std::size_t split_sum_floats = 0;
   std::size_t shared_block_sums = 0;
 
   [[nodiscard]] std::size_t bytes(std::int32_t n_threads) const;
@@ -91,21 +91,21 @@ struct AttentionTile {
     return members[static_cast<std::size_t>(query / n_tokens)];
   }
   [[nodiscard]] std::int32_t token(std::int32_t query) const { return token_begin + query % n_tokens; }
-  // Of the member that sees most.
+  // How many entries the member that sees most sees.
   [[nodiscard]] std::int32_t n_seen() const;
 };
 
-// Of TileMember::seen().
+// A range of the entries of TileMember::seen().
 struct EntryRange {
   std::int32_t begin = 0;
   std::int32_t end = 0;
 };
-[[nodiscard]] EntryRange find_entries(const TileMember& member, std::int32_t segment);
+[[nodiscard]] EntryRange find_entries(const TileMember& member, std::int32_t split);
 
-inline constexpr std::int32_t kNoSegment = -1;
-// The first segment behind `segment` in which a query of the tile sees anything, or kNoSegment. Behind kNoSegment: the
-// first of all.
-[[nodiscard]] std::int32_t find_segment_behind(const AttentionTile& tile, std::int32_t segment);
+inline constexpr std::int32_t kNoSplit = -1;
+// The first split behind `split` in which a query of the tile sees anything, or kNoSplit. Behind kNoSplit: the first of
+// all.
+[[nodiscard]] std::int32_t find_split_behind(const AttentionTile& tile, std::int32_t split);
 
 // Walks the tiles of a plan forward.
 class TileCursor {

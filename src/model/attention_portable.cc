@@ -10,7 +10,7 @@ namespace {
 
 using kernel::BF16;
 using kernel::F16;
-using kernel::kLanes;
+using kernel::kVectorFloats;
 
 float f16_to_float(std::uint16_t h) {
   const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000U) << 16;
@@ -52,12 +52,12 @@ struct Vector {
     return R == 1 ? 4 : R == 2 ? 2 : 1;
   }
 
-  float x[kLanes];
+  float x[kVectorFloats];
 
   template <class F>
   static Vector each(F f) {
     Vector out;
-    for (int i = 0; i < kLanes; ++i) out.x[i] = f(i);
+    for (int i = 0; i < kVectorFloats; ++i) out.x[i] = f(i);
     return out;
   }
 
@@ -70,10 +70,10 @@ struct Vector {
     return each([p](int i) { return static_cast<float>(i < 8 ? p[i] & 15U : p[i - 8] >> 4U); });
   }
   void store(float* p) const {
-    for (int i = 0; i < kLanes; ++i) p[i] = x[i];
+    for (int i = 0; i < kVectorFloats; ++i) p[i] = x[i];
   }
   static void store_f16(const Vector& a, std::uint16_t* p) {
-    for (int i = 0; i < kLanes; ++i) p[i] = float_to_f16(a.x[i]);
+    for (int i = 0; i < kVectorFloats; ++i) p[i] = float_to_f16(a.x[i]);
   }
 
   static Vector broadcast(float a) {
@@ -105,19 +105,19 @@ struct Vector {
   static Vector zero_below(const Vector& a, float limit, const Vector& b) {
     return each([&](int i) { return a.x[i] < limit ? 0.0F : b.x[i]; });
   }
-  // Lanes [begin, end) of a, the rest `other`.
+  // Elements [begin, end) of a, the rest `other`.
   static Vector keep(const Vector& a, int begin, int end, float other) {
     return each([&](int i) { return i >= begin && i < end ? a.x[i] : other; });
   }
-  // The tree of the promise: lanes i and i + 8, then i + 4, i + 2, i + 1.
+  // The tree of the promise: elements i and i + 8, then i + 4, i + 2, i + 1.
   static float reduce_add(Vector a) {
-    for (int n = kLanes / 2; n > 0; n /= 2) {
+    for (int n = kVectorFloats / 2; n > 0; n /= 2) {
       for (int i = 0; i < n; ++i) a.x[i] += a.x[i + n];
     }
     return a.x[0];
   }
   static float reduce_max(Vector a) {
-    for (int n = kLanes / 2; n > 0; n /= 2) {
+    for (int n = kVectorFloats / 2; n > 0; n /= 2) {
       for (int i = 0; i < n; ++i) a.x[i] = a.x[i] > a.x[i + n] ? a.x[i] : a.x[i + n];
     }
     return a.x[0];

@@ -15,7 +15,6 @@ using toy::Layer;
 using toy::Output;
 using toy::RunOptions;
 using toy::Session;
-using toy::to_size;
 
 // Outputs are averages of values in [-1, 1], masses are sums over the group. Scores reach +-30 here, where half a unit
 // in the last place of a float is 1e-6 of p; the errors of many keys cancel (the greatest seen was 7e-7).
@@ -121,7 +120,7 @@ std::string describe(std::uint32_t seed, const AttentionShape& shape) {
                      shape.window, row_type_name(shape.layout.row_type));
 }
 
-TEST(Attention, AgreesWithFloat64OverRandomShapesHolesWindowsAndRowTypes) {
+TEST(Attention, agrees_with_float64_over_random_shapes_holes_windows_and_row_types) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     const AttentionShape shape = random_shape(random);
@@ -146,7 +145,7 @@ TEST(Attention, AgreesWithFloat64OverRandomShapesHolesWindowsAndRowTypes) {
   }
 }
 
-TEST(Attention, AgreesWithFloat64OverManySegments) {
+TEST(Attention, agrees_with_float64_over_many_splits) {
   for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
     const AttentionShape shape = make_shape(8, 2, 64, type);
     Layer layer(shape, 11);
@@ -158,7 +157,7 @@ TEST(Attention, AgreesWithFloat64OverManySegments) {
   }
 }
 
-TEST(Attention, GivesZerosToAQueryThatSeesNothing) {
+TEST(Attention, gives_zeros_to_a_query_that_sees_nothing) {
   const AttentionShape shape = make_shape(4, 2, 32, RowType::kF16);
   Layer layer(shape, 3);
   const std::vector<Session> sessions = {layer.make_session(40, Position(7), 1.0, false)};
@@ -167,7 +166,7 @@ TEST(Attention, GivesZerosToAQueryThatSeesNothing) {
   for (const float x : outputs[0].mass) ASSERT_EQ(x, 0.0F);
 }
 
-TEST(Attention, MassOfAQueryAddsUpToTheHeadsOfItsGroup) {
+TEST(Attention, mass_of_a_query_adds_up_to_the_heads_of_its_group) {
   const AttentionShape shape = make_shape(12, 2, 64, RowType::kF16);
   Layer layer(shape, 5);
   const std::vector<Session> sessions = {layer.make_session(300, Position(900), 0.0, false)};
@@ -179,7 +178,7 @@ TEST(Attention, MassOfAQueryAddsUpToTheHeadsOfItsGroup) {
   }
 }
 
-TEST(Attention, AskingForMassChangesNoBitOfTheOutput) {
+TEST(Attention, asking_for_mass_changes_no_bit_of_the_output) {
   const AttentionShape shape = make_shape(8, 2, 64, RowType::kF16);
   Layer layer(shape, 6);
   const std::vector<Session> sessions = {layer.make_session(260, Position(850), 0.2, false)};
@@ -188,7 +187,7 @@ TEST(Attention, AskingForMassChangesNoBitOfTheOutput) {
   EXPECT_TRUE(same_bits(with[0].out, without[0].out));
 }
 
-TEST(Attention, IsBitwiseTheSameForAnyThreadsFramesCutsAndCompany) {
+TEST(Attention, is_bitwise_the_same_for_any_threads_frames_cuts_and_company) {
   for (std::uint32_t seed = 100; seed < 112; ++seed) {
     std::mt19937 random(seed);
     const AttentionShape shape = random_shape(random);
@@ -211,7 +210,7 @@ TEST(Attention, IsBitwiseTheSameForAnyThreadsFramesCutsAndCompany) {
   }
 }
 
-TEST(Attention, IsBitwiseTheSameForDecodeOfManySegmentsByAnyThreads) {
+TEST(Attention, is_bitwise_the_same_for_decode_of_many_splits_by_any_threads) {
   const AttentionShape shape = make_shape(8, 2, 64, RowType::kF16);
   Layer layer(shape, 21);
   const std::vector<Session> sessions = {layer.make_session(5000, Position(0), 0.1, true)};
@@ -224,7 +223,7 @@ TEST(Attention, IsBitwiseTheSameForDecodeOfManySegmentsByAnyThreads) {
   }
 }
 
-TEST(Attention, IsBitwiseTheSameWithEveryKernelSet) {
+TEST(Attention, is_bitwise_the_same_with_every_kernel_set) {
   for (std::uint32_t seed = 200; seed < 224; ++seed) {
     std::mt19937 random(seed);
     const AttentionShape shape = random_shape(random);
@@ -245,7 +244,7 @@ TEST(Attention, IsBitwiseTheSameWithEveryKernelSet) {
   }
 }
 
-TEST(Attention, PicksTheBestKernelSetUntilToldOtherwise) {
+TEST(Attention, picks_the_best_kernel_set_until_told_otherwise) {
   EXPECT_EQ(current_kernel_set(), best_kernel_set());
   const ForcedKernelSet forced(KernelSet::kPortable);
   EXPECT_TRUE(forced.ok());

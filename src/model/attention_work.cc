@@ -6,14 +6,13 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
 
 constexpr float kNothingSeen = -std::numeric_limits<float>::infinity();
 constexpr std::size_t kLineBytes = 64;
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 std::byte* first_line(std::vector<std::byte>& bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -73,17 +72,17 @@ void AttentionWork::lay_out() {
             call_.n_threads, call_.scratch.arrivals_.size() / kTilesPerThread);
 
   float* const base = reinterpret_cast<float*>(first_line(bytes));
-  slots_ = base + to_size(call_.n_threads) * plan_.thread_floats;
-  shared_block_sums_ = slots_ + plan_.n_slots * plan_.slot_floats;
+  split_sums_ = base + to_size(call_.n_threads) * plan_.thread_floats;
+  shared_block_sums_ = split_sums_ + plan_.n_split_sums * plan_.split_sum_floats;
 
   const std::size_t capacity = to_size(plan_.row_capacity);
   float* at = base + to_size(call_.ith) * plan_.thread_floats;
-  segment_ = sums_at(at);
-  at += plan_.slot_floats;
+  split_ = sums_at(at);
+  at += plan_.split_sum_floats;
   total_ = sums_at(at);
-  at += plan_.slot_floats;
+  at += plan_.split_sum_floats;
   own_ = sums_at(at);
-  at += plan_.slot_floats;
+  at += plan_.split_sum_floats;
   rows_.unpacked_v = at;
   at += call_.shape.layout.block_size * rows_.value_stride;
   rows_.unpacked_k = at;
@@ -103,7 +102,7 @@ AttentionSums AttentionWork::sums_at(float* at) const {
 }
 
 AttentionSums AttentionWork::slot(std::int32_t item) const {
-  return sums_at(slots_ + to_size(item) * plan_.slot_floats);
+  return sums_at(split_sums_ + to_size(item) * plan_.split_sum_floats);
 }
 
 float* AttentionWork::block_sums(const AttentionTile& tile, std::int32_t entry) const {
@@ -166,18 +165,18 @@ void AttentionWork::add_up_in(const AttentionSums& sums) {
 
 void AttentionWork::attend_tile(const AttentionTile& tile) {
   clear(total_, tile.n_queries() * plan_.group);
-  std::int32_t segment = kNoSegment;
-  while ((segment = find_segment_behind(tile, segment)) != kNoSegment) {
-    attend_segment(tile, segment, segment_);
-    merge(tile, segment_);
+  std::int32_t split = kNoSplit;
+  while ((split = find_split_behind(tile, split)) != kNoSplit) {
+    attend_split(tile, split, split_);
+    merge(tile, split_);
   }
   finish(tile);
 }
 
 void AttentionWork::attend_part(const AttentionTile& tile, std::int32_t part) {
-  std::int32_t segment = find_segment_behind(tile, kNoSegment);
-  for (std::int32_t i = 0; i < part; ++i) segment = find_segment_behind(tile, segment);
-  attend_segment(tile, segment, slot(tile.first_item + part));
+  std::int32_t split = find_split_behind(tile, kNoSplit);
+  for (std::int32_t i = 0; i < part; ++i) split = find_split_behind(tile, split);
+  attend_split(tile, split, slot(tile.first_item + part));
 
   std::atomic_ref<std::int32_t> arrivals(call_.scratch.arrivals_[to_size(tile.index)]);
   if (arrivals.fetch_add(1, std::memory_order_acq_rel) + 1 < tile.n_items) return;
@@ -187,28 +186,28 @@ void AttentionWork::attend_part(const AttentionTile& tile, std::int32_t part) {
   finish(tile);
 }
 
-// The sums of one segment, from its beginning; of kNoSegment, of nothing.
-void AttentionWork::attend_segment(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums) {
-  if (tile.members.size() > 1) return attend_cohort(tile, segment, sums);
+// The sums of one split, from its beginning; of kNoSplit, of nothing.
+void AttentionWork::attend_split(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums) {
+  if (tile.members.size() > 1) return attend_cohort(tile, split, sums);
   clear(sums, rows_.n_rows);
   add_up_in(sums);
   const TileMember& member = tile.members.front();
-  const EntryRange entries = find_entries(member, segment);
+  const EntryRange entries = find_entries(member, split);
   for (std::int32_t e = entries.begin; e < entries.end; ++e) attend_entry(tile, member, e, block_sums(tile, e));
 }
 
-// The same for all members: together where they read the same, then each by itself.
-void AttentionWork::attend_cohort(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums) {
+// The sums of one split for all members of a cohort: together where they read the same, then each by itself.
+void AttentionWork::attend_cohort(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums) {
   load(tile, 0, tile.n_queries());
   clear(sums, rows_.n_rows);
   add_up_in(sums);
   const TileMember& any = tile.members.front();
-  const EntryRange entries = find_entries(any, segment);
+  const EntryRange entries = find_entries(any, split);
   for (std::int32_t e = entries.begin; e < std::min(entries.end, tile.n_shared); ++e) {
     attend_entry(tile, any, e, block_sums(tile, e));
   }
   for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
-    EntryRange own = find_entries(tile.member(query), segment);
+    EntryRange own = find_entries(tile.member(query), split);
     own.begin = std::max(own.begin, tile.n_shared);
     if (own.begin < own.end) attend_own(tile, query, own, sums);
   }
@@ -265,8 +264,8 @@ void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& me
     block.block_m = block_sums + plan_.row_capacity;
   }
   const FrameLayout& layout = call_.shape.layout;
-  // Positions ascend over the rows of a sequence, and no entry that it sees begins behind its last; what a cohort shares
-  // ends before all of them.
+  // Positions ascend over the rows of a sequence, and no entry that it sees begins behind its last; what a cohort
+  // shares ends before all of them.
   if (layout.seals() && positions_[0] < entry.span().end.value()) {
     return attend_open(forms_.open_rows(member.sequence, tile.head, entry), entry, block);
   }
@@ -308,8 +307,8 @@ void AttentionWork::merge(const AttentionTile& tile, const AttentionSums& part) 
 
 void AttentionWork::merge_row(const AttentionSums& part, std::size_t row) const {
   const float m = std::max(total_.m[row], part.m[row]);
-  alignas(kLineBytes) float factors[kKeyLanes] = {total_.m[row] - m, part.m[row] - m};
-  kernels_.exp2_in_place(factors, kKeyLanes);
+  alignas(kLineBytes) float factors[kVectorKeys] = {total_.m[row] - m, part.m[row] - m};
+  kernels_.exp2_in_place(factors, kVectorKeys);
   total_.m[row] = m;
   total_.l[row] = total_.l[row] * factors[0] + part.l[row] * factors[1];
   float* const o = total_.o + row * to_size(rows_.value_stride);
@@ -363,7 +362,7 @@ void AttentionWork::weigh_block_sums(float* sums, std::int32_t n_rows) const {
   for (std::int32_t row = 0; row < n_rows; ++row) {
     factors[row] = total_.m[row] == kNothingSeen ? kNothingSeen : factors[row] - total_.m[row];
   }
-  kernels_.exp2_in_place(factors, (n_rows + kKeyLanes - 1) / kKeyLanes * kKeyLanes);
+  kernels_.exp2_in_place(factors, (n_rows + kVectorKeys - 1) / kVectorKeys * kVectorKeys);
   for (std::int32_t row = 0; row < n_rows; ++row) sums[row] = sums[row] * factors[row] * total_.l[row];
 }
 

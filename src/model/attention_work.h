@@ -1,5 +1,5 @@
 // One thread's part of attend(): takes items of work (attention_plan.h), runs the kernels over their blocks, merges
-// segments, writes results.
+// splits, writes results.
 //
 // Thread rule: one per thread and layer; threads meet only in AttentionScratch, by its atomic counters.
 #pragma once
@@ -17,7 +17,7 @@ namespace ebb {
 // The kernels of current_kernel_set().
 [[nodiscard]] const AttentionKernels& current_kernels();
 
-// Running softmax of a tile's rows, padding included: of one segment, or of the segments merged so far.
+// Running softmax of a tile's rows, padding included: of one split, or of the splits merged so far.
 struct AttentionSums {
   float* m = nullptr;  // [row_capacity]
   float* l = nullptr;  // [row_capacity]
@@ -51,8 +51,8 @@ struct AttentionWork {
   void clear(const AttentionSums& sums, std::int32_t n_rows) const;
   void attend_tile(const AttentionTile& tile);
   void attend_part(const AttentionTile& tile, std::int32_t part);
-  void attend_segment(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums);
-  void attend_cohort(const AttentionTile& tile, std::int32_t segment, const AttentionSums& sums);
+  void attend_split(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums);
+  void attend_cohort(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums);
   void attend_own(const AttentionTile& tile, std::int32_t query, EntryRange entries, const AttentionSums& sums);
   void attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums);
   void check_sealed(const TableEntry& entry) const;
@@ -78,12 +78,12 @@ struct AttentionWork {
   const BlockForms forms_;
   BlockView offsets_;  // of the planes of frame 0
   TileRows rows_;
-  AttentionSums segment_;
+  AttentionSums split_;
   AttentionSums total_;
   AttentionSums own_;  // of one member of a cohort
   float* packed_q_ = nullptr;
   std::int32_t* positions_ = nullptr;
-  float* slots_ = nullptr;
+  float* split_sums_ = nullptr;
   float* own_block_sums_ = nullptr;
   float* thread_block_sums_ = nullptr;
   float* shared_block_sums_ = nullptr;

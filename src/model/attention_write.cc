@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/to_size.h"
 #include "model/attention.h"
 #include "model/attention_forms.h"
 #include "model/attention_work.h"
@@ -14,10 +15,8 @@ namespace ebb {
 namespace {
 
 // Keys lie by dimension, so a token's key is scattered; this many tokens are turned at a time.
-constexpr std::int32_t kTurnTokens = kKeyLanes;
+constexpr std::int32_t kTurnTokens = kVectorKeys;
 constexpr std::int32_t kMaxHeadDim = 1024;
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // Rows of one type, converted.
 struct Row {

@@ -14,7 +14,6 @@ namespace ebb {
 namespace {
 
 using toy::ggml_type_of;
-using toy::to_size;
 
 constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0};
 
@@ -115,7 +114,7 @@ std::vector<float> random_values(std::mt19937& random, std::size_t n) {
   return out;
 }
 
-TEST(WriteKv, StoresTheBitsThatGgmlStoresForEveryRowTypeAndBlockSize) {
+TEST(WriteKv, stores_the_bits_that_ggml_stores_for_every_row_type_and_block_size) {
   std::mt19937 random(1);
   for (const RowType type : kRowTypes) {
     for (const std::int32_t block_size : {8, 33, 64, 128}) {
@@ -129,7 +128,7 @@ TEST(WriteKv, StoresTheBitsThatGgmlStoresForEveryRowTypeAndBlockSize) {
   }
 }
 
-TEST(WriteKv, StoresOddHeadDimensions) {
+TEST(WriteKv, stores_odd_head_dimensions) {
   std::mt19937 random(2);
   for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16}) {
     const FrameLayout layout{.row_type = type, .block_size = 16, .head_dim_k = 7, .head_dim_v = 19};
@@ -137,7 +136,7 @@ TEST(WriteKv, StoresOddHeadDimensions) {
   }
 }
 
-TEST(WriteKv, LeavesTheOtherSlotsOfABlockAlone) {
+TEST(WriteKv, leaves_the_other_slots_of_a_block_alone) {
   for (const RowType type : kRowTypes) {
     const FrameLayout layout{.row_type = type, .block_size = 24, .head_dim_k = 32, .head_dim_v = 32};
     const std::vector<float> ones(32, 1.0F);
@@ -172,7 +171,7 @@ std::vector<float> hard_values() {
   return out;
 }
 
-TEST(WriteKv, RoundsToNearestEvenThroughSubnormalsAndInfinitiesInEveryKernelSet) {
+TEST(WriteKv, rounds_to_nearest_even_through_subnormals_and_infinities_in_every_kernel_set) {
   const std::vector<float> values = hard_values();
   const KernelSet before = current_kernel_set();
   for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
@@ -189,7 +188,7 @@ TEST(WriteKv, RoundsToNearestEvenThroughSubnormalsAndInfinitiesInEveryKernelSet)
   EXPECT_TRUE(try_set_kernel_set(before));
 }
 
-TEST(WriteKv, KeepsNansAndDoesNotLetThemIntoOtherElements) {
+TEST(WriteKv, keeps_nans_and_does_not_let_them_into_other_elements) {
   const KernelSet before = current_kernel_set();
   std::vector<float> row(32, 1.0F);
   row[3] = std::nanf("");
@@ -209,7 +208,7 @@ TEST(WriteKv, KeepsNansAndDoesNotLetThemIntoOtherElements) {
   EXPECT_TRUE(try_set_kernel_set(before));
 }
 
-TEST(WriteKv, QuantisesHalvesAwayFromZeroAndZeroRowsToZero) {
+TEST(WriteKv, quantises_halves_away_from_zero_and_zero_rows_to_zero) {
   std::vector<float> row(32, 0.0F);
   const FrameLayout layout{.row_type = RowType::kQ8_0, .block_size = 8, .head_dim_k = 32, .head_dim_v = 32};
   expect_ggml_bits(write_block(layout, row, row, 0), 0);

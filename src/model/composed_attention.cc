@@ -12,9 +12,9 @@
 namespace ebb {
 namespace {
 
-// The most tensors of one layer: those of write(), and of attend() per lane. Too few: ggml stops while building.
+// The most tensors of one layer: those of write(), and of attend() per bundle. Too few: ggml stops while building.
 constexpr std::int32_t kTensorsOfWrite = 8;
-constexpr std::int32_t kTensorsOfLane = 48;
+constexpr std::int32_t kTensorsOfBundle = 48;
 
 // f16 patterns: what a mask adds to a score.
 constexpr std::uint16_t kVisible = 0x0000;
@@ -72,21 +72,21 @@ ComposedAttention::ComposedAttention(ggml_context* context, FrameMemory& memory,
     EBB_CHECK(shape.layout == memory.layout() && shape.n_kv_heads == setup_.layers.front().n_kv_heads,
               "layers of different frames");
   }
-  const ComposedPlan::Lane& last = setup_.plan.lanes.back();
+  const ComposedPlan::Bundle& last = setup_.plan.bundles.back();
   n_rows_ = last.first_row + last.n_sequences * last.n_rows;
   make_inputs();
 }
 
 std::int32_t ComposedAttention::max_tensors_per_layer() const {
-  return kTensorsOfWrite + kTensorsOfLane * static_cast<std::int32_t>(setup_.plan.lanes.size());
+  return kTensorsOfWrite + kTensorsOfBundle * static_cast<std::int32_t>(setup_.plan.bundles.size());
 }
 
-std::int64_t ComposedAttention::n_entries(LayerIndex layer, std::size_t lane) const {
-  return setup_.plan.mask(layer).n_entries[lane];
+std::int64_t ComposedAttention::n_entries(LayerIndex layer, std::size_t bundle) const {
+  return setup_.plan.mask(layer).n_entries[bundle];
 }
 
-std::int64_t ComposedAttention::n_streams(std::size_t lane) const {
-  return static_cast<std::int64_t>(setup_.plan.lanes[lane].n_sequences) * setup_.layers.front().n_kv_heads;
+std::int64_t ComposedAttention::n_streams(std::size_t bundle) const {
+  return static_cast<std::int64_t>(setup_.plan.bundles[bundle].n_sequences) * setup_.layers.front().n_kv_heads;
 }
 
 // One tensor for the rows and one for the frames of all layers, because each transfer to a device has a price.
@@ -99,16 +99,17 @@ void ComposedAttention::make_inputs() {
   std::size_t n_frames = 0;
   for (std::size_t l = 0; l < n_layers; ++l) {
     frames_at_.emplace_back();
-    for (std::size_t lane = 0; lane < setup_.plan.lanes.size(); ++lane) {
+    for (std::size_t bundle = 0; bundle < setup_.plan.bundles.size(); ++bundle) {
       frames_at_.back().push_back(n_frames);
-      n_frames += static_cast<std::size_t>(n_entries(LayerIndex(static_cast<std::int32_t>(l)), lane) * n_streams(lane));
+      n_frames +=
+          static_cast<std::size_t>(n_entries(LayerIndex(static_cast<std::int32_t>(l)), bundle) * n_streams(bundle));
     }
   }
   frame_values_.resize(n_frames);
   frames_ = ggml_new_tensor_1d(context_, GGML_TYPE_I32, static_cast<std::int64_t>(n_frames));
   ggml_set_input(frames_);
   masks_.resize(setup_.plan.masks.size());
-  for (auto& lanes : masks_) lanes.resize(setup_.plan.lanes.size());
+  for (auto& bundles : masks_) bundles.resize(setup_.plan.bundles.size());
 }
 
 // --- building --------------------------------------------------------------------------------------------------------
@@ -130,23 +131,23 @@ ComposedAttention::Attended ComposedAttention::attend(LayerIndex layer, ggml_ten
   EBB_CHECK(written_[layer.index()].k != nullptr, "layer {} attends before it writes", layer.value());
   EBB_CHECK(!with_mass || setup_.plan.with_mass, "mass asked of a plan without");
   Attended all;
-  for (std::size_t lane = 0; lane < setup_.plan.lanes.size(); ++lane) {
-    const Attended part = attend_lane(layer, lane, q, with_mass);
+  for (std::size_t bundle = 0; bundle < setup_.plan.bundles.size(); ++bundle) {
+    const Attended part = attend_bundle(layer, bundle, q, with_mass);
     all.out = all.out == nullptr ? part.out : ggml_concat(context_, all.out, part.out, 1);
     if (with_mass) all.mass = all.mass == nullptr ? part.mass : ggml_concat(context_, all.mass, part.mass, 2);
   }
   return all;
 }
 
-ComposedAttention::Attended ComposedAttention::attend_lane(LayerIndex layer, std::size_t lane, ggml_tensor* q,
-                                                           bool with_mass) {
+ComposedAttention::Attended ComposedAttention::attend_bundle(LayerIndex layer, std::size_t bundle, ggml_tensor* q,
+                                                             bool with_mass) {
   const Written& written = written_[layer.index()];
-  const Written kv = {.k = gather(layer, lane, written.k), .v = gather(layer, lane, written.v)};
-  ggml_tensor* queries = lane_queries(lane, q);
-  ggml_tensor* mask = lane_mask(layer, lane);
+  const Written kv = {.k = gather(layer, bundle, written.k), .v = gather(layer, bundle, written.v)};
+  ggml_tensor* queries = bundle_queries(bundle, q);
+  ggml_tensor* mask = bundle_mask(layer, bundle);
   // Where both are wanted, flash attention still gives the result: asking for mass changes no bit of it.
   ggml_tensor* probabilities = nullptr;
-  if (with_mass || !setup_.ops.flash) probabilities = lane_probabilities(layer, queries, kv.k, mask);
+  if (with_mass || !setup_.ops.flash) probabilities = bundle_probabilities(layer, queries, kv.k, mask);
   ggml_tensor* result = nullptr;
   if (setup_.ops.flash) {
     result = ggml_flash_attn_ext(context_, queries, kv.k, kv.v, mask, shape(layer).scale, 0.0F, 0.0F);
@@ -154,18 +155,18 @@ ComposedAttention::Attended ComposedAttention::attend_lane(LayerIndex layer, std
   } else {
     result = weighted_values(probabilities, kv.v);
   }
-  return {.out = lane_rows(lane, result), .mass = with_mass ? lane_mass(layer, lane, probabilities) : nullptr};
+  return {.out = bundle_rows(bundle, result), .mass = with_mass ? bundle_mass(layer, bundle, probabilities) : nullptr};
 }
 
 // f16 [n_columns, n_rows, 1, streams], one stream per sequence where the heads are alike: ggml repeats it over them.
-ggml_tensor* ComposedAttention::lane_mask(LayerIndex layer, std::size_t lane) {
+ggml_tensor* ComposedAttention::bundle_mask(LayerIndex layer, std::size_t bundle) {
   const auto index = static_cast<std::size_t>(setup_.plan.mask_of_layer[layer.index()]);
-  LaneMask& mask = masks_[index][lane];
+  BundleMask& mask = masks_[index][bundle];
   if (mask.tensor == nullptr) {
-    const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
-    const std::int64_t n_columns = n_entries(layer, lane) * memory_.layout().block_size;
+    const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
+    const std::int64_t n_columns = n_entries(layer, bundle) * memory_.layout().block_size;
     mask.tensor = ggml_new_tensor_4d(context_, GGML_TYPE_F16, n_columns, rows.n_rows, 1,
-                                     setup_.plan.masks[index].heads_alike ? rows.n_sequences : n_streams(lane));
+                                     setup_.plan.masks[index].heads_alike ? rows.n_sequences : n_streams(bundle));
     ggml_set_input(mask.tensor);
     mask.values.resize(static_cast<std::size_t>(ggml_nelements(mask.tensor)));
   }
@@ -173,21 +174,21 @@ ggml_tensor* ComposedAttention::lane_mask(LayerIndex layer, std::size_t lane) {
 }
 
 // [head_dim, all rows] -> [head_dim, n_columns, 1, streams]. Whole frames are gathered: one index for each of them.
-ggml_tensor* ComposedAttention::gather(LayerIndex layer, std::size_t lane, ggml_tensor* rows) {
+ggml_tensor* ComposedAttention::gather(LayerIndex layer, std::size_t bundle, ggml_tensor* rows) {
   const std::int64_t head_dim = rows->ne[0];
-  const std::int64_t n_columns = n_entries(layer, lane) * memory_.layout().block_size;
+  const std::int64_t n_columns = n_entries(layer, bundle) * memory_.layout().block_size;
   ggml_tensor* frames = ggml_reshape_2d(context_, rows, head_dim * memory_.layout().block_size, memory_.n_frames());
-  ggml_tensor* indices = ggml_view_1d(context_, frames_, n_entries(layer, lane) * n_streams(lane),
-                                      frames_at_[layer.index()][lane] * sizeof(std::int32_t));
+  ggml_tensor* indices = ggml_view_1d(context_, frames_, n_entries(layer, bundle) * n_streams(bundle),
+                                      frames_at_[layer.index()][bundle] * sizeof(std::int32_t));
   ggml_tensor* gathered = ggml_get_rows(context_, frames, indices);
-  gathered = ggml_reshape_4d(context_, gathered, head_dim, n_columns, 1, n_streams(lane));
+  gathered = ggml_reshape_4d(context_, gathered, head_dim, n_columns, 1, n_streams(bundle));
   const ggml_type type = to_ggml_type(setup_.ops.kv_type);
   return gathered->type == type ? gathered : ggml_cast(context_, gathered, type);
 }
 
 // [head_dim, n_heads, all rows] -> [head_dim, n_rows, group, streams]
-ggml_tensor* ComposedAttention::lane_queries(std::size_t lane, ggml_tensor* q) {
-  const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
+ggml_tensor* ComposedAttention::bundle_queries(std::size_t bundle, ggml_tensor* q) {
+  const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
   const std::int64_t n_kv_heads = setup_.layers.front().n_kv_heads;
   const std::int64_t group = q->ne[1] / n_kv_heads;
   if (!ggml_is_contiguous(q)) q = ggml_cont(context_, q);
@@ -199,13 +200,13 @@ ggml_tensor* ComposedAttention::lane_queries(std::size_t lane, ggml_tensor* q) {
   ggml_tensor* heads = ggml_view_4d(context_, q, q->ne[0] * group, n_kv_heads, rows.n_rows, rows.n_sequences,
                                     group_bytes, q->nb[2], q->nb[2] * static_cast<std::size_t>(rows.n_rows), offset);
   ggml_tensor* streams = ggml_cont(context_, ggml_permute(context_, heads, 0, 3, 1, 2));
-  streams = ggml_reshape_4d(context_, streams, q->ne[0], group, rows.n_rows, n_streams(lane));
+  streams = ggml_reshape_4d(context_, streams, q->ne[0], group, rows.n_rows, n_streams(bundle));
   return ggml_permute(context_, streams, 0, 2, 1, 3);
 }
 
 // [n_columns, n_rows, group, streams]
-ggml_tensor* ComposedAttention::lane_probabilities(LayerIndex layer, ggml_tensor* queries, ggml_tensor* k,
-                                                   ggml_tensor* mask) {
+ggml_tensor* ComposedAttention::bundle_probabilities(LayerIndex layer, ggml_tensor* queries, ggml_tensor* k,
+                                                     ggml_tensor* mask) {
   ggml_tensor* scores = ggml_mul_mat(context_, k, queries);
   ggml_prec_set_acc(scores, GGML_PREC_F32);
   return ggml_soft_max_ext(context_, scores, mask, shape(layer).scale, 0.0F);
@@ -219,9 +220,9 @@ ggml_tensor* ComposedAttention::weighted_values(ggml_tensor* probabilities, ggml
   return ggml_cont(context_, ggml_permute(context_, values, 0, 2, 1, 3));
 }
 
-// [head_dim_v, group, n_rows, streams] -> [head_dim_v * n_heads, n_rows of the lane]
-ggml_tensor* ComposedAttention::lane_rows(std::size_t lane, ggml_tensor* streams) {
-  const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
+// [head_dim_v, group, n_rows, streams] -> [head_dim_v * n_heads, n_rows of the bundle]
+ggml_tensor* ComposedAttention::bundle_rows(std::size_t bundle, ggml_tensor* streams) {
+  const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
   const std::int64_t n_kv_heads = setup_.layers.front().n_kv_heads;
   const std::int64_t group_width = streams->ne[0] * streams->ne[1];
   if (n_kv_heads > 1 && rows.n_rows * rows.n_sequences > 1) {
@@ -231,14 +232,15 @@ ggml_tensor* ComposedAttention::lane_rows(std::size_t lane, ggml_tensor* streams
   return ggml_reshape_2d(context_, streams, group_width * n_kv_heads, rows.n_rows * rows.n_sequences);
 }
 
-// [n_columns, n_rows, group, streams] -> [n_entries, n_kv_heads, n_rows of the lane]: sums over slots, then over groups
-ggml_tensor* ComposedAttention::lane_mass(LayerIndex layer, std::size_t lane, ggml_tensor* probabilities) {
-  const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
-  const std::int64_t n = n_entries(layer, lane);
+// [n_columns, n_rows, group, streams] -> [n_entries, n_kv_heads, n_rows of the bundle]: sums over slots, then over groups
+ggml_tensor* ComposedAttention::bundle_mass(LayerIndex layer, std::size_t bundle, ggml_tensor* probabilities) {
+  const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
+  const std::int64_t n = n_entries(layer, bundle);
   const std::int64_t group = probabilities->ne[2];
   ggml_tensor* slots =
-      ggml_reshape_4d(context_, probabilities, memory_.layout().block_size, n, rows.n_rows * group, n_streams(lane));
-  ggml_tensor* mass = ggml_reshape_4d(context_, ggml_sum_rows(context_, slots), n, rows.n_rows, group, n_streams(lane));
+      ggml_reshape_4d(context_, probabilities, memory_.layout().block_size, n, rows.n_rows * group, n_streams(bundle));
+  ggml_tensor* mass =
+      ggml_reshape_4d(context_, ggml_sum_rows(context_, slots), n, rows.n_rows, group, n_streams(bundle));
   if (group > 1) mass = ggml_sum_rows(context_, ggml_cont(context_, ggml_permute(context_, mass, 1, 2, 0, 3)));
   mass = ggml_reshape_4d(context_, mass, n, rows.n_rows, rows.n_sequences, shape(layer).n_kv_heads);
   mass = ggml_cont(context_, ggml_permute(context_, mass, 0, 2, 3, 1));
@@ -252,7 +254,7 @@ void ComposedAttention::fill(const AttentionStep& step) {
   for (std::size_t l = 0; l < setup_.layers.size(); ++l) {
     const LayerIndex layer(static_cast<std::int32_t>(l));
     for (std::size_t s = 0; s < step.sequences.size(); ++s) fill_write_rows(step, layer, s);
-    for (std::size_t lane = 0; lane < setup_.plan.lanes.size(); ++lane) fill_frames(step, layer, lane);
+    for (std::size_t bundle = 0; bundle < setup_.plan.bundles.size(); ++bundle) fill_frames(step, layer, bundle);
   }
   const auto set = [](ggml_tensor* tensor, const auto& values) {
     // An input that no node reads was given no memory: K and V of a layer may be wanted without its attention.
@@ -263,10 +265,10 @@ void ComposedAttention::fill(const AttentionStep& step) {
   set(write_rows_, write_row_values_);
   set(frames_, frame_values_);
   for (std::size_t m = 0; m < masks_.size(); ++m) {
-    for (std::size_t lane = 0; lane < masks_[m].size(); ++lane) {
-      if (masks_[m][lane].tensor == nullptr) continue;
-      fill_mask(step, m, lane);
-      set(masks_[m][lane].tensor, masks_[m][lane].values);
+    for (std::size_t bundle = 0; bundle < masks_[m].size(); ++bundle) {
+      if (masks_[m][bundle].tensor == nullptr) continue;
+      fill_mask(step, m, bundle);
+      set(masks_[m][bundle].tensor, masks_[m][bundle].values);
     }
   }
 }
@@ -291,10 +293,10 @@ void ComposedAttention::fill_write_rows(const AttentionStep& step, LayerIndex la
   }
 }
 
-void ComposedAttention::fill_frames(const AttentionStep& step, LayerIndex layer, std::size_t lane) {
-  const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
-  const std::int64_t n = n_entries(layer, lane);
-  auto out = frame_values_.begin() + static_cast<std::ptrdiff_t>(frames_at_[layer.index()][lane]);
+void ComposedAttention::fill_frames(const AttentionStep& step, LayerIndex layer, std::size_t bundle) {
+  const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
+  const std::int64_t n = n_entries(layer, bundle);
+  auto out = frame_values_.begin() + static_cast<std::ptrdiff_t>(frames_at_[layer.index()][bundle]);
   for (std::int32_t head = 0; head < step.n_kv_heads; ++head) {
     for (std::int32_t s = rows.first_sequence; s < rows.first_sequence + rows.n_sequences; ++s) {
       const BlockTable entries = setup_.plan.gathered(step, static_cast<std::size_t>(s), layer, HeadIndex(head));
@@ -307,11 +309,11 @@ void ComposedAttention::fill_frames(const AttentionStep& step, LayerIndex layer,
   }
 }
 
-void ComposedAttention::fill_mask(const AttentionStep& step, std::size_t mask, std::size_t lane) {
+void ComposedAttention::fill_mask(const AttentionStep& step, std::size_t mask, std::size_t bundle) {
   const ComposedPlan::Mask& plan = setup_.plan.masks[mask];
-  const ComposedPlan::Lane& rows = setup_.plan.lanes[lane];
+  const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
   const std::int32_t block_size = memory_.layout().block_size;
-  std::vector<std::uint16_t>& values = masks_[mask][lane].values;
+  std::vector<std::uint16_t>& values = masks_[mask][bundle].values;
   std::fill(values.begin(), values.end(), kHidden);
   auto row_begin = values.begin();
   for (std::int32_t head = 0; head < (plan.heads_alike ? 1 : step.n_kv_heads); ++head) {
@@ -327,7 +329,7 @@ void ComposedAttention::fill_mask(const AttentionStep& step, std::size_t mask, s
           if (!seen.empty()) std::fill_n(columns + (seen.begin - entry.begin), seen.n_tokens(), kVisible);
           columns += block_size;
         }
-        row_begin += static_cast<std::ptrdiff_t>(plan.n_entries[lane]) * block_size;
+        row_begin += static_cast<std::ptrdiff_t>(plan.n_entries[bundle]) * block_size;
       }
     }
   }

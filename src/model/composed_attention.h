@@ -6,12 +6,12 @@
 //
 //   write    K, V of the step -> rows `frame * block_size + slot`                                    ggml_set_rows
 //   gather   the blocks of each table in position order, whole frames   [head_dim, n_columns, 1, head x seq]  get_rows
-//   attend   one call per lane; columns that a query may not see are masked with -inf       flash_attn_ext, or spelled
+//   attend   one call per bundle; columns that a query may not see are masked with -inf       flash_attn_ext, or spelled
 //            out as mul_mat, soft_max_ext, mul_mat where the backend has no such kernel
 //
 //   column   slot `c % block_size` of the table's entry `c / block_size`. Masked: slots without a token, positions
 //            after the query or out of its window, entries that only pad the table to the plan's length
-//   lane     neighbouring sequences with equally many rows; they and the KV heads share ggml's fourth dimension, at
+//   bundle     neighbouring sequences with equally many rows; they and the KV heads share ggml's fourth dimension, at
 //            [sequence + n_sequences * kv head], because flash attention takes one mask per index of that dimension
 //
 // A masked column still enters sums with weight 0, so whatever lies in frames must be finite: FrameMemory starts as zeros.
@@ -82,39 +82,39 @@ class ComposedAttention {
   [[nodiscard]] const ComposedPlan& plan() const { return setup_.plan; }
 
  private:
-  struct LaneMask {
+  struct BundleMask {
     ggml_tensor* tensor = nullptr;
     std::vector<std::uint16_t> values;
   };
 
   [[nodiscard]] const AttentionShape& shape(LayerIndex layer) const { return setup_.layers[layer.index()]; }
-  [[nodiscard]] std::int64_t n_entries(LayerIndex layer, std::size_t lane) const;
+  [[nodiscard]] std::int64_t n_entries(LayerIndex layer, std::size_t bundle) const;
   // KV heads times sequences: the fourth dimension.
-  [[nodiscard]] std::int64_t n_streams(std::size_t lane) const;
+  [[nodiscard]] std::int64_t n_streams(std::size_t bundle) const;
   void make_inputs();
 
-  Attended attend_lane(LayerIndex layer, std::size_t lane, ggml_tensor* q, bool with_mass);
-  ggml_tensor* lane_mask(LayerIndex layer, std::size_t lane);
-  ggml_tensor* gather(LayerIndex layer, std::size_t lane, ggml_tensor* rows);
-  ggml_tensor* lane_queries(std::size_t lane, ggml_tensor* q);
-  ggml_tensor* lane_probabilities(LayerIndex layer, ggml_tensor* queries, ggml_tensor* k, ggml_tensor* mask);
+  Attended attend_bundle(LayerIndex layer, std::size_t bundle, ggml_tensor* q, bool with_mass);
+  ggml_tensor* bundle_mask(LayerIndex layer, std::size_t bundle);
+  ggml_tensor* gather(LayerIndex layer, std::size_t bundle, ggml_tensor* rows);
+  ggml_tensor* bundle_queries(std::size_t bundle, ggml_tensor* q);
+  ggml_tensor* bundle_probabilities(LayerIndex layer, ggml_tensor* queries, ggml_tensor* k, ggml_tensor* mask);
   ggml_tensor* weighted_values(ggml_tensor* probabilities, ggml_tensor* v);
-  ggml_tensor* lane_rows(std::size_t lane, ggml_tensor* streams);
-  ggml_tensor* lane_mass(LayerIndex layer, std::size_t lane, ggml_tensor* probabilities);
+  ggml_tensor* bundle_rows(std::size_t bundle, ggml_tensor* streams);
+  ggml_tensor* bundle_mass(LayerIndex layer, std::size_t bundle, ggml_tensor* probabilities);
 
   void fill_write_rows(const AttentionStep& step, LayerIndex layer, std::size_t sequence);
-  void fill_frames(const AttentionStep& step, LayerIndex layer, std::size_t lane);
-  void fill_mask(const AttentionStep& step, std::size_t mask, std::size_t lane);
+  void fill_frames(const AttentionStep& step, LayerIndex layer, std::size_t bundle);
+  void fill_mask(const AttentionStep& step, std::size_t mask, std::size_t bundle);
 
   ggml_context* context_;
   FrameMemory& memory_;
   Setup setup_;
   std::int32_t n_rows_ = 0;
   std::vector<Written> written_;                     // [layer]
-  std::vector<std::vector<LaneMask>> masks_;         // [mask][lane]
+  std::vector<std::vector<BundleMask>> masks_;       // [mask][bundle]
   ggml_tensor* write_rows_ = nullptr;                // i64 [layer][row][kv head]
-  ggml_tensor* frames_ = nullptr;                    // i32 [layer][lane][kv head][sequence][entry]
-  std::vector<std::vector<std::size_t>> frames_at_;  // [layer][lane]: first element in frames_
+  ggml_tensor* frames_ = nullptr;                    // i32 [layer][bundle][kv head][sequence][entry]
+  std::vector<std::vector<std::size_t>> frames_at_;  // [layer][bundle]: first element in frames_
   std::vector<std::int64_t> write_row_values_;
   std::vector<std::int32_t> frame_values_;
 };

@@ -12,7 +12,7 @@ namespace ebb {
 ComposedMass::ComposedMass(ggml_context* context, const ComposedPlan& plan)
     : context_(context), plan_(plan), sums_(plan.mask_of_layer.size()) {
   EBB_CHECK(plan.with_mass, "mass of a plan without");
-  const ComposedPlan::Lane& last = plan.lanes.back();
+  const ComposedPlan::Bundle& last = plan.bundles.back();
   weight_values_.resize(static_cast<std::size_t>(last.first_row + last.n_sequences * last.n_rows));
   weights_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, 1, 1, static_cast<std::int64_t>(weight_values_.size()));
   ggml_set_input(weights_);
@@ -20,23 +20,23 @@ ComposedMass::ComposedMass(ggml_context* context, const ComposedPlan& plan)
 
 std::vector<ggml_tensor*> ComposedMass::sum_rows(LayerIndex layer, ggml_tensor* mass) {
   std::vector<ggml_tensor*>& sums = sums_[layer.index()];
-  for (const ComposedPlan::Lane& lane : plan_.lanes) {
-    sums.push_back(sum_lane(lane, mass));
+  for (const ComposedPlan::Bundle& bundle : plan_.bundles) {
+    sums.push_back(sum_bundle(bundle, mass));
     ggml_set_output(sums.back());
   }
   return sums;
 }
 
 // [n_entries, n_kv_heads, all rows] -> [n_entries, n_kv_heads, n_sequences]
-ggml_tensor* ComposedMass::sum_lane(const ComposedPlan::Lane& lane, ggml_tensor* mass) {
+ggml_tensor* ComposedMass::sum_bundle(const ComposedPlan::Bundle& bundle, ggml_tensor* mass) {
   const auto rows_of = [&](ggml_tensor* t) {
-    return ggml_view_4d(context_, t, t->ne[0], t->ne[1], lane.n_rows, lane.n_sequences, t->nb[1], t->nb[2],
-                        t->nb[2] * static_cast<std::size_t>(lane.n_rows),
-                        t->nb[2] * static_cast<std::size_t>(lane.first_row));
+    return ggml_view_4d(context_, t, t->ne[0], t->ne[1], bundle.n_rows, bundle.n_sequences, t->nb[1], t->nb[2],
+                        t->nb[2] * static_cast<std::size_t>(bundle.n_rows),
+                        t->nb[2] * static_cast<std::size_t>(bundle.first_row));
   };
   ggml_tensor* asked = ggml_mul(context_, rows_of(mass), rows_of(weights_));
   ggml_tensor* rows_first = ggml_cont(context_, ggml_permute(context_, asked, 1, 2, 0, 3));
-  return ggml_reshape_3d(context_, ggml_sum_rows(context_, rows_first), mass->ne[0], mass->ne[1], lane.n_sequences);
+  return ggml_reshape_3d(context_, ggml_sum_rows(context_, rows_first), mass->ne[0], mass->ne[1], bundle.n_sequences);
 }
 
 void ComposedMass::fill(const AttentionStep& step) {
@@ -51,13 +51,13 @@ void ComposedMass::read(const AttentionStep& step, StepMass& mass) const {
   std::vector<float> values;
   for (std::size_t l = 0; l < sums_.size(); ++l) {
     const LayerIndex layer(static_cast<std::int32_t>(l));
-    for (std::size_t lane = 0; lane < plan_.lanes.size(); ++lane) {
-      const ggml_tensor* sums = sums_[l][lane];
+    for (std::size_t bundle = 0; bundle < plan_.bundles.size(); ++bundle) {
+      const ggml_tensor* sums = sums_[l][bundle];
       values.resize(static_cast<std::size_t>(ggml_nelements(sums)));
       ggml_backend_tensor_get(sums, values.data(), 0, ggml_nbytes(sums));
       std::span<const float> rest = values;
-      for (std::int32_t i = 0; i < plan_.lanes[lane].n_sequences; ++i) {
-        const auto sequence = static_cast<std::size_t>(plan_.lanes[lane].first_sequence + i);
+      for (std::int32_t i = 0; i < plan_.bundles[bundle].n_sequences; ++i) {
+        const auto sequence = static_cast<std::size_t>(plan_.bundles[bundle].first_sequence + i);
         for (std::int32_t h = 0; h < step.n_kv_heads; ++h) {
           mass.set(sequence, layer, HeadIndex(h), rest.first(static_cast<std::size_t>(sums->ne[0])));
           rest = rest.subspan(static_cast<std::size_t>(sums->ne[0]));

@@ -3,7 +3,7 @@
 // ComposedAttention gives mass per row, which would be a lot to keep and to read back; this adds the few operations that
 // leave one sum per table entry, as StepMass has them. It knows plans and tensors, no policy.
 //
-//   mass [n_entries, n_kv_heads, rows] x weight of the row (1 or 0: does it ask) -> rows first -> sum_rows, per lane
+//   mass [n_entries, n_kv_heads, rows] x weight of the row (1 or 0: does it ask) -> rows first -> sum_rows, per bundle
 //
 // Bits are the backend's own, and do not depend on threads on the CPU. Thread rule: one thread at a time.
 #pragma once
@@ -34,13 +34,13 @@ class ComposedMass {
   void read(const AttentionStep& step, StepMass& mass) const;
 
  private:
-  ggml_tensor* sum_lane(const ComposedPlan::Lane& lane, ggml_tensor* mass);
+  ggml_tensor* sum_bundle(const ComposedPlan::Bundle& bundle, ggml_tensor* mass);
 
   ggml_context* context_;
   ComposedPlan plan_;
   ggml_tensor* weights_ = nullptr;  // f32 [1, 1, all rows]
   std::vector<float> weight_values_;
-  std::vector<std::vector<ggml_tensor*>> sums_;  // [layer][lane]: f32 [n_entries, n_kv_heads, n_sequences]
+  std::vector<std::vector<ggml_tensor*>> sums_;  // [layer][bundle]: f32 [n_entries, n_kv_heads, n_sequences]
 };
 
 }  // namespace ebb

@@ -58,28 +58,29 @@ bool layers_alike(const AttentionStep& step, LayerIndex a, LayerIndex b, Reach r
   return true;
 }
 
-std::vector<ComposedPlan::Lane> lanes_of(const AttentionStep& step) {
-  std::vector<ComposedPlan::Lane> lanes;
+std::vector<ComposedPlan::Bundle> bundles_of(const AttentionStep& step) {
+  std::vector<ComposedPlan::Bundle> bundles;
   std::int32_t next_row = 0;
   for (std::size_t s = 0; s < step.sequences.size(); ++s) {
     const SequenceRows& rows = step.sequences[s];
     EBB_CHECK(rows.row_begin == next_row && rows.n_rows > 0, "sequence {}: {} rows from {}, expected from {}", s,
               rows.n_rows, rows.row_begin, next_row);
     next_row += rows.n_rows;
-    if (lanes.empty() || lanes.back().n_rows != rows.n_rows) {
-      lanes.push_back({.first_sequence = static_cast<std::int32_t>(s),
-                       .n_sequences = 0,
-                       .first_row = rows.row_begin,
-                       .n_rows = rows.n_rows});
+    if (bundles.empty() || bundles.back().n_rows != rows.n_rows) {
+      bundles.push_back({.first_sequence = static_cast<std::int32_t>(s),
+                         .n_sequences = 0,
+                         .first_row = rows.row_begin,
+                         .n_rows = rows.n_rows});
     }
-    ++lanes.back().n_sequences;
+    ++bundles.back().n_sequences;
   }
-  return lanes;
+  return bundles;
 }
 
-std::int32_t longest_table(const AttentionStep& step, const ComposedPlan::Lane& lane, LayerIndex layer, Reach reach) {
+std::int32_t longest_table(const AttentionStep& step, const ComposedPlan::Bundle& bundle, LayerIndex layer,
+                           Reach reach) {
   std::size_t longest = 0;
-  for (std::int32_t s = lane.first_sequence; s < lane.first_sequence + lane.n_sequences; ++s) {
+  for (std::int32_t s = bundle.first_sequence; s < bundle.first_sequence + bundle.n_sequences; ++s) {
     for (std::int32_t head = 0; head < reach.n_heads; ++head) {
       const BlockTable entries = reached(step, static_cast<std::size_t>(s), layer, HeadIndex(head), reach.window);
       EBB_CHECK(!entries.empty(), "sequence {} has rows, and layer {} head {} no entry that holds them", s,
@@ -106,7 +107,7 @@ BlockTable ComposedPlan::gathered(const AttentionStep& step, std::size_t sequenc
 }
 
 bool ComposedPlan::serves(const AttentionStep& step, std::span<const AttentionShape> layers) const {
-  if (mask_of_layer.size() != layers.size() || lanes != lanes_of(step)) return false;
+  if (mask_of_layer.size() != layers.size() || bundles != bundles_of(step)) return false;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerIndex layer(static_cast<std::int32_t>(l));
     const Mask& own = mask(layer);
@@ -115,8 +116,8 @@ bool ComposedPlan::serves(const AttentionStep& step, std::span<const AttentionSh
     if (own.heads_alike && !heads_alike(step, layer, reach.window)) return false;
     if (!layers_alike(step, own.first_layer, layer, reach)) return false;
     if (layer != own.first_layer) continue;
-    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-      if (longest_table(step, lanes[lane], layer, reach) > own.n_entries[lane]) return false;
+    for (std::size_t bundle = 0; bundle < bundles.size(); ++bundle) {
+      if (longest_table(step, bundles[bundle], layer, reach) > own.n_entries[bundle]) return false;
     }
   }
   return true;
@@ -125,7 +126,7 @@ bool ComposedPlan::serves(const AttentionStep& step, std::span<const AttentionSh
 ComposedPlan plan_composed(const AttentionStep& step, std::span<const AttentionShape> layers, bool with_mass) {
   EBB_CHECK(static_cast<std::size_t>(step.n_layers) == layers.size(), "{} layers, {} shapes", step.n_layers,
             layers.size());
-  ComposedPlan plan{.lanes = lanes_of(step), .masks = {}, .mask_of_layer = {}, .with_mass = with_mass};
+  ComposedPlan plan{.bundles = bundles_of(step), .masks = {}, .mask_of_layer = {}, .with_mass = with_mass};
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerIndex layer(static_cast<std::int32_t>(l));
     const std::int32_t window = gather_window(layers[l].window, with_mass);
@@ -138,10 +139,10 @@ ComposedPlan plan_composed(const AttentionStep& step, std::span<const AttentionS
     plan.mask_of_layer.push_back(static_cast<std::int32_t>(shared - plan.masks.begin()));
     if (shared != plan.masks.end()) continue;
     ComposedPlan::Mask own{.first_layer = layer, .window = layers[l].window, .heads_alike = alike, .n_entries = {}};
-    for (const ComposedPlan::Lane& lane : plan.lanes) {
-      own.n_entries.push_back(pad_entries(longest_table(step, lane, layer, reach), layers[l].layout.block_size));
+    for (const ComposedPlan::Bundle& bundle : plan.bundles) {
+      own.n_entries.push_back(pad_entries(longest_table(step, bundle, layer, reach), layers[l].layout.block_size));
     }
-    // Mass of several lanes is one tensor.
+    // Mass of several bundles is one tensor.
     if (with_mass) std::fill(own.n_entries.begin(), own.n_entries.end(), std::ranges::max(own.n_entries));
     plan.masks.push_back(std::move(own));
   }

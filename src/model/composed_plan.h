@@ -3,7 +3,7 @@
 // A graph built for a plan computes every step that the plan serves, so that decoding rebuilds a graph only when a table
 // outgrows its padding. Plain values; it knows block tables, no tensors. Words, as in model/composed_attention.h:
 //
-//   lane    neighbouring sequences with equally many rows, computed by one call
+//   bundle    neighbouring sequences with equally many rows, computed by one call
 //   mask    which positions a query sees; shared by layers whose tables hold the same positions under the same window
 //   column  slot `c % block_size` of entry `c / block_size` of a table; padded to a multiple of kColumnGroup
 #pragma once
@@ -22,24 +22,24 @@ namespace ebb {
 inline constexpr std::int32_t kColumnGroup = 256;
 
 struct ComposedPlan {
-  struct Lane {
+  struct Bundle {
     std::int32_t first_sequence = 0;
     std::int32_t n_sequences = 0;
     std::int32_t first_row = 0;
     std::int32_t n_rows = 0;  // of each sequence
 
-    friend bool operator==(const Lane&, const Lane&) = default;
+    friend bool operator==(const Bundle&, const Bundle&) = default;
   };
   struct Mask {
     LayerIndex first_layer;
     std::int32_t window = 0;
     bool heads_alike = true;              // all KV heads hold the same positions
-    std::vector<std::int32_t> n_entries;  // [lane], padded
+    std::vector<std::int32_t> n_entries;  // [bundle], padded
 
     friend bool operator==(const Mask&, const Mask&) = default;
   };
 
-  std::vector<Lane> lanes;
+  std::vector<Bundle> bundles;
   std::vector<Mask> masks;
   std::vector<std::int32_t> mask_of_layer;
   // Attention mass can be asked for: tables are then gathered whole, not only what lies in the window.

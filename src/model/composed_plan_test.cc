@@ -54,17 +54,17 @@ std::vector<std::int32_t> blocks(std::int32_t n) {
   return begins;
 }
 
-TEST(ComposedPlan, PutsNeighboursWithEquallyManyRowsIntoOneLane) {
+TEST(ComposedPlan, puts_neighbours_with_equally_many_rows_into_one_bundle) {
   HandmadeStep step(1, 1);
   for (const std::int32_t n_rows : {1, 1, 1, 30, 1}) step.add_sequence(n_rows, blocks(1));
-  const std::vector<ComposedPlan::Lane> expected = {
+  const std::vector<ComposedPlan::Bundle> expected = {
       {.first_sequence = 0, .n_sequences = 3, .first_row = 0, .n_rows = 1},
       {.first_sequence = 3, .n_sequences = 1, .first_row = 3, .n_rows = 30},
       {.first_sequence = 4, .n_sequences = 1, .first_row = 33, .n_rows = 1}};
-  EXPECT_EQ(step.plan().lanes, expected);
+  EXPECT_EQ(step.plan().bundles, expected);
 }
 
-TEST(ComposedPlan, SharesOneMaskAmongLayersThatSeeTheSame) {
+TEST(ComposedPlan, shares_one_mask_among_layers_that_see_the_same) {
   HandmadeStep step(4, 2);
   step.layers[1].window = step.layers[3].window = 100;
   step.add_sequence(1, blocks(9));
@@ -75,7 +75,7 @@ TEST(ComposedPlan, SharesOneMaskAmongLayersThatSeeTheSame) {
   EXPECT_EQ(plan.masks[1].n_entries, std::vector<std::int32_t>{4});
 }
 
-TEST(ComposedPlan, TellsHeadsAndLayersApartThatHoldOtherBlocks) {
+TEST(ComposedPlan, tells_heads_and_layers_apart_that_hold_other_blocks) {
   HandmadeStep step(3, 2);
   step.add_sequence(1, blocks(6));
   step.set_table(0, 1, 1, {0, 128, 192, 320});
@@ -89,14 +89,14 @@ TEST(ComposedPlan, TellsHeadsAndLayersApartThatHoldOtherBlocks) {
   EXPECT_EQ(plan.masks[2].n_entries, std::vector<std::int32_t>{4});
 }
 
-TEST(ComposedPlan, TellsTablesApartWhoseBlocksAreNotEquallyLong) {
+TEST(ComposedPlan, tells_tables_apart_whose_blocks_are_not_equally_long) {
   HandmadeStep step(2, 1);
   step.add_sequence(1, blocks(3));
   step.tables.back()[1].n_tokens = kBlock - 1;
   EXPECT_EQ(step.plan().masks.size(), 2U);
 }
 
-TEST(ComposedPlan, GathersOnlyWhatTheWindowReachesUnlessMassIsAsked) {
+TEST(ComposedPlan, gathers_only_what_the_window_reaches_unless_mass_is_asked) {
   HandmadeStep step(1, 1);
   step.layers[0].window = 65;
   step.add_sequence(1, blocks(8));  // the row is position 511; 447 is the oldest it sees
@@ -110,7 +110,7 @@ TEST(ComposedPlan, GathersOnlyWhatTheWindowReachesUnlessMassIsAsked) {
   EXPECT_EQ(step.plan().gathered(step.step, 0, LayerIndex(0), HeadIndex(0)).size(), 1U);
 }
 
-TEST(ComposedPlan, GivesAllLanesOneLengthWhenMassIsAsked) {
+TEST(ComposedPlan, gives_all_bundles_one_length_when_mass_is_asked) {
   HandmadeStep step(1, 1);
   step.add_sequence(1, blocks(9));
   step.add_sequence(5, blocks(2));
@@ -118,7 +118,7 @@ TEST(ComposedPlan, GivesAllLanesOneLengthWhenMassIsAsked) {
   EXPECT_EQ(step.plan(true).masks[0].n_entries, (std::vector<std::int32_t>{12, 12}));
 }
 
-TEST(ComposedPlan, PadsColumnsToTheirGroupForEveryBlockSize) {
+TEST(ComposedPlan, pads_columns_to_their_group_for_every_block_size) {
   for (std::int32_t block_size = 8; block_size <= 128; ++block_size) {
     HandmadeStep step(1, 1);
     step.layers[0].layout.block_size = block_size;
@@ -129,7 +129,7 @@ TEST(ComposedPlan, PadsColumnsToTheirGroupForEveryBlockSize) {
   }
 }
 
-TEST(ComposedPlan, ServesStepsThatFitItsPadding) {
+TEST(ComposedPlan, serves_steps_that_fit_its_padding) {
   HandmadeStep planned(2, 2);
   planned.add_sequence(1, blocks(3));
   const ComposedPlan plan = planned.plan();
@@ -143,7 +143,7 @@ TEST(ComposedPlan, ServesStepsThatFitItsPadding) {
   EXPECT_FALSE(outgrown.served_by(plan));
 }
 
-TEST(ComposedPlan, DoesNotServeAnotherBatch) {
+TEST(ComposedPlan, does_not_serve_another_batch) {
   HandmadeStep planned(1, 1);
   planned.add_sequence(1, blocks(1));
   planned.add_sequence(1, blocks(1));
@@ -153,7 +153,7 @@ TEST(ComposedPlan, DoesNotServeAnotherBatch) {
   EXPECT_FALSE(planned.served_by(one_sequence.plan()));
 }
 
-TEST(ComposedPlan, DoesNotServeHeadsOrLayersThatHaveParted) {
+TEST(ComposedPlan, does_not_serve_heads_or_layers_that_have_parted) {
   HandmadeStep alike(2, 2);
   alike.add_sequence(1, blocks(3));
   HandmadeStep heads_parted(2, 2);
@@ -169,7 +169,7 @@ TEST(ComposedPlan, DoesNotServeHeadsOrLayersThatHaveParted) {
   EXPECT_TRUE(alike.served_by(heads_parted.plan()));
 }
 
-TEST(ComposedPlan, DoesNotServeAnotherWindow) {
+TEST(ComposedPlan, does_not_serve_another_window) {
   HandmadeStep step(1, 1);
   step.add_sequence(1, blocks(3));
   const ComposedPlan plan = step.plan();
@@ -177,7 +177,7 @@ TEST(ComposedPlan, DoesNotServeAnotherWindow) {
   EXPECT_FALSE(step.served_by(plan));
 }
 
-TEST(ComposedPlanDeathTest, RefusesRowsWithGapsAndTablesWithoutTheRows) {
+TEST(ComposedPlanDeathTest, refuses_rows_with_gaps_and_tables_without_the_rows) {
   HandmadeStep step(1, 1);
   step.add_sequence(1, blocks(1));
   step.step.sequences[0].row_begin = 3;

@@ -1,6 +1,7 @@
 #include "model/graph.h"
 
 #include <array>
+#include <new>
 
 #include <ggml.h>
 
@@ -22,17 +23,26 @@ std::vector<AttentionShape> layer_shapes(std::span<const AttentionOp> ops) {
   return shapes;
 }
 
-// Lanes multiply the nodes of composed attention; what else a graph has does not depend on the step.
+// Bundles multiply the nodes of composed attention; what else a graph has does not depend on the step.
 std::size_t max_nodes(const Model& model, const ComposedPlan* plan) {
   // ComposedAttention states its own bound per layer, and needs a context to be made: bounded here from the plan.
-  constexpr std::size_t kNodesPerLane = 56;
-  const std::size_t per_layer = kNodesPerLayer + (plan == nullptr ? 0 : kNodesPerLane * (plan->lanes.size() + 1));
+  constexpr std::size_t kNodesPerBundle = 56;
+  const std::size_t per_layer = kNodesPerLayer + (plan == nullptr ? 0 : kNodesPerBundle * (plan->bundles.size() + 1));
   return per_layer * static_cast<std::size_t>(model.hparams().n_layers) + kNodesAround;
 }
 
 // Strides in floats of a tensor [head_dim, n_heads, n_rows].
 std::size_t head_stride(const ggml_tensor* t) { return t->nb[1] / sizeof(float); }
 std::size_t row_stride(const ggml_tensor* t) { return t->nb[2] / sizeof(float); }
+
+// Nothing may be thrown through ggml's threads (AttentionScratch::note_short).
+void guard(const AttentionOp& op, const auto& compute) {
+  try {
+    compute();
+  } catch (const std::bad_alloc&) {
+    op.scratch->note_short();
+  }
+}
 
 void run_write_kv(ggml_tensor* dst, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
@@ -44,7 +54,7 @@ void run_write_kv(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .v = static_cast<const float*>(v->data),
                                     .v_row_stride = row_stride(v),
                                     .v_head_stride = head_stride(v)};
-  write_kv(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth);
+  guard(op, [&] { write_kv(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }
 
 void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
@@ -57,12 +67,12 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .out_row_stride = row_stride(dst),
                                     .out_head_stride = head_stride(dst),
                                     .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr};
-  attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth);
+  guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }
 
 void run_sum_mass(ggml_tensor*, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
-  op.mass->add_rows(*op.step, op.layer, ith, nth);
+  guard(op, [&] { op.mass->add_rows(*op.step, op.layer, ith, nth); });
 }
 
 }  // namespace

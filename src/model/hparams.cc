@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "gguf/gguf_file.h"
+#include "gguf/gguf_header.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
-#include "model/gguf_scan.h"
 #include "model/key_reader.h"
 
 namespace ebb {

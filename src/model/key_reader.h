@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "model/gguf_file.h"
+#include "gguf/gguf_file.h"
 
 namespace ebb {
 

@@ -9,6 +9,7 @@
 #include <ggml.h>
 
 #include "base/check.h"
+#include "base/to_size.h"
 #include "model/attention_work.h"
 #include "model/model.h"
 #include "model/row_convert.h"
@@ -18,10 +19,6 @@ namespace ebb {
 namespace {
 
 constexpr std::int32_t kMaxKeys = kMaxBlockKeys;
-constexpr std::int32_t kMaxHeadDim = 1024;
-constexpr std::size_t kScaleBytes = sizeof(std::uint16_t);
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // YaRN: 1 where the pair turns fast enough to be extrapolated, 0 where it is interpolated.
 double yarn_mix(const Hparams& hparams, float freq_base, std::int32_t pair) {
@@ -251,29 +248,29 @@ BlockMover::BlockMover(const Model& model, const FrameLayout& layout)
   }
 }
 
-void BlockMover::move(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const {
-  move_frames(layout_, frames, n_tokens, n_anchors);
+void BlockMover::move(std::span<std::byte> frames, const HeadSet& heads, std::int32_t n_tokens,
+                      std::int32_t n_anchors) const {
+  move_frames(layout_, frames, heads, n_tokens, n_anchors);
 }
 
-void BlockMover::move_open(std::span<std::byte> frames, std::int32_t n_tokens, std::int32_t n_anchors) const {
-  move_frames(layout_.open_layout(), frames, n_tokens, n_anchors);
+void BlockMover::move_open(std::span<std::byte> frames, const HeadSet& heads, std::int32_t n_tokens,
+                           std::int32_t n_anchors) const {
+  move_frames(layout_.open_layout(), frames, heads, n_tokens, n_anchors);
 }
 
-void BlockMover::move_frames(const FrameLayout& layout, std::span<std::byte> frames, std::int32_t n_tokens,
-                             std::int32_t n_anchors) const {
+void BlockMover::move_frames(const FrameLayout& layout, std::span<std::byte> frames, const HeadSet& heads,
+                             std::int32_t n_tokens, std::int32_t n_anchors) const {
   const std::size_t frame_bytes = layout.frame_bytes();
-  const std::size_t n_frames = of_layer_.size() * to_size(n_kv_heads_);
-  EBB_CHECK(frames.size() == n_frames * frame_bytes, "{} bytes for {} frames of {}", frames.size(), n_frames,
-            frame_bytes);
+  EBB_CHECK(heads.n_heads() == of_layer_.size() * to_size(n_kv_heads_) &&
+                frames.size() == to_size(heads.count()) * frame_bytes,
+            "{} bytes for {} of {} frames of {}", frames.size(), heads.count(), heads.n_heads(), frame_bytes);
   if (n_anchors == 0) return;
   std::vector<KeyRotation> rotations;
   for (const RopeFrequencies& own : frequencies_) rotations.push_back(make_key_rotation(own, n_anchors));
-  for (const std::size_t rotation : of_layer_) {
-    for (std::int32_t head = 0; head < n_kv_heads_; ++head) {
-      rotate_keys(layout, rotations[rotation], n_tokens, frames.first(frame_bytes));
-      frames = frames.subspan(frame_bytes);
-    }
-  }
+  heads.for_each([&](std::size_t head) {
+    rotate_keys(layout, rotations[of_layer_[head / to_size(n_kv_heads_)]], n_tokens, frames.first(frame_bytes));
+    frames = frames.subspan(frame_bytes);
+  });
 }
 
 }  // namespace ebb

@@ -13,6 +13,7 @@
 #include <ggml.h>
 #include <gtest/gtest.h>
 
+#include "base/to_size.h"
 #include "cache/row_types.h"
 #include "model/attention.h"
 #include "model/attention_work.h"
@@ -20,8 +21,6 @@
 
 namespace ebb {
 namespace {
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 struct Case {
   FrameLayout layout;
@@ -190,7 +189,7 @@ void rotate(const Case& c, std::vector<std::byte>& frame) {
   rotate_keys(c.layout, make_key_rotation(frequencies, c.n_anchors), c.n_tokens, frame);
 }
 
-TEST(KeyRotation, GivesTheKeysOfTheOtherAnchorWithinTheRoundingOfTheRowType) {
+TEST(KeyRotation, gives_the_keys_of_the_other_anchor_within_the_rounding_of_the_row_type) {
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
     const Case c = random_case(random);
@@ -213,7 +212,7 @@ TEST(KeyRotation, GivesTheKeysOfTheOtherAnchorWithinTheRoundingOfTheRowType) {
   }
 }
 
-TEST(KeyRotation, LeavesWhatIsNotARotatedKeyAsItIs) {
+TEST(KeyRotation, leaves_what_is_not_a_rotated_key_as_it_is) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     std::mt19937 random(seed);
     Case c = random_case(random);
@@ -236,7 +235,7 @@ TEST(KeyRotation, LeavesWhatIsNotARotatedKeyAsItIs) {
   }
 }
 
-TEST(KeyRotation, ByNoAnchorsChangesNoByteWhateverTheBytes) {
+TEST(KeyRotation, by_no_anchors_changes_no_byte_whatever_the_bytes) {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     std::mt19937 random(seed);
     Case c = random_case(random);
@@ -248,7 +247,7 @@ TEST(KeyRotation, ByNoAnchorsChangesNoByteWhateverTheBytes) {
   }
 }
 
-TEST(KeyRotation, GivesTheSameBytesWithEveryKernelSet) {
+TEST(KeyRotation, gives_the_same_bytes_with_every_kernel_set) {
   const KernelSet best = best_kernel_set();
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     std::mt19937 random(seed);
@@ -266,7 +265,7 @@ TEST(KeyRotation, GivesTheSameBytesWithEveryKernelSet) {
   }
 }
 
-TEST(KeyRotation, TurnsSlidingLayersByFrequenciesOfTheirOwn) {
+TEST(KeyRotation, turns_sliding_layers_by_frequencies_of_their_own) {
   Hparams hparams;
   hparams.n_rot = 16;
   hparams.layer_is_sliding = {false, true};
@@ -282,7 +281,7 @@ TEST(KeyRotation, TurnsSlidingLayersByFrequenciesOfTheirOwn) {
   EXPECT_EQ(make_key_rotation(wide, 5).cosines.size(), 8U);
 }
 
-TEST(KeyRotation, OfASealedFrameIsThatOfWhatItsCodesMeanWithinHalfAScaleOfEachDimension) {
+TEST(KeyRotation, of_a_sealed_frame_is_that_of_what_its_codes_mean_within_half_a_scale_of_each_dimension) {
   const FrameLayout layout = {.row_type = RowType::kKivi4, .block_size = 40, .head_dim_k = 32, .head_dim_v = 24};
   const auto dims = [&](const std::vector<std::byte>& frame) {
     Keys keys(to_size(layout.block_size), std::vector<double>(to_size(layout.head_dim_k)));

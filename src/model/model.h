@@ -9,8 +9,8 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/hparams.h"
 #include "model/weights.h"
 

@@ -13,21 +13,21 @@
 namespace ebb {
 namespace {
 
-constexpr std::size_t kBlock = 256;      // values of a block
-constexpr std::size_t kGroup = 8;        // rows that are interleaved, and sub-blocks of a block
-constexpr std::size_t kChunk = 8;        // bytes of a row that stay together
-constexpr std::size_t kScaleBytes = 12;  // of eight scales and eight mins, 6 bits each
+constexpr std::size_t kBlock = 256;            // values of a block
+constexpr std::size_t kGroup = 8;              // rows that are interleaved, and sub-blocks of a block
+constexpr std::size_t kChunk = 8;              // bytes of a row that stay together
+constexpr std::size_t kPackedScaleBytes = 12;  // of eight scales and eight mins, 6 bits each
 
 struct PlainBlock {
   std::uint16_t d, dmin;
-  std::array<std::uint8_t, kScaleBytes> scales;
+  std::array<std::uint8_t, kPackedScaleBytes> scales;
   std::array<std::uint8_t, kBlock / 2> values;
 };
 static_assert(sizeof(PlainBlock) == 144);
 
 struct PackedBlock {
   std::array<std::uint16_t, kGroup> d, dmin;
-  std::array<std::uint8_t, kScaleBytes * kGroup> scales;
+  std::array<std::uint8_t, kPackedScaleBytes * kGroup> scales;
   std::array<std::uint8_t, kBlock / 2 * kGroup> values;
 };
 static_assert(sizeof(PackedBlock) == kGroup * sizeof(PlainBlock));
@@ -61,7 +61,7 @@ void write_scales(const Scales& s, std::uint8_t* b) {
 void unpack_block(const PackedBlock& from, PlainBlock* to, std::size_t stride) {
   std::array<Scales, kGroup> of_row;
   for (std::size_t sub = 0; sub < kGroup; ++sub) {
-    const Scales of_sub = read_scales(from.scales.data() + sub * kScaleBytes);
+    const Scales of_sub = read_scales(from.scales.data() + sub * kPackedScaleBytes);
     for (std::size_t row = 0; row < kGroup; ++row) {
       of_row[row].scale[sub] = of_sub.scale[row];
       of_row[row].min[sub] = of_sub.min[row];

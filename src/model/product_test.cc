@@ -70,7 +70,7 @@ std::vector<float> compute(ggml_backend_buffer_type_t memory, std::int64_t n_row
   return result;
 }
 
-TEST(Product, ManyRowsOfARepackedMatrixGiveTheBitsOfThePlainOne) {
+TEST(Product, many_rows_of_a_repacked_matrix_give_the_bits_of_the_plain_one) {
   ggml_backend_buffer_type_t memory = repacked_memory();
   if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
   ASSERT_NE(memory, nullptr);
@@ -81,7 +81,7 @@ TEST(Product, ManyRowsOfARepackedMatrixGiveTheBitsOfThePlainOne) {
   }
 }
 
-TEST(Product, FewRowsUseTheRepackedMatrixAsItLies) {
+TEST(Product, few_rows_use_the_repacked_matrix_as_it_lies) {
   ggml_backend_buffer_type_t memory = repacked_memory();
   if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
   ASSERT_NE(memory, nullptr);
@@ -90,7 +90,7 @@ TEST(Product, FewRowsUseTheRepackedMatrixAsItLies) {
   }
 }
 
-TEST(Product, AnyBytesComeBackWhateverTheNumberOfParts) {
+TEST(Product, any_bytes_come_back_whatever_the_number_of_parts) {
   ggml_backend_buffer_type_t memory = repacked_memory();
   if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
   ASSERT_NE(memory, nullptr);
@@ -112,7 +112,9 @@ TEST(Product, AnyBytesComeBackWhateverTheNumberOfParts) {
   }
 }
 
-TEST(Product, MemoryThatDoesNotRepackIsNotUnpacked) { EXPECT_FALSE(can_unpack_q4_k(ggml_backend_cpu_buffer_type())); }
+TEST(Product, memory_that_does_not_repack_is_not_unpacked) {
+  EXPECT_FALSE(can_unpack_q4_k(ggml_backend_cpu_buffer_type()));
+}
 
 }  // namespace
 }  // namespace ebb

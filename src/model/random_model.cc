@@ -111,7 +111,10 @@ void add_keys(gguf_context* gguf, const RandomModelSpec& spec) {
   set("attention.head_count_kv", spec.n_kv_heads);
   set("attention.key_length", spec.head_dim);
   set("attention.value_length", spec.head_dim);
-  if (spec.sliding_window > 0) set("attention.sliding_window", spec.sliding_window);
+  if (spec.sliding_window > 0) {
+    set("attention.sliding_window", spec.sliding_window);
+    set("attention.sliding_window_pattern", spec.sliding_period);
+  }
   gguf_set_val_f32(gguf, (spec.architecture + ".attention.layer_norm_rms_epsilon").c_str(), 1e-5F);
   add_rope_keys(gguf, spec);
   add_vocabulary(gguf, spec.n_vocab);
@@ -156,23 +159,23 @@ Hparams sizes_of(const RandomModelSpec& spec) {
   return h;
 }
 
-bool is_written(const RandomModelSpec& spec, const TensorSlot& slot) {
-  if (slot.presence == Presence::kRequired) return true;
-  if (slot.name == "output.weight") return !spec.tied;
-  if (slot.name == "rope_freqs.weight") return spec.llama3_factors;
+bool is_written(const RandomModelSpec& spec, const PlannedTensor& planned) {
+  if (planned.presence == Presence::kRequired) return true;
+  if (planned.name == "output.weight") return !spec.tied;
+  if (planned.name == "rope_freqs.weight") return spec.llama3_factors;
   return spec.biases || spec.architecture == "qwen2";
 }
 
 // Standard deviation of a matrix, so that what it gives has about the size of what it takes.
-float spread_of(const RandomModelSpec& spec, const TensorSlot& slot) {
-  const float even = 1.0F / std::sqrt(static_cast<float>(slot.n_in));
-  if (slot.name == "output.weight") return spec.logit_scale * even;
-  if (slot.name == "token_embd.weight") {
+float spread_of(const RandomModelSpec& spec, const PlannedTensor& planned) {
+  const float even = 1.0F / std::sqrt(static_cast<float>(planned.n_in));
+  if (planned.name == "output.weight") return spec.logit_scale * even;
+  if (planned.name == "token_embd.weight") {
     if (spec.tied) return spec.logit_scale * even;
     return spec.architecture == "gemma3" ? even : 1.0F;  // gemma3 multiplies by sqrt(n_embd)
   }
   // Larger scores make attention look at few tokens instead of averaging over all.
-  const bool scores = slot.name.ends_with("attn_q.weight") || slot.name.ends_with("attn_k.weight");
+  const bool scores = planned.name.ends_with("attn_q.weight") || planned.name.ends_with("attn_k.weight");
   return scores ? 1.5F * even : even;
 }
 
@@ -193,13 +196,13 @@ std::vector<float> llama3_factors(const RandomModelSpec& spec) {
   return factors;
 }
 
-std::vector<float> vector_values(const RandomModelSpec& spec, const TensorSlot& slot, RandomStream& random) {
-  if (slot.name == "rope_freqs.weight") return llama3_factors(spec);
-  const bool bias = slot.name.ends_with(".bias");
-  const bool head_norm = slot.name.ends_with("_q_norm.weight") || slot.name.ends_with("_k_norm.weight");
+std::vector<float> vector_values(const RandomModelSpec& spec, const PlannedTensor& planned, RandomStream& random) {
+  if (planned.name == "rope_freqs.weight") return llama3_factors(spec);
+  const bool bias = planned.name.ends_with(".bias");
+  const bool head_norm = planned.name.ends_with("_q_norm.weight") || planned.name.ends_with("_k_norm.weight");
   const float mean = bias ? 0.0F : head_norm ? 1.5F : 1.0F;
   const float spread = bias ? 0.3F : 0.1F;
-  std::vector<float> values(static_cast<std::size_t>(slot.n_in));
+  std::vector<float> values(static_cast<std::size_t>(planned.n_in));
   for (float& value : values) value = mean + spread * random.next_normal();
   return values;
 }
@@ -253,30 +256,30 @@ class TensorWriter {
         main_(spec.weight_type, random_.next()),
         fallback_(GGML_TYPE_F16, random_.next()) {}
 
-  [[nodiscard]] ggml_type type_of(const TensorSlot& slot) const {
-    if (slot.use == TensorUse::kVector) return GGML_TYPE_F32;
-    return RandomWeights::can_make(main_.type(), slot.n_in) ? main_.type() : fallback_.type();
+  [[nodiscard]] ggml_type type_of(const PlannedTensor& planned) const {
+    if (planned.use == TensorUse::kVector) return GGML_TYPE_F32;
+    return RandomWeights::can_make(main_.type(), planned.n_in) ? main_.type() : fallback_.type();
   }
 
-  void write(const TensorSlot& slot) {
-    if (slot.use == TensorUse::kVector) {
-      const std::vector<float> values = vector_values(spec_, slot, random_);
+  void write(const PlannedTensor& planned) {
+    if (planned.use == TensorUse::kVector) {
+      const std::vector<float> values = vector_values(spec_, planned, random_);
       out_.write(std::as_bytes(std::span(values)));
     } else {
-      write_matrix(slot, type_of(slot) == main_.type() ? main_ : fallback_);
+      write_matrix(planned, type_of(planned) == main_.type() ? main_ : fallback_);
     }
     out_.pad_to(GGUF_DEFAULT_ALIGNMENT);
   }
 
  private:
-  void write_matrix(const TensorSlot& slot, RandomWeights& weights) {
+  void write_matrix(const PlannedTensor& planned, RandomWeights& weights) {
     constexpr std::size_t kChunkBytes = 4U << 20U;
-    weights.begin_tensor(slot.n_in, spread_of(spec_, slot));
-    const std::size_t n_row_bytes = ggml_row_size(weights.type(), slot.n_in);
+    weights.begin_tensor(planned.n_in, spread_of(spec_, planned));
+    const std::size_t n_row_bytes = ggml_row_size(weights.type(), planned.n_in);
     const auto n_step = static_cast<std::int64_t>(std::max<std::size_t>(1, kChunkBytes / n_row_bytes));
     std::vector<std::byte> chunk;
-    for (std::int64_t row = 0; row < slot.n_out; row += n_step) {
-      chunk.resize(n_row_bytes * static_cast<std::size_t>(std::min(n_step, slot.n_out - row)));
+    for (std::int64_t row = 0; row < planned.n_out; row += n_step) {
+      chunk.resize(n_row_bytes * static_cast<std::size_t>(std::min(n_step, planned.n_out - row)));
       weights.write_rows(chunk);
       out_.write(chunk);
     }
@@ -294,25 +297,27 @@ class TensorWriter {
 Status write_random_model(const RandomModelSpec& spec, const std::filesystem::path& path) {
   EBB_RETURN_IF_ERROR(check_spec(spec));
   WeightTensors places;
-  std::vector<TensorSlot> slots = plan_tensors(sizes_of(spec), *find_architecture(spec.architecture), places);
-  std::erase_if(slots, [&](const TensorSlot& slot) { return !is_written(spec, slot); });
+  std::vector<PlannedTensor> planned_tensors =
+      plan_tensors(sizes_of(spec), *find_architecture(spec.architecture), places);
+  std::erase_if(planned_tensors, [&](const PlannedTensor& planned) { return !is_written(spec, planned); });
 
   const gguf_context_ptr gguf(gguf_init_empty());
-  const ggml_context_ptr tensors(ggml_init({slots.size() * ggml_tensor_overhead(), nullptr, true}));
+  const ggml_context_ptr tensors(ggml_init({planned_tensors.size() * ggml_tensor_overhead(), nullptr, true}));
   OutputFile out(path);
   TensorWriter writer(spec, out);
   add_keys(gguf.get(), spec);
-  for (const TensorSlot& slot : slots) {
-    const bool vector = slot.use == TensorUse::kVector;
-    ggml_tensor* tensor = vector ? ggml_new_tensor_1d(tensors.get(), writer.type_of(slot), slot.n_in)
-                                 : ggml_new_tensor_2d(tensors.get(), writer.type_of(slot), slot.n_in, slot.n_out);
-    ggml_set_name(tensor, slot.name.c_str());
+  for (const PlannedTensor& planned : planned_tensors) {
+    const bool vector = planned.use == TensorUse::kVector;
+    ggml_tensor* tensor = vector
+                              ? ggml_new_tensor_1d(tensors.get(), writer.type_of(planned), planned.n_in)
+                              : ggml_new_tensor_2d(tensors.get(), writer.type_of(planned), planned.n_in, planned.n_out);
+    ggml_set_name(tensor, planned.name.c_str());
     gguf_add_tensor(gguf.get(), tensor);
   }
   std::vector<std::byte> header(gguf_get_meta_size(gguf.get()));
   gguf_get_meta_data(gguf.get(), header.data());
   out.write(header);
-  for (const TensorSlot& slot : slots) writer.write(slot);
+  for (const PlannedTensor& planned : planned_tensors) writer.write(planned);
   return out.finish();
 }
 

@@ -1,9 +1,9 @@
 // Writes GGUF files with random weights: toys for tests, and the large model that the benchmark measures.
 //
-// The same spec gives the same bytes. Weights are scaled so that activations keep their size from layer
-// to layer and logits spread by about one standard deviation times logit_scale; norm weights lie near 1. The file loads
-// in ebb and in libllama: it carries a byte-level BPE vocabulary (256 bytes, ChatML's two marks, dummies up to n_vocab)
-// and a ChatML template.
+// One spec always gives the same bytes. Weights are scaled so that activations keep their size from layer to layer and
+// logits spread by about one standard deviation times logit_scale; norm weights lie near 1. The file loads in ebb and
+// in libllama: it carries a byte-level BPE vocabulary (256 bytes, ChatML's two marks, dummies up to n_vocab) and a
+// ChatML template.
 //
 // A matrix does not hold independent numbers: its quantised blocks are drawn from a pool of 2^17 values of its scale,
 // because drawing and quantising a billion numbers takes minutes. Rows of several blocks are different from each other
@@ -42,8 +42,9 @@ struct RandomModelSpec {
   bool tied = false;                // no output matrix
   bool biases = false;              // of q, k, v and o (llama); qwen2 always has those of q, k and v
   std::int32_t sliding_window = 0;  // gemma3
+  std::int32_t sliding_period = 6;  // of so many layers the last sees everything; 0: all slide
 
-  // Of all matrices; rows that its blocks do not divide are written as f16. Norms and biases are f32.
+  // The type of all matrices; rows that its blocks do not divide are written as f16. Norms and biases are f32.
   ggml_type weight_type = GGML_TYPE_F32;
   float logit_scale = 4.0F;
   std::uint64_t seed = 1;

@@ -6,11 +6,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // Round to nearest even; NaN stays NaN (and quiet), as in ggml.
 std::uint16_t to_bf16(float x) {

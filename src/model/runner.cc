@@ -157,7 +157,12 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
     // Layers differ in their window alone, and the room that is needed does not depend on it.
     s.scratch.reserve(s.layer_shapes.front(), s.step, s.backend.n_threads());
   }
-  EBB_RETURN_IF_ERROR(s.backend.compute(graph->handle()));
+  const Status computed = s.backend.compute(graph->handle());
+  if (s.scratch.take_short()) {
+    return error(Code::kOutOfBudget,
+                 "memory ran short while attention was computed; take a smaller chunk or fewer threads");
+  }
+  EBB_RETURN_IF_ERROR(computed);
   s.read_logits(*graph);
   s.read_mass(*graph, inputs);
   return {};
@@ -171,8 +176,8 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
               input.n_outputs);
     EBB_CHECK(input.n_mass_rows >= 0 && input.n_mass_rows <= n_tokens, "mass of {} of {} tokens", input.n_mass_rows,
               n_tokens);
-    EBB_CHECK(input.residency->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
-              (input.first + n_tokens).value(), input.residency->end().value());
+    EBB_CHECK(input.tables->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
+              (input.first + n_tokens).value(), input.tables->end().value());
     n_rows += input.tokens.size();
     for (const Token token : input.tokens) {
       if (token.value() < 0 || token.value() >= model.hparams().n_vocab) {
@@ -206,7 +211,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     }
     for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
       for (std::int32_t head = 0; head < step.n_kv_heads; ++head) {
-        step.tables.push_back(input.residency->table(LayerIndex(layer), HeadIndex(head)));
+        step.tables.push_back(input.tables->table(LayerIndex(layer), HeadIndex(head)));
       }
     }
   }
@@ -274,7 +279,7 @@ void Runner::State::read_mass(const Graph& graph, std::span<const SequenceInput>
   if (graph.composed_mass() != nullptr) graph.composed_mass()->read(step, mass);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     block_mass.emplace_back();
-    if (inputs[i].n_mass_rows > 0) block_mass.back() = sum_by_block(mass, step, i, *inputs[i].residency);
+    if (inputs[i].n_mass_rows > 0) block_mass.back() = sum_by_block(mass, step, i);
   }
 }
 

@@ -1,8 +1,8 @@
 // Runner: computes steps of a model over frames.
 //
-// A step takes new tokens of one or several sessions, writes their K and V into the frames that their residency already
-// holds for them, attends to everything hot there, and gives logits. It does not know sessions, policies or names, and
-// it never changes residency. Graphs are kept and reused while the shape of a step stays the same.
+// A step takes new tokens of one or several sessions, writes their K and V into the frames that their tables already
+// hold for them, attends to everything hot there, and gives logits. It does not know sessions, policies or names, and
+// it never changes a table. Graphs are kept and reused while the shape of a step stays the same.
 //
 // Thread rule: one thread at a time; the backend's own threads do the work.
 #pragma once
@@ -16,7 +16,7 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "cache/frame_memory.h"
-#include "cache/residency.h"
+#include "cache/frame_tables.h"
 #include "device/backend.h"
 #include "model/model.h"
 #include "model/step_mass.h"
@@ -24,19 +24,20 @@
 namespace ebb {
 
 struct SequenceInput {
-  // Consecutive tokens, at `first`, first + 1, ...; their residency holds their entries already. At least one.
+  // Consecutive tokens, at `first`, first + 1, ...; the tables hold their entries already. At least one.
   std::span<const Token> tokens;
   Position first;
   // Anchor of the first token; the others follow one by one. Not given: its position. Queries and keys are rotated for
-  // their anchors; order, causality, windows and segments go by positions. What the model takes for the distance of two
+  // their anchors; order, causality, windows and splits go by positions. What the model takes for the distance of two
   // tokens is the difference of their anchors.
   std::optional<Position> anchor = std::nullopt;
-  const Residency* residency = nullptr;
+  // The sequence's block tables; they must not change until the step is over.
+  const FrameTables* tables = nullptr;
   // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
   std::int32_t n_outputs = 1;
-  // Attention mass is given for the last n_mass_rows tokens together; 0 where no policy asks. A step in which nobody asks
-  // is computed as if there were no such thing. On the CPU's own kernels asking changes no bit of logits, K or V, and
-  // takes n_kv_heads floats of memory for each row of the step and hot block. Where attention is composed it takes
+  // Attention mass is given for the last n_mass_rows tokens together; 0 where no policy asks. A step in which nobody
+  // asks is computed as if there were no such thing. On the CPU's own kernels asking changes no bit of logits, K or V,
+  // and takes n_kv_heads floats of memory for each row of the step and hot block. Where attention is composed it takes
   // n_heads floats for each row and hot token, and what a window hides is read too: ask in short steps.
   std::int32_t n_mass_rows = 0;
 };
@@ -70,10 +71,10 @@ class Runner {
   // [n_vocab]
   [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
 
-  // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next run.
-  // Of one KV head: [e] that of entry e of its block table as it was in the run, which is the sum over the n_mass_rows
-  // and over the query heads of the group of their probabilities of the entry's tokens. All together add up to
-  // n_mass_rows * n_heads / n_kv_heads.
+  // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next
+  // run. For one KV head: [e] is that of entry e of its block table as it was in the run, which is the sum over the
+  // n_mass_rows and over the query heads of the group of their probabilities of the entry's tokens. All together add up
+  // to n_mass_rows * n_heads / n_kv_heads.
   [[nodiscard]] std::span<const float> mass(std::int32_t input, LayerIndex layer, HeadIndex head) const;
   // Those of all layers and KV heads added up, of every block that was hot in any, by rising index. Together
   // n_mass_rows * n_heads * n_layers; divide by that for shares. Bits do not depend on the number of threads.

@@ -4,17 +4,15 @@
 #include <array>
 #include <cstring>
 
+#include "base/to_size.h"
+
 namespace ebb {
 namespace {
 
-constexpr std::size_t kScaleBytes = sizeof(std::uint16_t);
-constexpr std::int32_t kMaxHeadDim = 1024;
 constexpr float kMostCode = 15.0F;
 constexpr float kLargestF16 = 65504.0F;
 
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
-
-using Lanes = std::array<float, kKeyLanes>;
+using Vector = std::array<float, kVectorKeys>;
 
 // A value that codes can hold.
 float held(float x) {
@@ -22,16 +20,16 @@ float held(float x) {
   return std::min(std::max(number, -kLargestF16), kLargestF16);
 }
 
-// Lane by lane, which a compiler turns into vectors; the order of minima does not matter.
+// Element by element, which a compiler turns into vectors; the order of minima does not matter.
 void find_range(const float* x, std::int32_t n, float& least, float& greatest) {
-  Lanes low;
-  Lanes high;
-  std::copy_n(x, kKeyLanes, low.begin());
+  Vector low;
+  Vector high;
+  std::copy_n(x, kVectorKeys, low.begin());
   high = low;
-  for (std::int32_t i = kKeyLanes; i < n; i += kKeyLanes) {
-    for (std::size_t lane = 0; lane < low.size(); ++lane) {
-      low[lane] = std::min(low[lane], x[to_size(i) + lane]);
-      high[lane] = std::max(high[lane], x[to_size(i) + lane]);
+  for (std::int32_t i = kVectorKeys; i < n; i += kVectorKeys) {
+    for (std::size_t e = 0; e < low.size(); ++e) {
+      low[e] = std::min(low[e], x[to_size(i) + e]);
+      high[e] = std::max(high[e], x[to_size(i) + e]);
     }
   }
   least = std::ranges::min(low);
@@ -48,8 +46,8 @@ std::uint16_t round_up(const AttentionKernels& kernels, float x) {
 }
 
 void pack(const std::uint8_t* codes, std::int32_t n, std::uint8_t* out) {
-  constexpr std::int32_t kHalf = kKeyLanes / 2;
-  for (std::int32_t i = 0; i < n; i += kKeyLanes) {
+  constexpr std::int32_t kHalf = kVectorKeys / 2;
+  for (std::int32_t i = 0; i < n; i += kVectorKeys) {
     for (std::int32_t j = 0; j < kHalf; ++j) {
       out[i / 2 + j] = static_cast<std::uint8_t>(codes[i + j] | codes[i + j + kHalf] << 4U);
     }
@@ -97,7 +95,7 @@ void code_values(const FrameLayout& layout, const AttentionKernels& kernels, std
 CodedRun code_run(const AttentionKernels& kernels, const float* x, std::int32_t n, std::uint8_t* codes) {
   std::array<float, kMaxRun> values;
   std::array<std::uint8_t, kMaxRun> unpacked;
-  const std::int32_t n_padded = (n + kKeyLanes - 1) / kKeyLanes * kKeyLanes;
+  const std::int32_t n_padded = (n + kVectorKeys - 1) / kVectorKeys * kVectorKeys;
   for (std::int32_t i = 0; i < n; ++i) values[to_size(i)] = held(x[i]);
   std::fill(values.begin() + n, values.begin() + n_padded, values[0]);
   float least = 0.0F;

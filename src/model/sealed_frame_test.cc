@@ -12,13 +12,12 @@
 #include <ggml.h>
 #include <gtest/gtest.h>
 
+#include "base/to_size.h"
 #include "model/attention.h"
 #include "model/attention_work.h"
 
 namespace ebb {
 namespace {
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 double value_of(std::uint16_t half) { return static_cast<double>(ggml_fp16_to_fp32(half)); }
 

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <utility>
 
 #include "base/check.h"
+#include "base/to_size.h"
 
 namespace ebb {
 namespace {
 
 // Entries that one thread sums at a time. Fewer: more pieces to share; more: longer runs of neighbours.
 constexpr std::size_t kPieceEntries = 64;
-
-constexpr std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 // Rows of floats, `stride` apart, summed one after the other.
 void sum_rows(const float* rows, std::int32_t n_rows, std::size_t stride, std::span<float> out) {
@@ -23,19 +24,14 @@ void sum_rows(const float* rows, std::int32_t n_rows, std::size_t stride, std::s
   for (std::size_t e = 0; e < out.size(); ++e) out[e] = static_cast<float>(sums[e]);
 }
 
-// The last block that begins at or before the position.
-BlockIndex find_block(const Residency& residency, Position begin) {
-  std::int32_t low = 0;
-  std::int32_t high = residency.n_blocks();
-  while (high - low > 1) {
-    const std::int32_t middle = low + (high - low) / 2;
-    (residency.span(BlockIndex(middle)).begin <= begin ? low : high) = middle;
-  }
-  return BlockIndex(low);
-}
-
-bool same_blocks(BlockTable a, BlockTable b) {
-  return std::ranges::equal(a, b, {}, &TableEntry::begin, &TableEntry::begin);
+// Those of a table too; both rise, and each is there once.
+void add_begins(BlockTable table, std::vector<Position>& begins) {
+  if (std::ranges::includes(begins, table, {}, {}, &TableEntry::begin)) return;
+  std::vector<Position> more;
+  std::ranges::transform(table, std::back_inserter(more), &TableEntry::begin);
+  std::vector<Position> all;
+  std::ranges::set_union(begins, more, std::back_inserter(all));
+  begins = std::move(all);
 }
 
 }  // namespace
@@ -111,32 +107,32 @@ std::size_t StepMass::bytes() const {
   return (rows_.size() + sums_.size()) * sizeof(float) + begins_.size() * sizeof(begins_[0]);
 }
 
-std::vector<BlockMass> sum_by_block(const StepMass& mass, const AttentionStep& step, std::size_t sequence,
-                                    const Residency& residency) {
-  constexpr double kNotHot = -1.0;
-  std::vector<double> totals(to_size(residency.n_blocks()), kNotHot);
-  // Most often all heads hold the same blocks, which are then looked up once.
-  BlockTable known;
-  std::vector<BlockIndex> blocks;
-  for (std::int32_t l = 0; l < step.n_layers; ++l) {
-    for (std::int32_t h = 0; h < step.n_kv_heads; ++h) {
-      const BlockTable table = step.table(sequence, LayerIndex(l), HeadIndex(h));
-      if (!same_blocks(table, known)) {
-        blocks.clear();
-        for (const TableEntry& entry : table) blocks.push_back(find_block(residency, entry.begin));
-        known = table;
-      }
-      const std::span<const float> sums = mass.sums(sequence, LayerIndex(l), HeadIndex(h));
-      for (std::size_t e = 0; e < sums.size(); ++e) {
-        double& total = totals[blocks[e].index()];
-        total = std::max(total, 0.0) + static_cast<double>(sums[e]);
-      }
+std::vector<BlockMass> sum_by_block(const StepMass& mass, const AttentionStep& step, std::size_t sequence) {
+  const auto table = [&](std::int32_t layer, std::int32_t head) {
+    return step.table(sequence, LayerIndex(layer), HeadIndex(head));
+  };
+  const auto for_each_head = [&](const auto& act) {
+    for (std::int32_t l = 0; l < step.n_layers; ++l) {
+      for (std::int32_t h = 0; h < step.n_kv_heads; ++h) act(l, h);
     }
-  }
+  };
+  // Most often a head holds no block that those before it do not.
+  std::vector<Position> begins;
+  for_each_head([&](std::int32_t l, std::int32_t h) { add_begins(table(l, h), begins); });
+
+  std::vector<double> totals(begins.size(), 0.0);
+  for_each_head([&](std::int32_t l, std::int32_t h) {
+    const std::span<const float> sums = mass.sums(sequence, LayerIndex(l), HeadIndex(h));
+    const BlockTable entries = table(l, h);
+    std::size_t at = 0;
+    for (std::size_t e = 0; e < sums.size(); ++e) {
+      while (begins[at] < entries[e].begin) ++at;
+      totals[at] += static_cast<double>(sums[e]);
+    }
+  });
   std::vector<BlockMass> result;
-  for (std::size_t b = 0; b < totals.size(); ++b) {
-    if (totals[b] == kNotHot) continue;
-    result.push_back({.block = BlockIndex(static_cast<std::int32_t>(b)), .mass = static_cast<float>(totals[b])});
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    result.push_back({.begin = begins[i], .mass = static_cast<float>(totals[i])});
   }
   return result;
 }

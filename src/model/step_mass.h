@@ -17,14 +17,13 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "cache/residency.h"
 #include "model/attention.h"
 
 namespace ebb {
 
-// Attention mass that one block received in one step.
+// Attention mass that the block at a position received in one step.
 struct BlockMass {
-  BlockIndex block;
+  Position begin;
   float mass = 0.0F;
 
   friend bool operator==(const BlockMass&, const BlockMass&) = default;
@@ -60,9 +59,8 @@ class StepMass {
   std::vector<std::size_t> begins_;  // [sequence][layer][head] and the end: where a head's sums begin
 };
 
-// The sums of a sequence added up over layers and KV heads, by block: every block that is hot anywhere, by rising index.
-// `residency` is the sequence's, as it was when the step was filled.
-[[nodiscard]] std::vector<BlockMass> sum_by_block(const StepMass& mass, const AttentionStep& step, std::size_t sequence,
-                                                  const Residency& residency);
+// The sums of a sequence added up over layers and KV heads, by block: every block that is hot anywhere, by rising position.
+[[nodiscard]] std::vector<BlockMass> sum_by_block(const StepMass& mass, const AttentionStep& step,
+                                                  std::size_t sequence);
 
 }  // namespace ebb

@@ -6,11 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "model/toy_attention.h"
+#include "model/toy_tables.h"
 
 namespace ebb {
 namespace {
-
-using toy::to_size;
 
 constexpr std::int32_t kLayers = 2;
 constexpr std::int32_t kHeads = 2;
@@ -23,20 +22,20 @@ class World {
 
   // Its last n_rows tokens are the step's.
   void add(std::int32_t n_blocks, std::int32_t n_rows, std::int32_t n_mass_rows) {
-    auto residency = std::make_unique<Residency>(pool_, Residency::Shape{kLayers, kHeads, kBlockSize});
+    toy::ToyTables session(pool_, kLayers, kHeads, kBlockSize);
     for (std::int32_t b = 0; b < n_blocks; ++b) {
       // Positions that no block ever had.
-      EXPECT_TRUE(residency->open_block(residency->end() + static_cast<std::int32_t>(random_() % 3)).ok());
-      residency->append(kBlockSize);
+      session.open_block(session.end() + static_cast<std::int32_t>(random_() % 3));
+      session.append(kBlockSize);
     }
     for (std::int32_t b = 0; b + 1 < n_blocks; ++b) {
-      if (random_() % 4 == 0) residency->evict(BlockIndex(b));
-      if (random_() % 4 == 0) residency->evict(BlockIndex(b), LayerIndex(1), HeadIndex(0));
+      if (random_() % 4 == 0) session.evict(BlockIndex(b));
+      if (random_() % 4 == 0) session.evict(BlockIndex(b), LayerIndex(1), HeadIndex(0));
     }
     step_.sequences.push_back(
-        {.row_begin = n_rows_, .n_rows = n_rows, .first = residency->end() - n_rows, .n_mass_rows = n_mass_rows});
+        {.row_begin = n_rows_, .n_rows = n_rows, .first = session.end() - n_rows, .n_mass_rows = n_mass_rows});
     n_rows_ += n_rows;
-    sessions_.push_back(std::move(residency));
+    sessions_.push_back(std::move(session));
   }
 
   // Rows of every layer drawn anew, summed by that many threads.
@@ -67,7 +66,7 @@ class World {
 
   [[nodiscard]] const StepMass& mass() const { return mass_; }
   [[nodiscard]] const AttentionStep& step() const { return step_; }
-  [[nodiscard]] const Residency& session(std::size_t s) const { return *sessions_[s]; }
+  [[nodiscard]] const toy::ToyTables& session(std::size_t s) const { return sessions_[s]; }
   [[nodiscard]] std::size_t n_sessions() const { return sessions_.size(); }
 
  private:
@@ -79,7 +78,7 @@ class World {
     for (const auto& session : sessions_) {
       for (std::int32_t layer = 0; layer < kLayers; ++layer) {
         for (std::int32_t head = 0; head < kHeads; ++head) {
-          step_.tables.push_back(session->table(LayerIndex(layer), HeadIndex(head)));
+          step_.tables.push_back(session.table(LayerIndex(layer), HeadIndex(head)));
           step_.mass_stride = std::max(step_.mass_stride, static_cast<std::int32_t>(step_.tables.back().size()) + 3);
         }
       }
@@ -88,14 +87,14 @@ class World {
 
   std::mt19937 random_;
   FramePool pool_{4096};
-  std::vector<std::unique_ptr<Residency>> sessions_;
+  std::vector<toy::ToyTables> sessions_;
   AttentionStep step_;
   std::int32_t n_rows_ = 0;
   std::vector<std::vector<float>> rows_;
   StepMass mass_;
 };
 
-TEST(StepMass, SumsTheLastRowsOfEachSequenceThatAsks) {
+TEST(StepMass, sums_the_last_rows_of_each_sequence_that_asks) {
   World world(1);
   world.add(200, 17, 17);
   world.add(9, 4, 0);
@@ -114,7 +113,7 @@ TEST(StepMass, SumsTheLastRowsOfEachSequenceThatAsks) {
   }
 }
 
-TEST(StepMass, GivesTheSameBitsForAnyNumberOfThreads) {
+TEST(StepMass, gives_the_same_bits_for_any_number_of_threads) {
   std::vector<std::vector<float>> first;
   for (const std::int32_t n_threads : {1, 2, 3, 8}) {
     World world(2);
@@ -131,13 +130,13 @@ TEST(StepMass, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(StepMass, AddsUpByBlockWhateverEachHeadHolds) {
+TEST(StepMass, adds_up_by_block_whatever_each_head_holds) {
   World world(3);
   world.add(40, 8, 8);
   world.add(12, 3, 2);
   world.run(1);
   for (std::size_t s = 0; s < 2; ++s) {
-    const Residency& session = world.session(s);
+    const toy::ToyTables& session = world.session(s);
     std::vector<double> expected(to_size(session.n_blocks()), 0.0);
     std::vector<bool> hot(expected.size(), false);
     for (std::int32_t layer = 0; layer < kLayers; ++layer) {
@@ -150,12 +149,12 @@ TEST(StepMass, AddsUpByBlockWhateverEachHeadHolds) {
         }
       }
     }
-    const std::vector<BlockMass> actual = sum_by_block(world.mass(), world.step(), s, session);
+    const std::vector<BlockMass> actual = sum_by_block(world.mass(), world.step(), s);
     std::size_t i = 0;
     for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
       if (!hot[to_size(b)]) continue;
       ASSERT_LT(i, actual.size());
-      EXPECT_EQ(actual[i].block, BlockIndex(b));
+      EXPECT_EQ(actual[i].begin, session.span(BlockIndex(b)).begin);
       EXPECT_NEAR(double{actual[i].mass}, expected[to_size(b)], 1e-5);
       ++i;
     }
@@ -163,7 +162,7 @@ TEST(StepMass, AddsUpByBlockWhateverEachHeadHolds) {
   }
 }
 
-TEST(StepMassDeathTest, RefusesToAnswerForAStepThatHadNone) {
+TEST(StepMassDeathTest, it_refuses_to_answer_for_a_step_that_had_none) {
   World world(4);
   world.add(3, 1, 1);
   world.run(1);

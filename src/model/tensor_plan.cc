@@ -6,17 +6,17 @@
 
 #include "ggml-cpu.h"
 
-#include "model/gguf_scan.h"
+#include "gguf/gguf_header.h"
 #include "model/hparams.h"
 
 namespace ebb {
 
 namespace {
 
-// Adds the slots of one layer.
+// Adds the planned_tensors of one layer.
 class LayerPlan {
  public:
-  LayerPlan(std::vector<TensorSlot>& plan, std::int32_t layer)
+  LayerPlan(std::vector<PlannedTensor>& plan, std::int32_t layer)
       : plan_(plan), prefix_("blk." + std::to_string(layer) + ".") {}
 
   void matrix(std::string_view name, ggml_tensor*& place, std::int64_t n_in, std::int64_t n_out) {
@@ -35,7 +35,7 @@ class LayerPlan {
     plan_.push_back({prefix_ + std::string(name) + std::string(suffix), TensorUse::kVector, presence, n, 1, {&place}});
   }
 
-  std::vector<TensorSlot>& plan_;
+  std::vector<PlannedTensor>& plan_;
   std::string prefix_;
 };
 
@@ -63,36 +63,37 @@ void plan_layer(LayerPlan plan, const Hparams& h, const Architecture& architectu
   plan.norm("post_ffw_norm", w.post_ffn_norm, h.n_embd, architecture.post_norms);
 }
 
-Status check_tensor(const GgufFile& file, const TensorSlot& slot) {
-  const TensorInfo* tensor = file.find_tensor(slot.name);
+Status check_tensor(const GgufFile& file, const PlannedTensor& planned) {
+  const TensorInfo* tensor = file.find_tensor(planned.name);
   if (tensor == nullptr) {
-    if (slot.presence == Presence::kOptional) return {};
-    return error(Code::kDamaged, "{}: tensor '{}' is missing; convert the model again", file.name(), slot.name);
+    if (planned.presence == Presence::kOptional) return {};
+    return error(Code::kDamaged, "{}: tensor '{}' is missing; convert the model again", file.name(), planned.name);
   }
-  if (tensor->shape != std::array<std::int64_t, GGML_MAX_DIMS>{slot.n_in, slot.n_out, 1, 1}) {
+  if (tensor->shape != std::array<std::int64_t, GGML_MAX_DIMS>{planned.n_in, planned.n_out, 1, 1}) {
     return error(Code::kDamaged, "{}: tensor '{}' is {} where the keys ask for {} x {}; convert the model again",
-                 file.name(), slot.name, tensor->shape_text(), slot.n_in, slot.n_out);
+                 file.name(), planned.name, tensor->shape_text(), planned.n_in, planned.n_out);
   }
-  const bool fits = slot.use == TensorUse::kVector ? tensor->type == GGML_TYPE_F32 : is_matrix_type(tensor->type);
+  const bool fits = planned.use == TensorUse::kVector ? tensor->type == GGML_TYPE_F32 : is_matrix_type(tensor->type);
   if (!fits) {
     return error(Code::kUnsupported, "{}: tensor '{}' has type {}, which cannot serve there; quantise the model again",
-                 file.name(), slot.name, ggml_type_name(tensor->type));
+                 file.name(), planned.name, ggml_type_name(tensor->type));
   }
   return {};
 }
 
 }  // namespace
 
-std::vector<TensorSlot> plan_tensors(const Hparams& hparams, const Architecture& architecture, WeightTensors& weights) {
+std::vector<PlannedTensor> plan_tensors(const Hparams& hparams, const Architecture& architecture,
+                                        WeightTensors& weights) {
   const Hparams& h = hparams;
   weights.layers.resize(static_cast<std::size_t>(h.n_layers));
-  std::vector<TensorSlot> plan;
+  std::vector<PlannedTensor> plan;
   plan.push_back(
       {"token_embd.weight", TensorUse::kLookup, Presence::kRequired, h.n_embd, h.n_vocab, {&weights.token_embd}});
   plan.push_back({"output_norm.weight", TensorUse::kVector, Presence::kRequired, h.n_embd, 1, {&weights.output_norm}});
   plan.push_back({"output.weight", TensorUse::kMatrix, Presence::kOptional, h.n_embd, h.n_vocab, {&weights.output}});
   if (architecture.rope_factors != Presence::kAbsent) {
-    TensorSlot factors{"rope_freqs.weight", TensorUse::kVector, architecture.rope_factors, h.n_rot / 2, 1, {}};
+    PlannedTensor factors{"rope_freqs.weight", TensorUse::kVector, architecture.rope_factors, h.n_rot / 2, 1, {}};
     for (LayerWeights& layer : weights.layers) factors.places.push_back(&layer.rope_factors);
     plan.push_back(std::move(factors));
   }
@@ -102,11 +103,11 @@ std::vector<TensorSlot> plan_tensors(const Hparams& hparams, const Architecture&
   return plan;
 }
 
-Status check_tensors(const GgufFile& file, const std::vector<TensorSlot>& plan, const Architecture& architecture) {
+Status check_tensors(const GgufFile& file, const std::vector<PlannedTensor>& plan, const Architecture& architecture) {
   std::unordered_set<std::string_view> known;
-  for (const TensorSlot& slot : plan) {
-    EBB_RETURN_IF_ERROR(check_tensor(file, slot));
-    known.insert(slot.name);
+  for (const PlannedTensor& planned : plan) {
+    EBB_RETURN_IF_ERROR(check_tensor(file, planned));
+    known.insert(planned.name);
   }
   for (const TensorInfo& tensor : file.tensors()) {
     if (!known.contains(tensor.name)) {

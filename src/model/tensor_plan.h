@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/weights.h"
 
 namespace ebb {
@@ -21,7 +21,7 @@ enum class TensorUse : std::uint8_t {
   kVector,  // added to or multiplied with activations, element by element
 };
 
-struct TensorSlot {
+struct PlannedTensor {
   std::string name;
   TensorUse use = TensorUse::kMatrix;
   Presence presence = Presence::kRequired;
@@ -31,13 +31,13 @@ struct TensorSlot {
   std::vector<ggml_tensor**> places;
 };
 
-// Gives weights.layers its size; the slots point into `weights`.
-[[nodiscard]] std::vector<TensorSlot> plan_tensors(const Hparams& hparams, const Architecture& architecture,
-                                                   WeightTensors& weights);
+// Gives weights.layers its size; the planned_tensors point into `weights`.
+[[nodiscard]] std::vector<PlannedTensor> plan_tensors(const Hparams& hparams, const Architecture& architecture,
+                                                      WeightTensors& weights);
 
 // kDamaged for missing or misshapen tensors, kUnsupported for types that cannot serve and for tensors that are not in
 // the plan: they would change what the model computes.
-Status check_tensors(const GgufFile& file, const std::vector<TensorSlot>& plan, const Architecture& architecture);
+Status check_tensors(const GgufFile& file, const std::vector<PlannedTensor>& plan, const Architecture& architecture);
 
 // Whether ggml can look up and multiply rows of this type.
 [[nodiscard]] bool is_matrix_type(ggml_type type);

@@ -8,11 +8,10 @@
 
 #include "ggml.h"
 
+#include "base/to_size.h"
 #include "cache/frame_layout.h"
 
 namespace ebb::toy {
-
-inline std::size_t to_size(std::int32_t n) { return static_cast<std::size_t>(n); }
 
 inline ggml_type ggml_type_of(RowType type) {
   switch (type) {

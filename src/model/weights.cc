@@ -15,8 +15,8 @@
 #include "ggml.h"
 
 #include "device/backend.h"
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/hparams.h"
 #include "model/product.h"
 #include "model/tensor_plan.h"
@@ -100,7 +100,7 @@ class Loader {
   }
 
   // Decides where each tensor of the plan lies.
-  Status place(const std::vector<TensorSlot>& plan, Weights& weights);
+  Status place(const std::vector<PlannedTensor>& plan, Weights& weights);
   // Makes the tensors and their memory.
   Status allocate(std::vector<ggml_context_ptr>& contexts, std::vector<ggml_backend_buffer_ptr>& buffers);
   // Reads the file into memory and copies what is to be copied.
@@ -156,12 +156,12 @@ Result<Placement> Loader::choose(const TensorInfo& info, TensorUse use) const {
                file_.name(), ggml_backend_dev_name(device), info.name, ggml_type_name(info.type));
 }
 
-Status Loader::place(const std::vector<TensorSlot>& plan, Weights& weights) {
-  for (const TensorSlot& slot : plan) {
-    const TensorInfo* info = file_.find_tensor(slot.name);
+Status Loader::place(const std::vector<PlannedTensor>& plan, Weights& weights) {
+  for (const PlannedTensor& planned : plan) {
+    const TensorInfo* info = file_.find_tensor(planned.name);
     if (info == nullptr) continue;
-    EBB_ASSIGN_OR_RETURN(Placement placement, choose(*info, slot.use));
-    placement.places = slot.places;
+    EBB_ASSIGN_OR_RETURN(Placement placement, choose(*info, planned.use));
+    placement.places = planned.places;
     placements_.push_back(std::move(placement));
   }
   if (file_.find_tensor("output.weight") != nullptr) return {};
@@ -355,7 +355,7 @@ Result<std::unique_ptr<Weights>> Weights::load(const GgufFile& file, const Hpara
                                                const Architecture& architecture, Backend& backend,
                                                const LoadOptions& options) {
   std::unique_ptr<Weights> weights(new Weights());
-  const std::vector<TensorSlot> plan = plan_tensors(hparams, architecture, *weights);
+  const std::vector<PlannedTensor> plan = plan_tensors(hparams, architecture, *weights);
   EBB_RETURN_IF_ERROR(check_tensors(file, plan, architecture));
   Loader loader(file, backend, options);
   EBB_RETURN_IF_ERROR(loader.place(plan, *weights));

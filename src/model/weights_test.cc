@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "device/backend.h"
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
-#include "model/gguf_file.h"
 #include "model/model.h"
 #include "model/random_weights.h"
 #include "model/tensor_plan.h"

@@ -21,8 +21,8 @@ class WideCopies {
  public:
   // None.
   WideCopies();
-  // Of those of `matrices` in memory that this processor reads and in a type that is worth it, if all of them together
-  // fit a bound that leaves a process its promised size; else of none. No memory for them: none.
+  // Copies of those of `matrices` in memory that this processor reads and in a type that is worth it, if all of them
+  // together fit a bound that leaves a process its promised size; else of none. No memory for them: none.
   explicit WideCopies(std::span<ggml_tensor* const> matrices);
   ~WideCopies();
   WideCopies(WideCopies&&) noexcept;

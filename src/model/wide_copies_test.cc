@@ -45,7 +45,7 @@ class Matrices {
   ggml_backend_buffer_ptr buffer_;
 };
 
-TEST(WideCopies, HoldTheSameValuesInF32) {
+TEST(WideCopies, hold_the_same_values_in_f32) {
   const Matrices matrices({GGML_TYPE_F16, GGML_TYPE_BF16});
   const WideCopies wide(matrices.tensors);
   for (ggml_tensor* matrix : matrices.tensors) {
@@ -60,28 +60,28 @@ TEST(WideCopies, HoldTheSameValuesInF32) {
   EXPECT_EQ(wide.bytes() >= 2 * matrices.values.size() * sizeof(float), kHasCopies);
 }
 
-TEST(WideCopies, AreNotForFewRows) {
+TEST(WideCopies, are_not_for_few_rows) {
   const Matrices matrices({GGML_TYPE_F16});
   const WideCopies wide(matrices.tensors);
   EXPECT_EQ(wide.choose(matrices.tensors[0], 1), matrices.tensors[0]);
   EXPECT_EQ(wide.choose(matrices.tensors[0], kManyRows - 1), matrices.tensors[0]);
 }
 
-TEST(WideCopies, AreMadeOfHalfFloatsAlone) {
+TEST(WideCopies, are_made_of_half_floats_alone) {
   const Matrices matrices({GGML_TYPE_F32, GGML_TYPE_Q8_0});
   const WideCopies wide(matrices.tensors);
   EXPECT_EQ(wide.bytes(), 0U);
   for (ggml_tensor* matrix : matrices.tensors) EXPECT_EQ(wide.choose(matrix, kManyRows), matrix);
 }
 
-TEST(WideCopies, OfALargeModelThereAreNone) {
+TEST(WideCopies, of_a_large_model_there_are_none) {
   const Matrices matrices({GGML_TYPE_F16, GGML_TYPE_F16}, 2048, 2200);  // 36 MB in f32
   const WideCopies wide(matrices.tensors);
   EXPECT_EQ(wide.bytes(), 0U);
   EXPECT_EQ(wide.choose(matrices.tensors[0], kManyRows), matrices.tensors[0]);
 }
 
-TEST(WideCopies, OfNothingThereAreNone) {
+TEST(WideCopies, of_nothing_there_are_none) {
   const Matrices matrices({GGML_TYPE_F16});
   EXPECT_EQ(WideCopies().choose(matrices.tensors[0], kManyRows), matrices.tensors[0]);
   EXPECT_EQ(WideCopies(std::vector<ggml_tensor*>{}).bytes(), 0U);

@@ -17,12 +17,13 @@ std::int32_t count_victims(std::int32_t n_hot, std::int32_t n_new, std::int32_t 
   return std::max(needed, n_hot + n_new - mark(watermarks.low));
 }
 
-std::vector<BlockIndex> choose_victims(const Policy& policy, const Evidence& evidence, std::int32_t n_blocks,
-                                       std::int32_t n_needed) {
+std::vector<Victim> choose_victims(const Policy& policy, const Evidence& evidence, std::int32_t n_wanted,
+                                   std::int32_t n_needed) {
   const std::vector<double> scores = policy.score(evidence);
   EBB_CHECK(scores.size() == evidence.blocks.size(), "policy {}: {} scores for {} blocks", policy.name(), scores.size(),
             evidence.blocks.size());
-  std::vector<BlockIndex> victims;
+  std::vector<Victim> victims;
+  std::int32_t n_frames = 0;
   for (const Hold hold : {Hold::kNone, Hold::kProtected, Hold::kKept}) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -31,10 +32,11 @@ std::vector<BlockIndex> choose_victims(const Policy& policy, const Evidence& evi
       if (evidence.blocks[i].hold == hold && scores[i] != kNeverLeaves) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
-    const auto n_most = static_cast<std::size_t>(std::max(0, hold == Hold::kNone ? n_blocks : n_needed));
+    const std::int32_t n_most = hold == Hold::kNone ? n_wanted : n_needed;
     for (const std::size_t i : order) {
-      if (victims.size() >= n_most) break;
-      victims.push_back(evidence.blocks[i].block);
+      if (n_frames >= n_most) break;
+      victims.push_back({.block = evidence.blocks[i].block, .head = evidence.blocks[i].head});
+      n_frames += evidence.blocks[i].n_frames;
     }
   }
   return victims;

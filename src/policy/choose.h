@@ -1,4 +1,4 @@
-// choose: how many blocks leave and which, from a policy's scores and a need. Pure functions; they move nothing.
+// choose: how many frames leave and which, from a policy's scores and a need. Pure functions; they move nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,22 @@ struct Watermarks {
   [[nodiscard]] Status validate() const;
 };
 
-// Blocks to evict so that n_new more fit: none while n_hot + n_new stays within the high mark, else down to the low mark,
+// Frames to evict so that n_new more fit: none while n_hot + n_new stays within the high mark, else down to the low mark,
 // and always enough for the budget.
 [[nodiscard]] std::int32_t count_victims(std::int32_t n_hot, std::int32_t n_new, std::int32_t budget,
                                          const Watermarks& watermarks);
 
-// The blocks of the lowest scores, lowest first: n_blocks of them, or all that may leave. Protected ones come after all
-// others, in the same order, and never more of them than n_needed leaves open; pinned ones never.
-[[nodiscard]] std::vector<BlockIndex> choose_victims(const Policy& policy, const Evidence& evidence,
-                                                     std::int32_t n_blocks, std::int32_t n_needed);
+// A block that is to leave, or one head of it.
+struct Victim {
+  BlockIndex block;
+  std::int32_t head = kAllHeads;
+
+  friend bool operator==(const Victim&, const Victim&) = default;
+};
+
+// Those of the lowest scores, lowest first, until they give n_wanted frames, or all that may leave. Protected ones come after
+// all others, in the same order, and never more of them than n_needed frames leave open; pinned ones never.
+[[nodiscard]] std::vector<Victim> choose_victims(const Policy& policy, const Evidence& evidence, std::int32_t n_wanted,
+                                                 std::int32_t n_needed);
 
 }  // namespace ebb

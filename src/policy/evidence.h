@@ -23,8 +23,15 @@ enum class Hold : std::uint8_t {
   kPinned,     // by the caller, or still written to: never leaves
 };
 
+// The head in evidence about a block as a whole.
+inline constexpr std::int32_t kAllHeads = -1;
+
 struct BlockEvidence {
   BlockIndex block;
+  // [layer][KV head], where a policy chooses by head; kAllHeads: wherever the block is hot.
+  std::int32_t head = kAllHeads;
+  // That come free when it leaves.
+  std::int32_t n_frames = 1;
   Span span;
   Hold hold = Hold::kNone;
   Source source = Source::kUser;
@@ -41,7 +48,7 @@ struct BlockEvidence {
 };
 
 struct Evidence {
-  // Hot blocks in position order.
+  // Hot blocks in position order; by head, those of a block one after the other.
   std::vector<BlockEvidence> blocks;
   // Where the next token goes.
   Position end;

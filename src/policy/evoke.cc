@@ -1,5 +1,5 @@
-// The composite scorer of EVOKE (Anyesh/EVOKE, scorer.py): a weighted mean of recency, coherence with what the session is
-// about, attention and recovery, squeezed above a floor by source, times the caller's priority.
+// The composite scorer of EVOKE (Anyesh/EVOKE, scorer.py): a weighted mean of recency, coherence with what the session
+// is about, attention and recovery, squeezed above a floor by source, times the caller's priority.
 //
 //   raw   = sum of weight * part / sum of weights, over the parts that there is evidence for
 //   score = min(1, floor + (1 - floor) * raw) * priority, floor .6 for the user, .5 for the assistant, 0 else
@@ -11,8 +11,8 @@
 namespace ebb {
 namespace {
 
-// Of their sources: what a user said is worth more than what can be said again. They rescale and do not clamp, so that
-// the order inside a source survives.
+// The floors of scores by a block's source: what a user said is worth more than what can be said again. They rescale
+// and do not clamp, so that the order inside a source survives.
 constexpr double kUserFloor = 0.6;
 constexpr double kAssistantFloor = 0.5;
 

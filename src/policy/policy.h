@@ -30,6 +30,8 @@ class Policy {
   [[nodiscard]] virtual bool wants_attention() const { return false; }
   // Whether it looks at focus, which takes time for every block.
   [[nodiscard]] virtual bool wants_focus() const { return false; }
+  // Whether it chooses for each (layer, KV head) by itself: evidence then has a row for each in which a block is hot.
+  [[nodiscard]] virtual bool wants_heads() const { return false; }
   // Whether the first tokens are to be held for it. Without them attention has nowhere to rest and text falls apart
   // (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
   [[nodiscard]] virtual bool wants_sinks() const { return true; }
@@ -41,7 +43,7 @@ struct EvokeWeights {
   double focus = 0.6;
   double attention = 0.0;
   double recovery = 0.0;
-  // Of recency, per token between the block and the end. Larger: only the newest blocks differ.
+  // The decay of recency, per token between the block and the end. Larger: only the newest blocks differ.
   double recency_decay = 0.01;
 };
 

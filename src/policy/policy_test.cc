@@ -26,8 +26,35 @@ Evidence blocks(std::int32_t n) {
   return evidence;
 }
 
+std::vector<BlockIndex> victims(const Policy& policy, const Evidence& evidence, std::int32_t n_wanted,
+                                std::int32_t n_needed) {
+  std::vector<BlockIndex> blocks;
+  for (const Victim& victim : choose_victims(policy, evidence, n_wanted, n_needed)) blocks.push_back(victim.block);
+  return blocks;
+}
+
 std::vector<BlockIndex> victims(const Policy& policy, const Evidence& evidence, std::int32_t n) {
-  return choose_victims(policy, evidence, n, n);
+  return victims(policy, evidence, n, n);
+}
+
+TEST(Choose, takes_blocks_until_they_give_the_frames_that_are_wanted) {
+  Evidence evidence = blocks(4);
+  for (BlockEvidence& row : evidence.blocks) row.n_frames = 3;
+  EXPECT_THAT(victims(*make_recency_policy(), evidence, 4), ElementsAre(BlockIndex(0), BlockIndex(1)))
+      << "six frames, since one block gives too few";
+  evidence.blocks[0].n_frames = 4;
+  EXPECT_THAT(victims(*make_recency_policy(), evidence, 4), ElementsAre(BlockIndex(0)));
+}
+
+TEST(Choose, takes_single_heads_where_the_evidence_is_by_head) {
+  Evidence evidence;
+  for (std::int32_t head = 0; head < 3; ++head) {
+    evidence.blocks.push_back({.block = BlockIndex(0), .head = head, .span = {Position(0), Position(64)}});
+  }
+  evidence.blocks[0].hold = Hold::kPinned;
+  evidence.end = Position(64);
+  EXPECT_THAT(choose_victims(*make_recency_policy(), evidence, 2, 2),
+              ElementsAre(Victim{.block = BlockIndex(0), .head = 1}, Victim{.block = BlockIndex(0), .head = 2}));
 }
 
 TEST(Choose, takes_the_oldest_blocks_first_by_recency) {
@@ -45,9 +72,9 @@ TEST(Choose, takes_protected_blocks_last_and_only_as_many_as_are_needed) {
   evidence.blocks[0].hold = Hold::kProtected;
   evidence.blocks[1].hold = Hold::kProtected;
   const auto policy = make_recency_policy();
-  EXPECT_THAT(choose_victims(*policy, evidence, 2, 1), ElementsAre(BlockIndex(2), BlockIndex(3)));
-  EXPECT_THAT(choose_victims(*policy, evidence, 4, 2), ElementsAre(BlockIndex(2), BlockIndex(3)));
-  EXPECT_THAT(choose_victims(*policy, evidence, 4, 3), ElementsAre(BlockIndex(2), BlockIndex(3), BlockIndex(0)));
+  EXPECT_THAT(victims(*policy, evidence, 2, 1), ElementsAre(BlockIndex(2), BlockIndex(3)));
+  EXPECT_THAT(victims(*policy, evidence, 4, 2), ElementsAre(BlockIndex(2), BlockIndex(3)));
+  EXPECT_THAT(victims(*policy, evidence, 4, 3), ElementsAre(BlockIndex(2), BlockIndex(3), BlockIndex(0)));
 }
 
 TEST(Choose, takes_what_the_turn_asked_for_last_of_all) {
@@ -163,6 +190,37 @@ TEST(RareWords, a_removed_block_leaves_no_trace) {
   EXPECT_EQ(index.rank("gate").size(), 1U);
   index.add(BlockIndex(1), "green");
   EXPECT_EQ(index.rank("green").size(), 1U);
+}
+
+TEST(RareWords, blocks_removed_in_any_order_leave_the_others_as_they_were) {
+  WordIndex index;
+  for (std::int32_t b = 0; b < 9; ++b) index.add(BlockIndex(b), b % 2 == 0 ? "even common" : "odd common words");
+  for (const std::int32_t b : {0, 8, 3, 4}) index.remove(BlockIndex(b));
+  WordIndex fresh;
+  for (const std::int32_t b : {1, 2, 5, 6, 7})
+    fresh.add(BlockIndex(b), b % 2 == 0 ? "even common" : "odd common words");
+  for (const std::string_view question : {"even", "odd words", "common even"}) {
+    const std::vector<Scored> left = index.rank(question);
+    const std::vector<Scored> wanted = fresh.rank(question);
+    ASSERT_EQ(left.size(), wanted.size()) << question;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].block, wanted[i].block) << question;
+      EXPECT_EQ(left[i].score, wanted[i].score) << question;
+    }
+  }
+}
+
+TEST(RareWords, an_edit_near_the_front_costs_the_words_of_its_blocks_and_not_those_of_all) {
+  constexpr std::int32_t kBlocks = 2000;
+  constexpr std::string_view kText = "the same few words stand in every block of this text";
+  constexpr std::int64_t kWords = 11;
+  WordIndex index;
+  for (std::int32_t b = 0; b < kBlocks; ++b) index.add(BlockIndex(b), kText);
+  EXPECT_EQ(index.n_touched(), kBlocks * kWords);
+  // From the front on: where the postings of a word are longest behind what leaves.
+  for (std::int32_t b = 1; b < kBlocks; ++b) index.remove(BlockIndex(b));
+  for (std::int32_t b = 1; b < kBlocks; ++b) index.add(BlockIndex(b), kText);
+  EXPECT_LE(index.n_touched(), 4 * kBlocks * kWords);
 }
 
 TEST(RareWords, an_empty_index_ranks_nothing) { EXPECT_THAT(WordIndex().rank("anything"), IsEmpty()); }

@@ -73,7 +73,12 @@ void WordIndex::add(BlockIndex block, std::string_view text) {
     if (use.count++ == 0) use.first = document.n_words;
     use.last = document.n_words++;
   }
-  for (const auto& [word, use] : document.uses) postings_[word].push_back({.block = block, .use = use});
+  for (auto& [word, use] : document.uses) {
+    std::vector<Posting>& postings = postings_[word];
+    use.posting = postings.size();
+    postings.push_back({.block = block, .use = use});
+    ++n_touched_;
+  }
   n_words_ += document.n_words;
   documents_.emplace(block, std::move(document));
 }
@@ -82,9 +87,17 @@ void WordIndex::remove(BlockIndex block) {
   const auto found = documents_.find(block);
   if (found == documents_.end()) return;
   for (const auto& [word, use] : found->second.uses) {
-    std::vector<Posting>& postings = postings_.at(word);
-    std::erase_if(postings, [&](const Posting& posting) { return posting.block == block; });
-    if (postings.empty()) postings_.erase(word);
+    const auto of_word = postings_.find(word);
+    std::vector<Posting>& postings = of_word->second;
+    // The last one takes its place.
+    if (const Posting& last = postings.back(); last.block != block) {
+      documents_.at(last.block).uses.at(word).posting = use.posting;
+      postings[use.posting] = last;
+      ++n_touched_;
+    }
+    postings.pop_back();
+    ++n_touched_;
+    if (postings.empty()) postings_.erase(of_word);
   }
   n_words_ -= found->second.n_words;
   documents_.erase(found);

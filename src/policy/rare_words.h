@@ -5,6 +5,7 @@
 // words that stand in none. Thread rule: one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,10 +55,15 @@ class WordIndex {
     std::int32_t count = 0;
     std::int32_t first = 0;
     std::int32_t last = 0;
+    // Where it stands among the word's postings.
+    std::size_t posting = 0;
   };
   using Uses = std::unordered_map<std::string, Use>;
   // Null for a block that is not in the index.
   [[nodiscard]] const Uses* find_words(BlockIndex block) const;
+  // Postings that adding and removing has looked at so far, which is their cost: a few for each word of the block, however
+  // many blocks hold the word.
+  [[nodiscard]] std::int64_t n_touched() const { return n_touched_; }
 
  private:
   struct Document {
@@ -73,8 +79,9 @@ class WordIndex {
   [[nodiscard]] double rarity(std::size_t n_documents_with) const;
 
   std::map<BlockIndex, Document> documents_;
-  std::unordered_map<std::string, std::vector<Posting>> postings_;  // of each word, in the order of adding
+  std::unordered_map<std::string, std::vector<Posting>> postings_;  // of each word, in no order
   std::int64_t n_words_ = 0;
+  std::int64_t n_touched_ = 0;
 };
 
 // What a session is about lately: the words of its messages, fading with each new one.

@@ -8,11 +8,13 @@
 namespace ebb {
 namespace {
 
-// Of the best score. Lower: blocks come back that share a common word. Higher: a fact that is said in two places is half
-// recalled.
+// The least share of the best score that a block must be worth. Lower: blocks come back that share a common word.
+// Higher: a fact that is said in two places is half recalled.
 constexpr double kWorth = 0.5;
+// The share of a block's worth that each of its neighbours has for its sake.
 constexpr double kNeighbour = 0.5;
-// ... and of what words near the border gave. Below 1, so that a block comes before its neighbour.
+// The share that a neighbour has of what words near the border gave. Below 1, so that a block comes before its
+// neighbour.
 constexpr double kBeyond = 0.9;
 // What a word is worth once a chosen block has it. Lower: what is said in several places comes back from one of them.
 // Higher: blocks that repeat the question's form take the room of the one that answers it.

@@ -7,7 +7,8 @@
 namespace ebb {
 namespace {
 
-// Of what a client has not taken yet. More: a slow reader costs more memory. Less: a fast one gets its text in lumps.
+// The most bytes that a client has not taken yet. More: a slow reader costs more memory. Less: a fast one gets its text
+// in lumps.
 constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -32,7 +33,7 @@ void Answer::begin(Scheduler& scheduler, std::vector<AnswerPart> parts) {
   ids_.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     tracks_.push_back({.choice = {.index = static_cast<std::int32_t>(i),
-                                  .n_prompt = parts[i].n_prompt,
+                                  .n_prompt = parts[i].request.history.n_tokens(),
                                   .is_first_of_prompt = parts[i].is_first_of_prompt,
                                   .seed = parts[i].request.options.sampling.seed},
                        .parser = std::make_unique<ReplyParser>(std::move(parts[i].rules))});

@@ -1,10 +1,10 @@
 // Answer: what one request is answered, on its way from the scheduler to a client, whole or as a stream of events.
 //
-// It runs one generation for each choice, reads thinking and calls out of their text, and has a ReplyShape write them. What
-// a client does not take in time is held back and merged, so that a slow reader costs memory for its text once. A client
-// that leaves cancels its generations. What a library throws on the way, on whichever thread, breaks this answer off, with
-// a word to the client where that can be, and nothing else. It does not know routes. Thread rule: its callbacks come from
-// the scheduler's thread; send() is called once, from a worker.
+// It runs one generation for each choice, reads thinking and calls out of their text, and has a ReplyShape write them.
+// What a client does not take in time is held back and merged, so that a slow reader costs memory for its text once. A
+// client that leaves cancels its generations. What a library throws on the way, on whichever thread, breaks this answer
+// off, with a word to the client where that can be, and nothing else. It does not know routes. Thread rule: its
+// callbacks come from the scheduler's thread; send() is called once, from a worker.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 #include <mutex>
 #include <vector>
 
+#include "chat/reply_parser.h"
 #include "engine/scheduler.h"
 #include "server/http_message.h"
 #include "server/reply_shape.h"
-#include "text/reply_parser.h"
 
 namespace ebb {
 
@@ -30,7 +30,6 @@ struct AnswerOptions {
 struct AnswerPart {
   Request request;
   ReplyRules rules;
-  std::int32_t n_prompt = 0;
   bool is_first_of_prompt = true;
 };
 
@@ -70,7 +69,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::shared_ptr<Responder> responder_;
   std::mutex mutex_;
   std::vector<Track> tracks_;
-  // Of what the scheduler computes for it; the scheduler outlives every responder's server.
+  // Who computes for it, under which ids, and how many have ended; the scheduler outlives every responder's server.
   Scheduler* scheduler_ = nullptr;
   std::vector<RequestId> ids_;
   std::size_t n_ended_ = 0;

@@ -9,8 +9,8 @@ namespace ebb {
 namespace {
 
 // Clients compact when they read "exceeds the available context size".
-std::optional<ApiError> context_error(const ApiState& state, std::size_t n_tokens) {
-  const auto n_ctx = static_cast<std::size_t>(state.engine.model().hparams().n_ctx_train);
+std::optional<ApiError> context_error(const ApiState& state, std::int32_t n_tokens) {
+  const std::int32_t n_ctx = state.engine.model().hparams().n_ctx_train;
   if (state.engine.session_options().rebases || n_tokens < n_ctx) return std::nullopt;
   return ApiError{.type = "exceed_context_size_error",
                   .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try "
@@ -41,9 +41,7 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                   const std::vector<AskedChoices>& asked, std::unique_ptr<ReplyShape> shape) {
   std::vector<AnswerPart> parts;
   for (const AskedChoices& choices : asked) {
-    std::size_t n_prompt = 0;
-    for (const HistoryPart& part : choices.history) n_prompt += part.tokens.size();
-    if (const auto too_long = context_error(state, n_prompt)) return call.send(to_answer(*too_long));
+    if (const auto too_long = context_error(state, choices.history.n_tokens())) return call.send(to_answer(*too_long));
     for (std::int32_t i = 0; i < choices.n; ++i) {
       AnswerPart part{.request = {.owner = call.owner,
                                   .lane_id = choice_lane(choices.lane_id, parts.size()),
@@ -51,7 +49,6 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .options = choices.options,
                                   .resuming = choices.resuming},
                       .rules = choices.rules,
-                      .n_prompt = static_cast<std::int32_t>(n_prompt),
                       .is_first_of_prompt = i == 0};
       part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;
       // The same seed would make the same choice again.

@@ -18,17 +18,17 @@ namespace ebb {
 [[nodiscard]] ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
                                    std::vector<std::string> warnings);
 
-// The same prompt for each of n choices.
+// What is asked: one prompt, the same for each of n choices.
 struct AskedChoices {
   std::string lane_id;
-  std::vector<HistoryPart> history;
+  Prompt history;
   GenerationOptions options;
   ResumeOptions resuming;
   ReplyRules rules;
   std::int32_t n = 1;
 };
-// Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of them,
-// which are the answer's choices in this order. `generation` says how they are sent.
+// Refuses a prompt that is too long for the context, and options that the engine does not take; else starts all of
+// them, which are the answer's choices in this order. `generation` says how they are sent.
 void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest& generation,
                   const std::vector<AskedChoices>& asked, std::unique_ptr<ReplyShape> shape);
 

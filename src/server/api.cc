@@ -18,13 +18,13 @@ namespace {
 
 using Route = void (*)(ApiState&, const ApiCall&);
 
-// Which thread answers: the caller's what is at hand, an asker's what waits for the scheduler's step to end, a worker's what
-// takes a while.
+// Which thread answers: the caller's what is at hand, an asker's what waits for the scheduler's step to end, a worker's
+// what takes a while.
 enum class By : std::uint8_t { kCaller, kAsker, kWorker };
 
 struct Entry {
   std::string_view method;
-  std::string_view path;  // without the optional "/v1"; {name} stands for one segment
+  std::string_view path;  // without the optional "/v1"; {name} stands for one step
   Route route;
   By by = By::kWorker;
   bool is_open = false;  // to those without a key
@@ -84,8 +84,8 @@ HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::stri
   return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
 }
 
-// Whether a web page asks that is neither this server's own nor allowed. Browsers ask before they send for a page, but not
-// where the request looks like a form's; and its body counts as JSON whatever it is called.
+// Whether a web page asks that is neither this server's own nor allowed. Browsers ask before they send for a page, but
+// not where the request looks like a form's; and its body counts as JSON whatever it is called.
 bool is_foreign_page(const HttpRequest& request, const std::vector<std::string>& allowed) {
   const std::string* origin = request.find_header("origin");
   if (origin == nullptr || is_allowed_origin(*origin, allowed)) return false;
@@ -110,8 +110,8 @@ bool is_private_name(std::string_view host) {
   return host.find('.') == std::string_view::npos || std::ranges::any_of(kReserved, ends_host);
 }
 
-// Whether this server is asked by a name that only a stranger can have given it: a web page of evil.example whose name's
-// address became ours asks from its own origin. Addresses are no names.
+// Whether this server is asked by a name that only a stranger can have given it: a web page of evil.example whose
+// name's address became ours asks from its own origin. Addresses are no names.
 bool is_foreign_host(const HttpRequest& request, const ApiOptions& options) {
   const std::string* header = request.find_header("host");
   if (header == nullptr || request.remote_address == "unix") return false;
@@ -148,11 +148,11 @@ std::optional<ApiError> find_refusal(const ApiOptions& options, const HttpReques
   return std::nullopt;
 }
 
-std::string_view next_segment(std::string_view& path) {
+std::string_view next_step(std::string_view& path) {
   const std::size_t end = std::min(path.find('/', 1), path.size());
-  const std::string_view segment = path.substr(0, end);
+  const std::string_view step = path.substr(0, end);
   path.remove_prefix(end);
-  return segment;
+  return step;
 }
 
 // Whether a path is of a route's shape; then `call` has what its braces stand for.
@@ -160,8 +160,8 @@ bool matches(std::string_view shape, std::string_view path, ApiCall& call) {
   std::string id;
   std::string act;
   while (!shape.empty() && !path.empty()) {
-    const std::string_view wanted = next_segment(shape);
-    const std::string_view given = next_segment(path);
+    const std::string_view wanted = next_step(shape);
+    const std::string_view given = next_step(path);
     if (wanted == "/{id}" && given.size() > 1) {
       id = given.substr(1);
     } else if (wanted == "/{act}" && given.size() > 1) {
@@ -199,7 +199,7 @@ Result<std::unique_ptr<Api>> Api::create(const Engine& engine, Scheduler& schedu
 Api::Api(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Api::~Api() = default;
 
-// Of strangers nothing is read: no route that is open to them takes a body.
+// Nothing of strangers is read: no route that is open to them takes a body.
 std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
   const std::optional<ApiError> refusal = find_refusal(state_->options, head);
   if (!refusal) return std::nullopt;

@@ -1,7 +1,7 @@
 // Api: the routes of `ebb serve` (docs/http_api.md): OpenAI's, llama.cpp's where they mean the same, and ebb's own.
 //
-// It reads requests, refuses those of strangers and those that make no sense, and gives the rest to the scheduler. It does
-// not know sockets, and computes nothing. Prompt text and keys are in no log and no error message.
+// It reads requests, refuses those of strangers and those that make no sense, and gives the rest to the scheduler. It
+// does not know sockets, and computes nothing. Prompt text and keys are in no log and no error message.
 // Thread rule: handle() from any thread; answers come from worker threads and the scheduler's.
 #pragma once
 
@@ -47,7 +47,7 @@ struct ApiOptions {
   bool slots = true;
   // For /metrics: what became of connections. None: nothing is told of them.
   std::function<HttpCounters()> http_counters = {};
-  // Of requests that do not say; same_reply is not looked at.
+  // What holds for requests that do not say; same_reply is not looked at.
   ResumeOptions resuming;
   RequestDefaults defaults = {};
   // Blocks that a turn recalls for what its last message asks.

@@ -3,11 +3,11 @@
 namespace ebb {
 namespace {
 
-// The field that a message begins with, as Fields writes it; null where it names none.
+// The field that a message begins with, as JsonFields writes it; null where it names none.
 Json named_field(std::string_view message) {
-  constexpr std::string_view kAfterLetter = "ield '";
-  if (message.empty() || !message.substr(1).starts_with(kAfterLetter)) return nullptr;
-  message.remove_prefix(1 + kAfterLetter.size());
+  constexpr std::string_view kBegin = "Field '";
+  if (!message.starts_with(kBegin)) return nullptr;
+  message.remove_prefix(kBegin.size());
   return message.substr(0, message.find('\''));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 #include "server/http_message.h"
 
 namespace ebb {
@@ -16,7 +16,7 @@ struct ApiError {
   std::string message;
   // Further members of the error object.
   Json more = Json::object();
-  // Of a temporary one.
+  // When to ask again after a temporary error; 0: not said.
   int retry_after_s = 0;
 };
 
@@ -24,9 +24,9 @@ struct ApiError {
 [[nodiscard]] HttpAnswer to_answer(const ApiError& error);
 // What a lower room says of a request: kInvalidArgument and kUnsupported are the client's, the rest is ours.
 [[nodiscard]] ApiError to_api_error(const Status& status);
-// Of what was thrown: it does not say what, for that may hold text of the request.
+// The error for what was thrown: it does not say what, for that may hold text of the request.
 [[nodiscard]] ApiError internal_error();
-// Of what HTTP itself refuses.
+// The answer to what HTTP itself refuses.
 [[nodiscard]] HttpAnswer http_error_answer(int status, std::string_view message);
 [[nodiscard]] HttpAnswer json_answer(const Json& json, int status = 200);
 

@@ -1,8 +1,8 @@
 #include "server/api_state.h"
 
-#include "text/model_template.h"
-#include "text/parse_json.h"
-#include "text/tool_text.h"
+#include "chat/model_template.h"
+#include "chat/tool_text.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 
@@ -40,7 +40,7 @@ void refuse(const ApiCall& call, const Status& status) { call.send(to_answer(to_
 std::optional<Json> read_body(const ApiCall& call) {
   Result<Json> body = parse_json(call.request.body);
   if (body.ok() && body->is_object()) return *std::move(body);
-  refuse(call, body.ok() ? Fields(*body).status() : body.status());
+  refuse(call, body.ok() ? JsonFields(*body).status() : body.status());
   return std::nullopt;
 }
 

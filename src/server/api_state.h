@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "chat/chat_request.h"
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/generation_request.h"
 #include "server/workers.h"
-#include "text/chat_request.h"
 
 namespace ebb {
 
@@ -19,7 +19,7 @@ namespace ebb {
 struct ApiCall {
   HttpRequest request;
   std::shared_ptr<Responder> responder;
-  // Of every answer to it.
+  // Headers of every answer to it.
   HttpHeaders headers = {};
   // Whose it is; "" where there are no keys.
   std::string owner = {};
@@ -47,7 +47,7 @@ struct ApiState {
   TemplateTokens template_tokens;
   // Whether the template for tools shows them to the model.
   bool shows_tools = false;
-  // Of options.defaults, and a request that says nothing else.
+  // The members of options.defaults, and a request that says nothing else.
   Json default_members;
   GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
@@ -58,15 +58,15 @@ struct ApiState {
   Workers workers;
 };
 
-// Does the work of answering, if the client still waits for it. What a library throws there does not end the process: it
-// becomes a 500. The work must not have begun a stream: only an Answer does (server/answer.h), and lets nothing out.
+// Does the work of answering, if the client still waits for it. What a library throws there does not end the process:
+// it becomes a 500. The work must not have begun a stream: only an Answer does (server/answer.h), and lets nothing out.
 void answer_guarded(const ApiCall& call, const std::function<void()>& work);
 
 // Answers that the request is wrong, or cannot be.
 void refuse(const ApiCall& call, const Status& status);
 // A JSON body that is an object; otherwise it is refused.
 std::optional<Json> read_body(const ApiCall& call);
-// The same of a request that generates, with what holds where it does not say.
+// The body of a request that generates, with what holds where it does not say; otherwise it is refused.
 std::optional<Json> read_request(const ApiState& state, const ApiCall& call);
 
 // model_routes.cc

@@ -1,13 +1,13 @@
 #include "server/chat_plan.h"
 
+#include "chat/answer_grammar.h"
+#include "chat/call_grammar.h"
+#include "chat/prompt_thinking.h"
+#include "chat/prompt_tokens.h"
+#include "chat/tool_text.h"
+#include "grammar/json_schema_grammar.h"
 #include "server/format_fields.h"
 #include "server/tool_fields.h"
-#include "text/answer_grammar.h"
-#include "text/call_grammar.h"
-#include "text/json_schema_grammar.h"
-#include "text/prompt_thinking.h"
-#include "text/prompt_tokens.h"
-#include "text/tool_text.h"
 
 namespace ebb {
 namespace {
@@ -94,14 +94,14 @@ std::vector<std::string> call_ids(const ChatRequest& request) {
   for (const Json& message : request.messages) {
     if (!message.contains("tool_calls")) continue;
     for (const Json& call : message["tool_calls"]) {
-      if (call.contains("id") && call["id"].is_string()) ids.push_back(call["id"].get<std::string>());
+      if (std::string id = text_member(call, "id"); !id.empty()) ids.push_back(std::move(id));
     }
   }
   return ids;
 }
 
 Status set_reading(const Json& body, const AnswerFacts& facts, ChatPlan& plan) {
-  Fields fields(body);
+  JsonFields fields(body);
   const std::string format = fields.text("reasoning_format", "auto");
   const auto max_thinking =
       static_cast<std::int32_t>(fields.integer("reasoning_budget_tokens", -1, -1, kMostThinkingTokens));

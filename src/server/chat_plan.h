@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "chat/chat_prompt.h"
+#include "chat/reply_parser.h"
 #include "server/api_state.h"
 #include "server/generation_request.h"
 #include "server/tool_fields.h"
-#include "text/chat_prompt.h"
-#include "text/reply_parser.h"
 
 namespace ebb {
 

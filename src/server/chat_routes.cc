@@ -1,20 +1,20 @@
 // Chats: OpenAI's chat completions and Responses, the prompt that a chat would be, and its size.
 #include <algorithm>
 
+#include "chat/same_reply.h"
 #include "server/answer_start.h"
+#include "server/chat_history.h"
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
-#include "server/history_parts.h"
 #include "server/lane_id.h"
 #include "server/replies.h"
 #include "server/responses_request.h"
 #include "server/responses_shape.h"
-#include "text/same_reply.h"
 
 namespace ebb {
 namespace {
 
-// Of a message, its end says what it is about.
+// The end of a message says what it is about; so many bytes of it are looked at.
 constexpr std::size_t kQuestionBytes = 2048;
 
 std::string last_user_text(const ChatRequest& request) {
@@ -26,14 +26,14 @@ std::string last_user_text(const ChatRequest& request) {
   return {};
 }
 
-// `body` as chat completions have it.
-Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, const ChatPlan& plan, const Json& body) {
+// Takes the plan's tokens. `body` as chat completions have it.
+Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, ChatPlan& plan, const Json& body) {
   AskedChoices asked{.lane_id = chat_lane_id(call.request, body),
                      .options = plan.generation.options,
                      .resuming = plan.generation.resuming,
                      .rules = plan.rules,
                      .n = plan.generation.n_choices};
-  EBB_ASSIGN_OR_RETURN(asked.history, history_parts(state, plan, body["messages"]));
+  EBB_ASSIGN_OR_RETURN(asked.history, chat_history(state, plan, body["messages"]));
   asked.options.recall_question = last_user_text(plan.request);
   asked.resuming.same_reply = [rules = plan.rules](std::string_view written, std::string_view said) {
     return is_same_reply(rules, written, said);
@@ -46,7 +46,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, c
 void answer_chat(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_request(state, call);
   if (!body) return;
-  const Result<ChatPlan> plan = plan_chat(state, *body);
+  Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, *body);
   if (!asked.ok()) return refuse(call, asked.status());
@@ -63,7 +63,7 @@ void answer_responses(ApiState& state, const ApiCall& call) {
   Result<ResponsesRequest> request = read_responses_request(*body);
   if (!request.ok()) return refuse(call, request.status());
   add_missing(request->chat, state.default_members);
-  const Result<ChatPlan> plan = plan_chat(state, request->chat);
+  Result<ChatPlan> plan = plan_chat(state, request->chat);
   if (!plan.ok()) return refuse(call, plan.status());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, request->chat);
   if (!asked.ok()) return refuse(call, asked.status());

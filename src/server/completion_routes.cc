@@ -17,7 +17,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
   std::vector<AskedChoices> asked;
   for (const TextPrompt& prompt : plan.prompts) {
     AskedChoices choices{.lane_id = lane_id,
-                         .history = {{.tokens = prompt.tokens}},
+                         .history = prompt.said,
                          .options = plan.generation.options,
                          .resuming = plan.generation.resuming,
                          .rules = {.reasoning = ReasoningFormat::kNone, .think = std::nullopt},
@@ -44,7 +44,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
 void answer_native_completion(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_request(state, call);
   if (!body) return;
-  Fields fields(*body);
+  JsonFields fields(*body);
   std::vector<std::string> response_fields = fields.texts("response_fields", kMostResponseFields);
   if (!fields.status().ok()) return refuse(call, fields.status());
   Result<TextPlan> plan = plan_text(state, *body);
@@ -55,7 +55,7 @@ void answer_native_completion(ApiState& state, const ApiCall& call) {
                            .response_fields = std::move(response_fields)};
   if (plan->generation.returns_tokens && !plan->generation.options.n_chances) plan->generation.options.n_chances = 0;
   for (const TextPrompt& prompt : plan->prompts) {
-    const Result<std::string> text = vocabulary.detokenize(prompt.tokens, SpecialTokens::kShow);
+    const Result<std::string> text = vocabulary.detokenize(prompt.said.tokens(), SpecialTokens::kShow);
     if (!text.ok()) return refuse(call, text.status());
     shape.prompts.insert(shape.prompts.end(), static_cast<std::size_t>(plan->generation.n_choices), *text);
   }

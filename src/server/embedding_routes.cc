@@ -1,5 +1,5 @@
-// Embeddings: texts to vectors. They are computed on a thread of their own, beside the scheduler's, in the order in which
-// they came; those of clients that left are not computed to the end.
+// Embeddings: texts to vectors. They are computed on a thread of their own, beside the scheduler's, in the order in
+// which they came; those of clients that left are not computed to the end.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/embedder.h"
+#include "json/parse_json.h"
 #include "server/api_state.h"
-#include "text/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -27,11 +27,9 @@ Status wrong_input() {
 Result<std::vector<Token>> tokens_of(const Json& ids) {
   std::vector<Token> tokens;
   for (const Json& id : ids) {
-    if (!id.is_number_integer() || id.get<std::int64_t>() < 0 ||
-        id.get<std::int64_t>() > std::numeric_limits<std::int32_t>::max()) {
-      return wrong_input();
-    }
-    tokens.emplace_back(id.get<std::int32_t>());
+    const auto token = integer_between(id, 0, std::numeric_limits<std::int32_t>::max());
+    if (!token) return wrong_input();
+    tokens.emplace_back(static_cast<std::int32_t>(*token));
   }
   return tokens;
 }
@@ -80,15 +78,14 @@ struct EmbeddingRequest {
 
 Result<EmbeddingRequest> parse(const std::string& text, const Embedder& embedder) {
   EBB_ASSIGN_OR_RETURN(const Json body, parse_json(text));
-  Fields fields(body);
+  JsonFields fields(body);
   EBB_RETURN_IF_ERROR(fields.status());
   (void)fields.text("model");
   const std::string format = fields.text("encoding_format", "float");
-  if (format != "float" && format != "base64")
-    fields.refuse("Field 'encoding_format': must be \"float\" or \"base64\"");
+  if (format != "float" && format != "base64") fields.refuse("encoding_format", "must be \"float\" or \"base64\"");
   const std::int64_t n = embedder.n_dimensions();
   if (fields.integer("dimensions", n, 1, std::numeric_limits<std::int32_t>::max()) != n) {
-    fields.refuse(fmt::format("Field 'dimensions': this model's vectors have {}; leave the field out", n));
+    fields.refuse("dimensions", fmt::format("this model's vectors have {}; leave the field out", n));
   }
   EBB_RETURN_IF_ERROR(fields.status());
   const Json* const input = fields.find("input");
@@ -99,7 +96,7 @@ Result<EmbeddingRequest> parse(const std::string& text, const Embedder& embedder
   return request;
 }
 
-// Of little-endian 32-bit floats (RFC 4648 §4).
+// Base64 of little-endian 32-bit floats (RFC 4648 §4).
 std::string base64(std::span<const float> vector) {
   static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;

@@ -1,60 +1,59 @@
 #include "server/format_fields.h"
 
-#include "text/json_schema_grammar.h"
+#include "grammar/json_schema_grammar.h"
 
 namespace ebb {
 namespace {
 
-Status wrong_format(std::string_view what) {
-  return error(Code::kInvalidArgument, "Field 'response_format': {}", what);
+void check_strict(JsonFields& holder, const Json& schema) {
+  if (!holder.boolean("strict", false)) return;
+  const Result<JsonGrammar> grammar = json_schema_grammar(schema);
+  if (!grammar.ok()) {
+    holder.refuse("schema", grammar.status().message());
+  } else if (!grammar->unsupported.empty()) {
+    holder.refuse("strict", fmt::format("'{}' is not enforced", grammar->unsupported.front()));
+  }
 }
 
-Status read_response_format(const Json& format, FormatFields& fields) {
-  if (!format.is_object() || !format.contains("type") || !format["type"].is_string()) {
-    return wrong_format("must be an object with a 'type'");
-  }
-  const Json& type = format["type"];
-  if (type == "text") return {};
+// Null: no JSON is asked for.
+Json read_response_format(JsonFields& format) {
+  const std::string type = format.needed_text("type");
+  if (type == "text") return nullptr;
   if (type == "json_object") {
-    fields.schema =
-        format.contains("schema") && !format["schema"].is_null() ? format["schema"] : Json{{"type", "object"}};
-    return {};
+    const Json* schema = format.find("schema");
+    return schema == nullptr ? Json{{"type", "object"}} : *schema;
   }
-  if (type != "json_schema") return wrong_format("'type' must be text, json_object or json_schema");
+  if (type != "json_schema") {
+    format.refuse("type", "must be text, json_object or json_schema");
+    return nullptr;
+  }
   // Responses has the schema at the top.
-  const Json& holder = format.contains("json_schema") ? format["json_schema"] : format;
-  if (!holder.is_object() || !holder.contains("schema") || holder["schema"].is_null()) {
-    return wrong_format("'json_schema' must be an object with a 'schema'");
+  std::optional<JsonFields> inside = format.object("json_schema");
+  JsonFields& holder = inside ? *inside : format;
+  const Json* schema = holder.find("schema");
+  if (schema == nullptr) {
+    format.refuse("json_schema", "must be an object with a 'schema'");
+    return nullptr;
   }
-  fields.schema = holder["schema"];
-  Fields inner(holder, "response_format.json_schema");
-  const bool is_strict = inner.boolean("strict", false);
-  EBB_RETURN_IF_ERROR(inner.status());
-  if (!is_strict) return {};
-  EBB_ASSIGN_OR_RETURN(const JsonGrammar grammar, json_schema_grammar(fields.schema));
-  if (grammar.unsupported.empty()) return {};
-  return wrong_format(fmt::format("is strict, and '{}' is not enforced", grammar.unsupported.front()));
+  check_strict(holder, *schema);
+  return *schema;
 }
 
 }  // namespace
 
 Result<FormatFields> read_format_fields(const Json& body) {
-  Fields given(body);
+  JsonFields given(body);
   FormatFields fields;
   fields.grammar = given.text("grammar");
-  EBB_RETURN_IF_ERROR(given.status());
-  if (const Json* format = given.find("response_format"); format != nullptr) {
-    EBB_RETURN_IF_ERROR(read_response_format(*format, fields));
-  }
+  if (std::optional<JsonFields> format = given.object("response_format")) fields.schema = read_response_format(*format);
   if (const Json* schema = given.find("json_schema"); schema != nullptr) {
-    if (!fields.schema.is_null()) {
-      return error(Code::kInvalidArgument, "Field 'json_schema': 'response_format' asks for JSON already");
-    }
+    if (!fields.schema.is_null()) given.refuse("json_schema", "'response_format' asks for JSON already");
     fields.schema = *schema;
   }
   if (!fields.grammar.empty() && !fields.schema.is_null()) {
-    return error(Code::kInvalidArgument, "Field 'grammar': cannot be given together with a schema");
+    given.refuse("grammar", "cannot be given together with a schema");
   }
+  EBB_RETURN_IF_ERROR(given.status());
   return fields;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 
 namespace ebb {
 

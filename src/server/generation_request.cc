@@ -14,16 +14,16 @@ constexpr std::int64_t kMostRecomputed = 128;
 constexpr std::int64_t kMostLogprobs = 20;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
-void refuse_unsupported(Fields& fields) {
+void refuse_unsupported(JsonFields& fields) {
   for (const std::string_view name : {"echo", "suffix"}) {
     const Json* value = fields.find(name);
     if (value == nullptr || *value == false || *value == 0 || *value == "") continue;
-    fields.refuse(fmt::format("Field '{}': not supported by this server", name));
+    fields.refuse(name, "not supported by this server");
   }
   (void)fields.integer("best_of", 1, 1, 1);
 }
 
-std::int32_t max_tokens(Fields& fields) {
+std::int32_t max_tokens(JsonFields& fields) {
   std::int64_t n = -1;
   for (const std::string_view name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
     n = fields.integer(name, n, -1, kMost);
@@ -31,32 +31,22 @@ std::int32_t max_tokens(Fields& fields) {
   return static_cast<std::int32_t>(n);
 }
 
-std::vector<std::string> stop_strings(Fields& fields) {
+std::vector<std::string> stop_strings(JsonFields& fields) {
   const Json* stop = fields.find("stop");
   if (stop == nullptr) return {};
-  if (stop->is_string()) return {stop->get<std::string>()};
-  std::vector<std::string> strings;
-  bool all_strings = stop->is_array() && stop->size() <= StopStrings::kMaxStrings;
-  if (stop->is_array()) {
-    for (const Json& one : *stop) {
-      all_strings = all_strings && one.is_string();
-      if (one.is_string()) strings.push_back(one.get<std::string>());
-    }
-  }
-  if (!all_strings) {
-    fields.refuse(fmt::format("Field 'stop': must be a string or up to {} strings", StopStrings::kMaxStrings));
-  }
+  if (stop->is_string()) return {fields.text("stop")};
+  std::vector<std::string> strings = fields.texts("stop", StopStrings::kMaxStrings);
   std::erase(strings, "");
   return strings;
 }
 
-// Of members that others read, or that mean nothing here.
-void check_types(Fields& fields) {
+// Checks the types of members that others read, or that mean nothing here.
+void check_types(JsonFields& fields) {
   for (const std::string_view name : {"model", "user", "reasoning_effort", "prompt_cache_key"}) (void)fields.text(name);
 }
 
 // What could be done without, and is not done, is told.
-void warn_of_ignored(Fields& fields, std::vector<std::string>& warnings) {
+void warn_of_ignored(JsonFields& fields, std::vector<std::string>& warnings) {
   if (!fields.boolean("cache_prompt", true)) {
     warnings.push_back("cache_prompt: has no effect, what was computed for the same tokens is used");
   }
@@ -67,19 +57,19 @@ void warn_of_ignored(Fields& fields, std::vector<std::string>& warnings) {
 }
 
 // Nothing where the server's own holds; 0: never.
-std::optional<std::chrono::milliseconds> ping_after(Fields& fields) {
+std::optional<std::chrono::milliseconds> ping_after(JsonFields& fields) {
   if (fields.find("sse_ping_interval") == nullptr) return std::nullopt;
   return std::chrono::seconds(std::max(std::int64_t{0}, fields.integer("sse_ping_interval", 0, -1, kMost)));
 }
 
-ResumeOptions resume_options(Fields& fields, ResumeOptions options) {
+ResumeOptions resume_options(JsonFields& fields, ResumeOptions options) {
   const std::string reuse = fields.text("kv_reuse");
   if (reuse == "exact") {
     options.reuse = Reuse::kExact;
   } else if (reuse == "approximate") {
     options.reuse = Reuse::kApproximate;
   } else if (!reuse.empty()) {
-    fields.refuse("Field 'kv_reuse': must be \"exact\" or \"approximate\"");
+    fields.refuse("kv_reuse", "must be \"exact\" or \"approximate\"");
   }
   options.n_recomputed =
       static_cast<std::int32_t>(fields.integer("kv_reuse_recompute", options.n_recomputed, 0, kMostRecomputed));
@@ -90,7 +80,7 @@ ResumeOptions resume_options(Fields& fields, ResumeOptions options) {
 
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    std::int32_t max_choices, const ResumeOptions& resuming) {
-  Fields fields(body);
+  JsonFields fields(body);
   GenerationRequest request;
   refuse_unsupported(fields);
   check_types(fields);
@@ -106,11 +96,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.tells_timings = fields.boolean("timings_per_token", false);
   request.returns_tokens = fields.boolean("return_tokens", false);
   request.ping_after = ping_after(fields);
-  if (const Json* options = fields.find("stream_options"); options != nullptr) {
-    Fields inner(*options, "stream_options");
-    request.include_usage = inner.boolean("include_usage", false);
-    fields.refuse_as(inner);
-  }
+  if (auto options = fields.object("stream_options")) request.include_usage = options->boolean("include_usage", false);
   warn_of_ignored(fields, request.warnings);
   EBB_RETURN_IF_ERROR(fields.status());
   EBB_RETURN_IF_ERROR(request.options.sampling.validate());
@@ -122,18 +108,18 @@ void warn_of_tokens(const GenerationRequest& request, std::vector<std::string>& 
 }
 
 Result<std::optional<std::int32_t>> parse_chat_logprobs(const Json& body) {
-  Fields fields(body);
+  JsonFields fields(body);
   const bool is_asked = fields.boolean("logprobs", false);
   const auto n = static_cast<std::int32_t>(fields.integer("top_logprobs", 0, 0, kMostLogprobs));
   if (!is_asked && fields.find("top_logprobs") != nullptr && n > 0) {
-    fields.refuse("Field 'top_logprobs': needs 'logprobs' to be true");
+    fields.refuse("top_logprobs", "needs 'logprobs' to be true");
   }
   EBB_RETURN_IF_ERROR(fields.status());
   return is_asked ? std::optional(n) : std::nullopt;
 }
 
 Result<std::optional<std::int32_t>> parse_text_logprobs(const Json& body) {
-  Fields fields(body);
+  JsonFields fields(body);
   std::optional<std::int32_t> n;
   for (const std::string_view name : {"logprobs", "n_probs"}) {
     const Json* value = fields.find(name);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/generation.h"
-#include "server/fields.h"
+#include "json/json_fields.h"
 
 namespace ebb {
 
@@ -22,10 +22,10 @@ struct GenerationRequest {
   bool include_usage = false;
   // The answer's tokens are told, where its shape has a place for them.
   bool returns_tokens = false;
-  // Of a stream: ReplyHead.
+  // What a stream tells (ReplyHead).
   bool tells_progress = false;
   bool tells_timings = false;
-  // Of a stream: the silence that gets a comment, where the request says; 0: none does.
+  // The silence of a stream that gets a comment, where the request says; 0: none does.
   std::optional<std::chrono::milliseconds> ping_after = std::nullopt;
   // What was asked for and is not done, in words.
   std::vector<std::string> warnings = {};
@@ -36,7 +36,7 @@ struct GenerationRequest {
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    std::int32_t max_choices, const ResumeOptions& resuming);
 
-// Of routes whose answers have no place for tokens.
+// Warns of tokens asked of routes whose answers have no place for them.
 void warn_of_tokens(const GenerationRequest& request, std::vector<std::string>& warnings);
 
 // Chat's logprobs and top_logprobs.

@@ -1,13 +1,13 @@
-// HttpConnection: one client's socket, its requests one after another. A part of http.cc, the one file that includes it,
-// since it is made of Boost.
+// HttpConnection: one client's socket, its requests one after another. A part of http.cc, the one file that includes
+// it, since it is made of Boost.
 //
 //   idle --byte--> header --> body --> serving --answer is out--> idle
 //                     \---------\--refused--> draining --answer is out, client closes--> closed
 //
 // Reading: always one wait for "readable" pending; what is read goes to the parser (header, body), is kept for the next
 // request (serving), or is thrown away (draining: closing with unread bytes would destroy the answer on its way).
-// Writing: the exchange's bytes, one write at a time. One timer serves all time limits: it may fire early and look again,
-// so that a limit that moves on costs nothing.
+// Writing: the exchange's bytes, one write at a time. One timer serves all time limits: it may fire early and look
+// again, so that a limit that moves on costs nothing.
 //
 // Thread rule: everything on the connection's strand, but for the three functions that post to it.
 #pragma once
@@ -78,7 +78,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   void post(Work work) {
     boost::asio::post(socket_.get_executor(), [self = shared_from_this(), work] { self->enter(work); });
   }
-  // Every way in from the loop. What is thrown inside, above all when memory is short, ends this connection and no other.
+  // Every way in from the loop. What is thrown inside, above all when memory is short, ends this connection alone.
   template <class Work>
   void enter(Work work) {
     if (phase_ == Phase::kClosed) return;
@@ -384,7 +384,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     floor_.leave(*this);
   }
 
-  // Of all bodies together, those of this connection.
+  // Sets this connection's part of the bytes of all bodies together.
   void hold_body_bytes(std::size_t n_bytes) {
     floor_.tally.body_bytes += n_bytes - n_held_body_bytes_;
     n_held_body_bytes_ = n_bytes;

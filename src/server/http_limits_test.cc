@@ -41,7 +41,7 @@ void expect_service(const HttpServer& server) {
   EXPECT_EQ(answer->body, "GET /alive? ");
 }
 
-TEST(HttpLimits, HeadersThatAreTooLongGet431) {
+TEST(HttpLimits, headers_that_are_too_long_get431) {
   const auto server = start_test_server({.max_header_bytes = 1000, .error_answer = json_error}, echo);
   expect_refusal(*server, "GET / HTTP/1.1\r\nHost: t\r\nX: " + std::string(1000, 'x') + "\r\n\r\n", 431);
   expect_refusal(*server, "GET /" + std::string(1000, 'x') + " HTTP/1.1\r\nHost: t\r\n\r\n", 431);
@@ -52,7 +52,7 @@ TEST(HttpLimits, HeadersThatAreTooLongGet431) {
   expect_service(*server);
 }
 
-TEST(HttpLimits, ABodyThatIsTooLongGets413BeforeAndWhileItComes) {
+TEST(HttpLimits, a_body_that_is_too_long_gets413_before_and_while_it_comes) {
   const auto server = start_test_server({.max_body_bytes = 1000, .error_answer = json_error}, echo);
   // Also to a client that waits to be invited, and to one that sends all of it before it reads.
   expect_refusal(*server, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n", 413);
@@ -69,7 +69,7 @@ TEST(HttpLimits, ABodyThatIsTooLongGets413BeforeAndWhileItComes) {
   EXPECT_EQ(answer->status, 200);
 }
 
-TEST(HttpLimits, AllBodiesTogetherAreBounded) {
+TEST(HttpLimits, all_bodies_together_are_bounded) {
   TestDesk desk;
   const auto server =
       start_test_server({.max_body_bytes = 800, .max_bodies_bytes = 1000, .error_answer = json_error}, desk.handler());
@@ -93,7 +93,7 @@ TEST(HttpLimits, AllBodiesTogetherAreBounded) {
   next.responder->send({});
 }
 
-TEST(HttpLimits, ABodyCountsAsLongAsItWasAnnouncedBeforeItComes) {
+TEST(HttpLimits, a_body_counts_as_long_as_it_was_announced_before_it_comes) {
   const auto server =
       start_test_server({.max_body_bytes = 800, .max_bodies_bytes = 1000, .error_answer = json_error}, echo);
   HttpTestClient first(server->port());
@@ -119,7 +119,7 @@ std::optional<HttpAnswer> refuse_strangers(const HttpRequest& head) {
                     .body = fmt::format("{{\"401\":\"{} {}?{}\"}}", head.method, head.path, head.query)};
 }
 
-TEST(HttpLimits, BodiesOfThoseWhoAreRefusedByTheHeadAreNeitherAwaitedNorCounted) {
+TEST(HttpLimits, bodies_of_those_who_are_refused_by_the_head_are_neither_awaited_nor_counted) {
   const auto server =
       start_test_server({.max_bodies_bytes = 1000, .error_answer = json_error, .check_body = refuse_strangers}, echo);
   std::vector<HttpTestClient> strangers;
@@ -142,7 +142,7 @@ TEST(HttpLimits, BodiesOfThoseWhoAreRefusedByTheHeadAreNeitherAwaitedNorCounted)
   EXPECT_EQ(server->counters().n_refused, 4u);
 }
 
-TEST(HttpLimits, WhoIsRefusedByTheHeadGetsTheAnswerThoughItsBodyComes) {
+TEST(HttpLimits, who_is_refused_by_the_head_gets_the_answer_though_its_body_comes) {
   const auto server = start_test_server({.error_answer = json_error, .check_body = refuse_strangers}, echo);
   for (const char* head : {"Content-Length: 3000000\r\n", "Content-Length: 9\r\nExpect: 100-continue\r\n",
                            "Transfer-Encoding: chunked\r\n"}) {
@@ -154,7 +154,7 @@ TEST(HttpLimits, WhoIsRefusedByTheHeadGetsTheAnswerThoughItsBodyComes) {
                  401);
 }
 
-TEST(HttpLimits, RequestsWithoutABodyAreTheHandlersToRefuse) {
+TEST(HttpLimits, requests_without_a_body_are_the_handlers_to_refuse) {
   const auto server = start_test_server({.error_answer = json_error, .check_body = refuse_strangers}, echo);
   HttpTestClient client(server->port());
   for (const char* length : {"", "Content-Length: 0\r\n"}) {
@@ -165,7 +165,7 @@ TEST(HttpLimits, RequestsWithoutABodyAreTheHandlersToRefuse) {
   }
 }
 
-TEST(HttpLimits, WhatIsThrownOutsideTheHandlerEndsThatConnectionAlone) {
+TEST(HttpLimits, what_is_thrown_outside_the_handler_ends_that_connection_alone) {
   const auto throws = [](int, std::string_view) -> HttpAnswer { throw std::runtime_error("of the answer"); };
   const auto server = start_test_server({.error_answer = throws}, echo);
   HttpTestClient other(server->port());
@@ -180,7 +180,7 @@ TEST(HttpLimits, WhatIsThrownOutsideTheHandlerEndsThatConnectionAlone) {
   expect_service(*server);
 }
 
-TEST(HttpLimits, ARequestThatDoesNotComeToItsEndGets408) {
+TEST(HttpLimits, a_request_that_does_not_come_to_its_end_gets408) {
   const auto server = start_test_server(
       {.header_timeout = milliseconds(50), .body_timeout = milliseconds(50), .error_answer = json_error}, echo);
   expect_refusal(*server, "G", 408);
@@ -188,7 +188,7 @@ TEST(HttpLimits, ARequestThatDoesNotComeToItsEndGets408) {
   expect_refusal(*server, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\nhello", 408);
 }
 
-TEST(HttpLimits, ByteByByteIsNoWayAroundTheTimeForHeaders) {
+TEST(HttpLimits, byte_by_byte_is_no_way_around_the_time_for_headers) {
   const auto server = start_test_server({.header_timeout = milliseconds(50), .error_answer = json_error}, echo);
   HttpTestClient client(server->port());
   ASSERT_TRUE(client.send("GET / HTTP/1.1\r\nHost: t\r\n"));
@@ -202,7 +202,7 @@ TEST(HttpLimits, ByteByByteIsNoWayAroundTheTimeForHeaders) {
   EXPECT_EQ(answer->status, 408);
 }
 
-TEST(HttpLimits, AnIdleConnectionIsClosedWithoutAWord) {
+TEST(HttpLimits, an_idle_connection_is_closed_without_a_word) {
   const auto server = start_test_server({.idle_timeout = milliseconds(30)}, echo);
   HttpTestClient fresh(server->port());
   HttpTestClient used(server->port());
@@ -214,7 +214,7 @@ TEST(HttpLimits, AnIdleConnectionIsClosedWithoutAWord) {
   EXPECT_EQ(server->counters().n_refused, 0u);
 }
 
-TEST(HttpLimits, ARequestUnderWayHasNoTimeLimit) {
+TEST(HttpLimits, a_request_under_way_has_no_time_limit) {
   TestDesk desk;
   const milliseconds brief(20);
   const auto server = start_test_server(
@@ -233,7 +233,7 @@ TEST(HttpLimits, ARequestUnderWayHasNoTimeLimit) {
   EXPECT_EQ(answer->body, "late");
 }
 
-TEST(HttpLimits, TooManyConnectionsAreToldToComeBack) {
+TEST(HttpLimits, too_many_connections_are_told_to_come_back) {
   const auto server = start_test_server({.max_connections = 2, .error_answer = json_error}, echo);
   std::vector<HttpTestClient> clients;
   for (int i = 0; i < 2; ++i) {
@@ -256,7 +256,7 @@ TEST(HttpLimits, TooManyConnectionsAreToldToComeBack) {
   expect_service(*server);
 }
 
-TEST(HttpLimits, ThoseWhoAreToldToComeBackTakeNobodysPlace) {
+TEST(HttpLimits, those_who_are_told_to_come_back_take_nobodys_place) {
   const auto server = start_test_server({.max_connections = 1, .linger_timeout = milliseconds(60'000)}, echo);
   HttpTestClient second = [&] {
     HttpTestClient first(server->port());
@@ -271,7 +271,7 @@ TEST(HttpLimits, ThoseWhoAreToldToComeBackTakeNobodysPlace) {
   expect_service(*server);
 }
 
-TEST(HttpLimits, MoreThanThatAreClosedAtOnce) {
+TEST(HttpLimits, more_than_that_are_closed_at_once) {
   const auto server = start_test_server({.max_connections = 1, .linger_timeout = milliseconds(60'000)}, echo);
   std::vector<HttpTestClient> clients;
   for (int i = 0; i < 200; ++i) {
@@ -283,7 +283,7 @@ TEST(HttpLimits, MoreThanThatAreClosedAtOnce) {
   EXPECT_LE(server->counters().n_connections, 65u);
 }
 
-TEST(HttpLimits, WhatIsNotHttpGets400) {
+TEST(HttpLimits, what_is_not_http_gets400) {
   const auto server = start_test_server({.error_answer = json_error}, echo);
   for (const std::string bytes : {
            "hello\r\n\r\n",
@@ -313,14 +313,14 @@ TEST(HttpLimits, WhatIsNotHttpGets400) {
   EXPECT_EQ(server->counters().n_requests, 1u);
 }
 
-TEST(HttpLimits, AChunkHeaderWithoutEndIsNotCollected) {
+TEST(HttpLimits, a_chunk_header_without_end_is_not_collected) {
   const auto server = start_test_server({.error_answer = json_error}, echo);
   expect_refusal(*server,
                  "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n5;x=" + std::string(1'000'000, 'x'),
                  400);
 }
 
-TEST(HttpLimits, AThousandDamagedRequestsHarmNobody) {
+TEST(HttpLimits, a_thousand_damaged_requests_harm_nobody) {
   const auto server = start_test_server({.n_io_threads = 2}, echo);
   const std::vector<std::string> good = {
       "GET /v1/models?x=1 HTTP/1.1\r\nHost: t\r\nAccept: */*\r\n\r\n",
@@ -380,7 +380,7 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-TEST(HttpLimits, WithoutFileDescriptorsItWaitsForSomeAndDoesNotSpin) {
+TEST(HttpLimits, without_file_descriptors_it_waits_for_some_and_does_not_spin) {
   const auto server = start_test_server({}, echo);
   const Stopwatch watch;
   HttpTestClient before(server->port());

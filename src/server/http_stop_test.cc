@@ -35,7 +35,7 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(HttpStop, LetsAnAnswerUnderWayEndAndClosesTheRest) {
+TEST(HttpStop, lets_an_answer_under_way_end_and_closes_the_rest) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient idle(server->port());
@@ -66,7 +66,7 @@ TEST(HttpStop, LetsAnAnswerUnderWayEndAndClosesTheRest) {
   EXPECT_EQ(server->counters().n_connections, 0u);
 }
 
-TEST(HttpStop, ClosesWhatDoesNotEndWithinTheGrace) {
+TEST(HttpStop, closes_what_does_not_end_within_the_grace) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -86,7 +86,7 @@ TEST(HttpStop, ClosesWhatDoesNotEndWithinTheGrace) {
   server->stop(kLongGrace);  // again: nothing
 }
 
-TEST(HttpStop, AResponderMayOutliveItsServer) {
+TEST(HttpStop, a_responder_may_outlive_its_server) {
   TestDesk desk;
   auto server = start_test_server({}, desk.handler());
   HttpTestClient first(server->port());
@@ -106,7 +106,7 @@ TEST(HttpStop, AResponderMayOutliveItsServer) {
   unanswered.responder.reset();
 }
 
-TEST(HttpStop, WritersMayWriteWhileItStops) {
+TEST(HttpStop, writers_may_write_while_it_stops) {
   for (int round = 0; round < 20; ++round) {
     TestDesk desk;
     const auto server = start_test_server({.n_io_threads = 2}, desk.handler());
@@ -136,7 +136,7 @@ TEST(HttpStop, WritersMayWriteWhileItStops) {
   }
 }
 
-TEST(HttpStop, LeavesNoThreadAndNoDescriptorBehind) {
+TEST(HttpStop, leaves_no_thread_and_no_descriptor_behind) {
   const std::size_t n_descriptors = n_entries("/proc/self/fd");
   const std::size_t n_threads = n_entries("/proc/self/task");
   for (int round = 0; round < 3; ++round) {
@@ -156,7 +156,7 @@ TEST(HttpStop, LeavesNoThreadAndNoDescriptorBehind) {
   EXPECT_EQ(n_entries("/proc/self/task"), n_threads);
 }
 
-TEST(HttpStop, ThePortCanBeTakenAgainAtOnce) {
+TEST(HttpStop, the_port_can_be_taken_again_at_once) {
   const auto first = start_test_server({}, echo);
   const std::uint16_t port = first->port();
   HttpTestClient client(port);
@@ -167,7 +167,7 @@ TEST(HttpStop, ThePortCanBeTakenAgainAtOnce) {
   ASSERT_TRUE(second.ok()) << second.status().message();
 }
 
-TEST(HttpLoad, ThousandsOfIdleConnectionsCostLittleAndAreServed) {
+TEST(HttpLoad, thousands_of_idle_connections_cost_little_and_are_served) {
   constexpr std::size_t kConnections = 2000;
   const auto server = start_test_server({}, echo);
   const auto visit = [&](HttpTestClient& client) {

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kHours{10'000'000};
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-TEST(HttpStream, WritesReachTheClientOneByOne) {
+TEST(HttpStream, writes_reach_the_client_one_by_one) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -46,7 +46,7 @@ TEST(HttpStream, WritesReachTheClientOneByOne) {
   EXPECT_EQ(server->counters().n_accepted, 1u);
 }
 
-TEST(HttpStream, AnEmptyWriteDoesNotEndIt) {
+TEST(HttpStream, an_empty_write_does_not_end_it) {
   const auto server = start_test_server({}, [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
     responder->begin_stream({});
     responder->write("a");
@@ -61,7 +61,7 @@ TEST(HttpStream, AnEmptyWriteDoesNotEndIt) {
   EXPECT_EQ(answer->body, "ab");
 }
 
-TEST(HttpStream, AnOldClientsStreamEndsWithTheConnection) {
+TEST(HttpStream, an_old_clients_stream_ends_with_the_connection) {
   const auto server = start_test_server({}, [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
     responder->begin_stream({});
     responder->write("a");
@@ -77,7 +77,7 @@ TEST(HttpStream, AnOldClientsStreamEndsWithTheConnection) {
   EXPECT_EQ(answer->body, "ab");
 }
 
-TEST(HttpStream, HeadOfAStreamIsItsHeadersOnly) {
+TEST(HttpStream, head_of_a_stream_is_its_headers_only) {
   const auto server = start_test_server({}, [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
     responder->begin_stream({.ping = "p", .ping_after = milliseconds(1)});
     responder->write("a");
@@ -92,7 +92,7 @@ TEST(HttpStream, HeadOfAStreamIsItsHeadersOnly) {
   }
 }
 
-TEST(HttpStream, SilenceIsFilledWithPings) {
+TEST(HttpStream, silence_is_filled_with_pings) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -119,7 +119,7 @@ class HttpLeave : public testing::TestWithParam<Leave> {
   }
 };
 
-TEST_P(HttpLeave, IsNoticedWhileNothingWasAnswered) {
+TEST_P(HttpLeave, is_noticed_while_nothing_was_answered) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -142,7 +142,7 @@ TEST_P(HttpLeave, IsNoticedWhileNothingWasAnswered) {
   EXPECT_EQ(left.n_given(), 1);
 }
 
-TEST_P(HttpLeave, IsNoticedInASilentStream) {
+TEST_P(HttpLeave, is_noticed_in_a_silent_stream) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -159,7 +159,7 @@ TEST_P(HttpLeave, IsNoticedInASilentStream) {
   EXPECT_EQ(given.responder->write("y"), 0u);
 }
 
-TEST_P(HttpLeave, IsNoticedBehindARequestThatCameEarly) {
+TEST_P(HttpLeave, is_noticed_behind_a_request_that_came_early) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -176,7 +176,7 @@ TEST_P(HttpLeave, IsNoticedBehindARequestThatCameEarly) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, HttpLeave, testing::Values(Leave::kClose, Leave::kReset, Leave::kCloseHalf));
 
-TEST(HttpStream, AClientThatHasItsAnswerDoesNotLeaveIt) {
+TEST(HttpStream, a_client_that_has_its_answer_does_not_leave_it) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   TestSignal left;
@@ -194,7 +194,7 @@ TEST(HttpStream, AClientThatHasItsAnswerDoesNotLeaveIt) {
   EXPECT_EQ(server->counters().n_left, 0u);
 }
 
-TEST(HttpStream, AbortAndLettingGoAreNoEndOfStream) {
+TEST(HttpStream, abort_and_letting_go_are_no_end_of_stream) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   for (const bool let_go : {false, true}) {
@@ -214,7 +214,7 @@ TEST(HttpStream, AbortAndLettingGoAreNoEndOfStream) {
   }
 }
 
-TEST(HttpStream, AClientThatReadsNothingIsDroppedForTime) {
+TEST(HttpStream, a_client_that_reads_nothing_is_dropped_for_time) {
   TestDesk desk;
   const auto server = start_test_server({.write_timeout = milliseconds(50)}, desk.handler());
   HttpTestClient client(server->port());
@@ -230,7 +230,7 @@ TEST(HttpStream, AClientThatReadsNothingIsDroppedForTime) {
   EXPECT_EQ(server->counters().n_too_slow, 1u);
 }
 
-TEST(HttpStream, AClientThatReadsNothingIsDroppedForBytes) {
+TEST(HttpStream, a_client_that_reads_nothing_is_dropped_for_bytes) {
   TestDesk desk;
   const auto server = start_test_server({.max_queued_bytes = kMiB, .write_timeout = kHours}, desk.handler());
   HttpTestClient client(server->port());
@@ -250,7 +250,7 @@ TEST(HttpStream, AClientThatReadsNothingIsDroppedForBytes) {
   EXPECT_LE(most, kMiB + piece.size() + 64);
 }
 
-TEST(HttpStream, AStalledWriteDelaysNoEnd) {
+TEST(HttpStream, a_stalled_write_delays_no_end) {
   TestDesk desk;
   const auto server = start_test_server({.max_queued_bytes = 9 * kMiB, .write_timeout = kHours}, desk.handler());
   for (const bool abort : {false, true}) {
@@ -274,7 +274,7 @@ TEST(HttpStream, AStalledWriteDelaysNoEnd) {
   EXPECT_EQ(server->counters().n_too_slow, 1u);
 }
 
-TEST(HttpStream, AWriterThatHoldsTextBackLosesNoClientAndNoText) {
+TEST(HttpStream, a_writer_that_holds_text_back_loses_no_client_and_no_text) {
   TestDesk desk;
   const auto server = start_test_server({.max_queued_bytes = kMiB}, desk.handler());
   HttpTestClient client(server->port());
@@ -307,7 +307,7 @@ TEST(HttpStream, AWriterThatHoldsTextBackLosesNoClientAndNoText) {
   EXPECT_EQ(server->counters().n_too_slow, 0u);
 }
 
-TEST(HttpStream, WritersOfManyStreamsDoNotMeet) {
+TEST(HttpStream, writers_of_many_streams_do_not_meet) {
   constexpr int kStreams = 100;
   constexpr int kWrites = 40;
   TestDesk desk;

@@ -11,7 +11,7 @@
 namespace ebb {
 namespace {
 
-TEST(Http, AnswersRequestsOnOneConnectionThatStaysOpen) {
+TEST(Http, answers_requests_on_one_connection_that_stays_open) {
   const auto server = start_test_server({}, echo);
   HttpTestClient client(server->port());
   for (const std::string path : {"/a", "/b", "/c"}) {
@@ -30,7 +30,7 @@ TEST(Http, AnswersRequestsOnOneConnectionThatStaysOpen) {
   EXPECT_TRUE(becomes_true([&] { return server->counters().body_bytes == 0; }));
 }
 
-TEST(Http, HandsOverWhatTheRequestSays) {
+TEST(Http, hands_over_what_the_request_says) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -58,7 +58,7 @@ TEST(Http, HandsOverWhatTheRequestSays) {
   EXPECT_FALSE(answer->headers.contains("content-length"));
 }
 
-TEST(Http, AnswersPipelinedRequestsInOrder) {
+TEST(Http, answers_pipelined_requests_in_order) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -85,7 +85,7 @@ TEST(Http, AnswersPipelinedRequestsInOrder) {
   }
 }
 
-TEST(Http, ReadsABodyThatComesByteByByte) {
+TEST(Http, reads_a_body_that_comes_byte_by_byte) {
   const auto server = start_test_server({}, echo);
   for (const std::string request : {"POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 11\r\n\r\nhello world",
                                     "POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -98,7 +98,7 @@ TEST(Http, ReadsABodyThatComesByteByByte) {
   }
 }
 
-TEST(Http, TakesNoHeadersFromBehindTheBody) {
+TEST(Http, takes_no_headers_from_behind_the_body) {
   TestDesk desk;
   const auto server = start_test_server({}, desk.handler());
   HttpTestClient client(server->port());
@@ -109,7 +109,7 @@ TEST(Http, TakesNoHeadersFromBehindTheBody) {
   given.responder->send({});
 }
 
-TEST(Http, CarriesALargeBodyBothWays) {
+TEST(Http, carries_a_large_body_both_ways) {
   const auto server = start_test_server({}, [](HttpRequest request, const std::shared_ptr<Responder>& responder) {
     responder->send({.body = std::move(request.body)});
   });
@@ -122,7 +122,7 @@ TEST(Http, CarriesALargeBodyBothWays) {
   EXPECT_TRUE(answer->body == body);
 }
 
-TEST(Http, GivesHeadTheHeadersWithoutTheBody) {
+TEST(Http, gives_head_the_headers_without_the_body) {
   const auto server = start_test_server({}, echo);
   HttpTestClient client(server->port());
   ASSERT_TRUE(client.send("HEAD /a HTTP/1.1\r\nHost: t\r\n\r\n"));
@@ -135,7 +135,7 @@ TEST(Http, GivesHeadTheHeadersWithoutTheBody) {
   EXPECT_EQ(next->body, "OPTIONS *? ");
 }
 
-TEST(Http, ClosesForOldClientsAndForThoseThatAsk) {
+TEST(Http, closes_for_old_clients_and_for_those_that_ask) {
   const auto server = start_test_server({}, echo);
   for (const std::string request :
        {"GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n"}) {
@@ -149,7 +149,7 @@ TEST(Http, ClosesForOldClientsAndForThoseThatAsk) {
   }
 }
 
-TEST(Http, KeepsAnOldClientThatAsksForIt) {
+TEST(Http, keeps_an_old_client_that_asks_for_it) {
   const auto server = start_test_server({}, echo);
   HttpTestClient client(server->port());
   for (int i = 0; i < 2; ++i) {
@@ -160,7 +160,7 @@ TEST(Http, KeepsAnOldClientThatAsksForIt) {
   }
 }
 
-TEST(Http, InvitesTheBodyOfAClientThatWaitsForIt) {
+TEST(Http, invites_the_body_of_a_client_that_waits_for_it) {
   const auto server = start_test_server({}, echo);
   HttpTestClient client(server->port());
   ASSERT_TRUE(client.send("POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"));
@@ -173,7 +173,7 @@ TEST(Http, InvitesTheBodyOfAClientThatWaitsForIt) {
   EXPECT_EQ(answer->body, "POST /a? hi");
 }
 
-TEST(Http, AnswersAClientThatClosesItsHalfAfterItsLastRequest) {
+TEST(Http, answers_a_client_that_closes_its_half_after_its_last_request) {
   const auto server = start_test_server({}, echo);
   HttpTestClient client(server->port());
   ASSERT_TRUE(client.send("GET /a HTTP/1.1\r\nHost: t\r\n\r\nGET /b HTTP/1.1\r\nHost: t\r\n\r\n"));
@@ -186,7 +186,7 @@ TEST(Http, AnswersAClientThatClosesItsHalfAfterItsLastRequest) {
   EXPECT_TRUE(client.sees_end());
 }
 
-TEST(Http, AnswersForAHandlerThatForgetsOrThrows) {
+TEST(Http, answers_for_a_handler_that_forgets_or_throws) {
   const auto server = start_test_server({}, [](const HttpRequest& request, const std::shared_ptr<Responder>&) {
     if (request.path == "/throw") throw std::runtime_error("of the handler");
   });
@@ -201,7 +201,7 @@ TEST(Http, AnswersForAHandlerThatForgetsOrThrows) {
   EXPECT_EQ(server->counters().n_failures, 1u);
 }
 
-TEST(Http, LetsNoHeaderValueBeginAHeader) {
+TEST(Http, lets_no_header_value_begin_a_header) {
   const auto server = start_test_server({}, [](const HttpRequest&, const std::shared_ptr<Responder>& responder) {
     responder->send({.headers = {{"X-Origin", "a\r\nSet-Cookie: b"}}});
   });
@@ -213,7 +213,7 @@ TEST(Http, LetsNoHeaderValueBeginAHeader) {
   EXPECT_EQ(answer->headers.at("x-origin"), "a  Set-Cookie: b");
 }
 
-TEST(Http, ServesManyClientsOnSeveralThreads) {
+TEST(Http, serves_many_clients_on_several_threads) {
   constexpr int kClients = 8;
   constexpr int kRequests = 50;
   const auto server = start_test_server({.n_io_threads = 3}, echo);
@@ -234,7 +234,7 @@ TEST(Http, ServesManyClientsOnSeveralThreads) {
   EXPECT_EQ(server->counters().n_requests, static_cast<std::uint64_t>(kClients * kRequests));
 }
 
-TEST(Http, SaysWhatToDoAboutAPortThatIsInUse) {
+TEST(Http, says_what_to_do_about_a_port_that_is_in_use) {
   const auto server = start_test_server({}, echo);
   const auto second = HttpServer::start({.port = server->port()}, echo);
   ASSERT_FALSE(second.ok());
@@ -244,7 +244,7 @@ TEST(Http, SaysWhatToDoAboutAPortThatIsInUse) {
   EXPECT_EQ(second.status().message().find('\n'), std::string::npos);
 }
 
-TEST(Http, RefusesToStartWithNonsense) {
+TEST(Http, refuses_to_start_with_nonsense) {
   EXPECT_EQ(HttpServer::start({.n_io_threads = 0}, echo).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(HttpServer::start({.max_header_bytes = 0}, echo).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(HttpServer::start({.host = "no such host!", .port = 0}, echo).status().code(), Code::kInvalidArgument);

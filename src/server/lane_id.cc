@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/hash.h"
-#include "text/parse_json.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -22,9 +22,7 @@ std::string text_of(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
   std::string text;
   if (!content.is_array()) return text;
-  for (const Json& part : content) {
-    if (part.is_object() && part.contains("text") && part["text"].is_string()) text += part["text"].get<std::string>();
-  }
+  for (const Json& part : content) text += text_member(part, "text");
   return text;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 #include "server/http_message.h"
 
 namespace ebb {

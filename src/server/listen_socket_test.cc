@@ -27,7 +27,7 @@ class UnixSocket : public testing::Test {
   std::string path_;
 };
 
-TEST_F(UnixSocket, ServesAndTakesItsFileAway) {
+TEST_F(UnixSocket, serves_and_takes_its_file_away) {
   auto server = start_test_server({.host = path_}, echo);
   EXPECT_EQ(server->port(), 0);
   EXPECT_EQ(server->address(), "unix:" + path_);
@@ -43,7 +43,7 @@ TEST_F(UnixSocket, ServesAndTakesItsFileAway) {
   EXPECT_TRUE(HttpTestClient(path_).connected());
 }
 
-TEST_F(UnixSocket, OfAnotherServerIsLeftAlone) {
+TEST_F(UnixSocket, of_another_server_is_left_alone) {
   const auto server = start_test_server({.host = path_}, echo);
   const auto second = HttpServer::start({.host = path_}, echo);
   ASSERT_FALSE(second.ok());
@@ -54,7 +54,7 @@ TEST_F(UnixSocket, OfAnotherServerIsLeftAlone) {
   EXPECT_TRUE(client.read_answer());
 }
 
-TEST_F(UnixSocket, ThatNobodyListensOnIsReplaced) {
+TEST_F(UnixSocket, that_nobody_listens_on_is_replaced) {
   {
     ListenSockets sockets = ListenSockets::open(path_, 0).value();
     for (const int descriptor : sockets.release()) ::close(descriptor);
@@ -68,7 +68,7 @@ TEST_F(UnixSocket, ThatNobodyListensOnIsReplaced) {
   EXPECT_TRUE(client.read_answer());
 }
 
-TEST_F(UnixSocket, IsNotRemovedWhenItIsSomebodyElsesByNow) {
+TEST_F(UnixSocket, is_not_removed_when_it_is_somebody_elses_by_now) {
   {
     const ListenSockets ours = ListenSockets::open(path_, 0).value();
     std::filesystem::rename(path_, path_ + ".ours");  // keeps the inode, so that the next file has another
@@ -77,7 +77,7 @@ TEST_F(UnixSocket, IsNotRemovedWhenItIsSomebodyElsesByNow) {
   EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
-TEST_F(UnixSocket, IsNotMadeOverAFileOrOutOfALongPath) {
+TEST_F(UnixSocket, is_not_made_over_a_file_or_out_of_a_long_path) {
   std::ofstream(path_) << "notes";
   EXPECT_EQ(ListenSockets::open(path_, 0).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(std::filesystem::file_size(path_), 5u);
@@ -86,7 +86,7 @@ TEST_F(UnixSocket, IsNotMadeOverAFileOrOutOfALongPath) {
   EXPECT_EQ(ListenSockets::open(folder_ + "/none/ebb.sock", 0).status().code(), Code::kIo);
 }
 
-TEST(ListenSocket, LocalhostIsReachedByAllItsAddresses) {
+TEST(ListenSocket, localhost_is_reached_by_all_its_addresses) {
   const auto server = start_test_server({.host = "localhost"}, echo);
   EXPECT_EQ(server->address(), fmt::format("http://localhost:{}", server->port()));
   HttpTestClient client(server->port());
@@ -94,7 +94,7 @@ TEST(ListenSocket, LocalhostIsReachedByAllItsAddresses) {
   EXPECT_TRUE(client.read_answer());
 }
 
-TEST(ListenSocket, AnAddressThatIsNotOursIsRefused) {
+TEST(ListenSocket, an_address_that_is_not_ours_is_refused) {
   const Status status = ListenSockets::open("192.0.2.1", 0).status();  // of no machine (RFC 5737)
   EXPECT_EQ(status.code(), Code::kIo);
   EXPECT_NE(status.message().find("--host"), std::string::npos);

@@ -19,15 +19,13 @@ struct SchedulerMetric {
 
 using Stats = SchedulerStats;
 
-std::int64_t n_computed(const Stats& s) { return s.n_new + s.n_recomputed; }
-
 double per_second(std::int64_t n, double ms) { return ms > 0.0 ? static_cast<double>(n) * 1000.0 / ms : 0.0; }
 
 // Under llama.cpp's names and with its prefix too, so that dashboards made for it work.
 constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "prompt_tokens_total", "Prompt tokens computed",
-                    [](const Stats& s) { return double(n_computed(s)); }},
-    SchedulerMetric{"counter", "prompt_tokens_cached_total", "Prompt tokens not computed",
+                    [](const Stats& s) { return double(s.from.n_computed()); }},
+    SchedulerMetric{"counter", "prompt_tokens_cached_total", "Prompt tokens seen without computing them",
                     [](const Stats& s) { return double(s.n_cached_tokens); }},
     SchedulerMetric{"counter", "prompt_seconds_total", "Time in prompts",
                     [](const Stats& s) { return s.prompt_ms / 1000.0; }},
@@ -40,7 +38,7 @@ constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "n_tokens_max", "Most tokens that one session has had",
                     [](const Stats& s) { return double(s.n_most_tokens); }},
     SchedulerMetric{"gauge", "prompt_tokens_seconds", "Prompt tokens computed per second of it",
-                    [](const Stats& s) { return per_second(n_computed(s), s.prompt_ms); }},
+                    [](const Stats& s) { return per_second(s.from.n_computed(), s.prompt_ms); }},
     SchedulerMetric{"gauge", "predicted_tokens_seconds", "Tokens generated per second of it",
                     [](const Stats& s) { return per_second(s.n_generated_tokens, s.generated_ms); }},
     SchedulerMetric{
@@ -61,9 +59,9 @@ constexpr std::array kOwnMetrics = {
     SchedulerMetric{"counter", "missed_recalls_total", "Blocks that were saved once and no longer to be had",
                     [](const Stats& s) { return double(s.n_missed_recalls); }},
     SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens computed again in turns that ended",
-                    [](const Stats& s) { return double(s.n_recomputed); }},
+                    [](const Stats& s) { return double(s.from[Origin::kRecomputed]); }},
     SchedulerMetric{"counter", "hole_tokens_total", "Prompt tokens that turns did without, once for each turn",
-                    [](const Stats& s) { return double(s.n_holes); }},
+                    [](const Stats& s) { return double(s.from[Origin::kHole]); }},
     SchedulerMetric{"gauge", "sessions", "Sessions known", [](const Stats& s) { return double(s.n_lanes); }},
     SchedulerMetric{"gauge", "kv_hot_tokens", "Tokens whose K and V are hot",
                     [](const Stats& s) { return double(s.n_hot_tokens); }},
@@ -87,22 +85,6 @@ constexpr std::array kOwnMetrics = {
                     [](const Stats& s) { return double(s.kept.n_refused); }},
     SchedulerMetric{"gauge", "kept_sessions_foreign", "Images of another model, layout or owner at the start",
                     [](const Stats& s) { return double(s.kept.n_foreign); }},
-};
-
-// Law 7: each token of a turn's prompt is in one of them.
-struct PlaceMetric {
-  const char* place;
-  std::int64_t SchedulerStats::*value;
-};
-
-constexpr std::array kPlaceMetrics = {
-    PlaceMetric{"hot", &SchedulerStats::n_hot_already},
-    PlaceMetric{"shared", &SchedulerStats::n_shared},
-    PlaceMetric{"recalled_exact", &SchedulerStats::n_recalled_exact},
-    PlaceMetric{"recalled_approximate", &SchedulerStats::n_recalled_approximate},
-    PlaceMetric{"recomputed", &SchedulerStats::n_recomputed},
-    PlaceMetric{"new", &SchedulerStats::n_new},
-    PlaceMetric{"holes", &SchedulerStats::n_holes},
 };
 
 struct HttpMetric {
@@ -129,11 +111,12 @@ constexpr std::array kHttpMetrics = {
     HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
 };
 
+// Law 7: each token of a turn's prompt is in one of them.
 std::string place_metrics(const SchedulerStats& stats) {
   constexpr const char* kName = "ebb:prompt_tokens_by_place_total";
   std::string text = fmt::format("# HELP {0} Prompt tokens by where turns found them\n# TYPE {0} counter\n", kName);
-  for (const PlaceMetric& metric : kPlaceMetrics) {
-    text += fmt::format("{}{{place=\"{}\"}} {}\n", kName, metric.place, stats.*metric.value);
+  for (const OriginName& name : kOriginNames) {
+    text += fmt::format("{}{{place=\"{}\"}} {}\n", kName, name.name, stats.from[name.origin]);
   }
   return text;
 }

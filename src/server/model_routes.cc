@@ -1,9 +1,9 @@
 // What is loaded: models, the template, the vocabulary.
 #include "base/version.h"
+#include "chat/tool_text.h"
 #include "engine/file_type.h"
 #include "server/api_state.h"
 #include "server/native_shape.h"
-#include "text/tool_text.h"
 
 namespace ebb {
 namespace {
@@ -12,10 +12,9 @@ std::optional<std::vector<Token>> token_array(const Json& json, const Vocabulary
   if (!json.is_array()) return std::nullopt;
   std::vector<Token> tokens;
   for (const Json& one : json) {
-    if (!one.is_number_integer() || one.get<std::int64_t>() < 0 || one.get<std::int64_t>() >= vocabulary.n_tokens()) {
-      return std::nullopt;
-    }
-    tokens.emplace_back(one.get<std::int32_t>());
+    const auto id = integer_between(one, 0, vocabulary.n_tokens() - 1);
+    if (!id) return std::nullopt;
+    tokens.emplace_back(static_cast<std::int32_t>(*id));
   }
   return tokens;
 }
@@ -109,7 +108,7 @@ void answer_props(ApiState& state, const ApiCall& call) {
 void answer_tokenize(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
-  Fields fields(*body);
+  JsonFields fields(*body);
   const std::string content = fields.text("content");
   const TokenizeOptions options = {.add_bos = fields.boolean("add_special", false),
                                    .parse_special = fields.boolean("parse_special", true)};

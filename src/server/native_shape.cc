@@ -72,7 +72,7 @@ class NativeShape final : public ReplyShape {
             {"content", content},
             {"tokens", Json::array()},
             {"stop", false},
-            {"id_slot", choice.progress->slot},
+            {"id_slot", choice.progress->seat},
             {"tokens_predicted", choice.progress->stats.n_generated},
             {"tokens_evaluated", choice.n_prompt}};
   }

@@ -19,7 +19,7 @@ struct NativeShapeOptions {
   GenerationRequest generation;
   // The text of each choice's prompt.
   std::vector<std::string> prompts;
-  // Of each choice's last part, what alone is told, as "stop" or "generation_settings/seed"; empty: all.
+  // What alone is told of each choice's last part, as "stop" or "generation_settings/seed"; empty: all.
   std::vector<std::string> response_fields = {};
 };
 

@@ -16,12 +16,12 @@ Json budget_json(const ApiState& state) {
 }
 
 // In llama.cpp's shape. Of others' requests only that they are there.
-Json slot_json(const Slot& slot, std::size_t index, const ApiState& state, bool is_own) {
+Json slot_json(const Seat& seat, std::size_t index, const ApiState& state, bool is_own) {
   Json json = {{"id", index},
                {"n_ctx", state.engine.model().hparams().n_ctx_train},
-               {"is_processing", slot.busy},
-               {"id_task", slot.busy && is_own ? Json(slot.request) : Json(-1)}};
-  const Slot shown = is_own ? slot : Slot{};
+               {"is_processing", seat.busy},
+               {"id_task", seat.busy && is_own ? Json(seat.request) : Json(-1)}};
+  const Seat shown = is_own ? seat : Seat{};
   const GenerationOptions& options = shown.options;
   const std::int32_t n_generated = shown.progress.stats.n_generated;
   const std::int32_t n_left = options.max_tokens < 0 ? -1 : std::max(0, options.max_tokens - n_generated);
@@ -51,7 +51,7 @@ void answer_set_budget(ApiState& state, const ApiCall& call) {
   }
   const std::optional<Json> body = read_body(call);
   if (!body) return;
-  Fields fields(*body);
+  JsonFields fields(*body);
   const std::int64_t n_tokens = fields.integer("tokens", 0, 1, std::numeric_limits<std::int32_t>::max());
   if (!fields.status().ok()) return refuse(call, fields.status());
   const Status status = state.scheduler.set_budget(static_cast<std::int32_t>(n_tokens));
@@ -64,8 +64,8 @@ void answer_slots(ApiState& state, const ApiCall& call) {
     return call.send(to_answer(
         {.status = 501, .type = "not_supported_error", .message = "this server was started with --no-slots"}));
   }
-  const std::vector<Slot> slots = state.scheduler.slots();
-  const bool any_idle = std::ranges::any_of(slots, [](const Slot& slot) { return !slot.busy; });
+  const std::vector<Seat> seats = state.scheduler.seats();
+  const bool any_idle = std::ranges::any_of(seats, [](const Seat& seat) { return !seat.busy; });
   if (!any_idle && call.request.find_query("fail_on_no_slot").value_or("0") == "1") {
     return call.send(to_answer({.status = 503,
                                 .type = "unavailable_error",
@@ -73,8 +73,8 @@ void answer_slots(ApiState& state, const ApiCall& call) {
                                 .retry_after_s = 1}));
   }
   Json all = Json::array();
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    all.push_back(slot_json(slots[i], i, state, slots[i].owner == call.owner));
+  for (std::size_t i = 0; i < seats.size(); ++i) {
+    all.push_back(slot_json(seats[i], i, state, seats[i].owner == call.owner));
   }
   call.send(json_answer(all));
 }

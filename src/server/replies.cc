@@ -11,11 +11,14 @@
 namespace ebb {
 namespace {
 
-std::int32_t n_computed(const Choice& choice) {
-  return std::min(choice.n_prompt, choice.end->turn.n_new + choice.end->turn.n_recomputed);
+// Tokens of the prompt that the model saw and did not compute: what was computed and left again, and what never came back, is
+// none of them.
+std::int32_t n_cached(const Choice& choice) {
+  const TokenOrigins& from = choice.end->turn.from;
+  return std::max(0, choice.n_prompt - from.n_computed() - from[Origin::kHole]);
 }
 
-// Of one choice or of several.
+// What one choice or several cost.
 struct Work {
   std::int32_t n_cached = 0;
   std::int32_t n_computed = 0;  // of the prompt
@@ -92,7 +95,7 @@ UsageTotals usage_totals(std::span<const Choice> choices) {
     totals.n_thinking += choice.end->stats.n_thinking;
     if (!choice.is_first_of_prompt) continue;
     totals.n_prompt += choice.n_prompt;
-    totals.n_cached += choice.n_prompt - n_computed(choice);
+    totals.n_cached += n_cached(choice);
   }
   return totals;
 }
@@ -136,23 +139,21 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
     for (const Choice& choice : choices) total += static_cast<std::int64_t>(member(*choice.end));
     return total;
   };
+  TokenOriginSums from;
   double recall_ms = 0.0;
   double queued_ms = 0.0;
   for (const Choice& choice : choices) {
-    recall_ms += choice.end->turn.recall_ms;
+    from += choice.end->turn.from;
+    recall_ms += choice.end->turn.acts.recall_ms;
     queued_ms = std::max(queued_ms, choice.end->queued_ms);
   }
-  Json json = {{"prompt",
-                {{"hot", sum([](const RequestEnd& end) { return end.turn.n_hot_already; })},
-                 {"shared", sum([](const RequestEnd& end) { return end.turn.n_shared; })},
-                 {"recalled_exact", sum([](const RequestEnd& end) { return end.turn.n_recalled_exact; })},
-                 {"recalled_approximate", sum([](const RequestEnd& end) { return end.turn.n_recalled_approximate; })},
-                 {"recomputed", sum([](const RequestEnd& end) { return end.turn.n_recomputed; })},
-                 {"new", sum([](const RequestEnd& end) { return end.turn.n_new; })},
-                 {"holes", sum([](const RequestEnd& end) { return end.turn.n_holes; })}}},
-               {"evicted_blocks", sum([](const RequestEnd& end) { return end.turn.evicted.size(); })},
-               {"recalled_blocks",
-                sum([](const RequestEnd& end) { return end.turn.recalled.size() + end.turn.adopted.size(); })},
+  Json prompt;
+  for (const OriginName& name : kOriginNames) prompt[std::string(name.name)] = from[name.origin];
+  Json json = {{"prompt", std::move(prompt)},
+               {"evicted_blocks", sum([](const RequestEnd& end) { return end.turn.acts.evicted.size(); })},
+               {"recalled_blocks", sum([](const RequestEnd& end) {
+                  return end.turn.acts.recalled.size() + end.turn.acts.adopted.size();
+                })},
                {"recall_ms", recall_ms},
                {"hot_tokens", sum([](const RequestEnd& end) { return end.n_hot_tokens; })},
                {"budget_tokens", sum([](const RequestEnd& end) { return end.budget_tokens; })},

@@ -1,7 +1,7 @@
 // ReplyShape: how one family of routes writes an answer: OpenAI's chat and text completions, llama.cpp's, Responses.
 //
-// It makes JSON and events of what came out so far (Choice); when, and to whom, is the Answer's affair. Thread rule: one
-// thread at a time.
+// It makes JSON and events of what came out so far (Choice); when, and to whom, is the Answer's affair. Thread rule:
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "chat/reply_parser.h"
 #include "engine/scheduler.h"
+#include "json/json_fields.h"
 #include "server/api_error.h"
-#include "server/fields.h"
-#include "text/reply_parser.h"
 
 namespace ebb {
 
@@ -22,7 +22,7 @@ namespace ebb {
 struct Choice {
   std::int32_t index = 0;
   std::int32_t n_prompt = 0;
-  // Of the choices for its prompt; what the prompt cost counts once.
+  // The first of the choices for its prompt: what the prompt cost counts once.
   bool is_first_of_prompt = true;
   // All that came so far.
   ParsedReply reply = {};
@@ -30,7 +30,7 @@ struct Choice {
   std::optional<std::uint32_t> seed = std::nullopt;
   // None before it began.
   std::optional<RequestProgress> progress = std::nullopt;
-  // Of the tokens that are not written yet.
+  // The chances of the tokens that are not written yet.
   std::vector<TokenChances> chances = {};
   // How it ended; ok.
   std::optional<RequestEnd> end = std::nullopt;

@@ -1,6 +1,6 @@
 #include "server/request_defaults.h"
 
-#include "text/parse_json.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 

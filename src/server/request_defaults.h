@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/sampler.h"
-#include "server/fields.h"
+#include "json/json_fields.h"
 
 namespace ebb {
 

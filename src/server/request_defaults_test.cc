@@ -5,7 +5,7 @@
 namespace ebb {
 namespace {
 
-TEST(RequestDefaults, HoldWhereARequestDoesNotSay) {
+TEST(RequestDefaults, hold_where_a_request_does_not_say) {
   Json body = Json::parse(R"({"temperature":0.5,"top_k":null,"chat_template_kwargs":{"a":1}})");
   const Result<Json> defaults = default_members({.sampling = {.temperature = 0.0F, .top_k = 7, .seed = 42},
                                                  .max_tokens = 9,
@@ -19,7 +19,7 @@ TEST(RequestDefaults, HoldWhereARequestDoesNotSay) {
   EXPECT_EQ(body["chat_template_kwargs"], Json::parse(R"({"a":1,"enable_thinking":false})"));
 }
 
-TEST(RequestDefaults, RefuseTemplateArgumentsThatAreNoObject) {
+TEST(RequestDefaults, refuse_template_arguments_that_are_no_object) {
   for (const char* text : {"{", "[]", "true"}) {
     const Result<Json> defaults = default_members({.chat_template_kwargs = text});
     EXPECT_EQ(defaults.status().code(), Code::kInvalidArgument) << text;

@@ -9,7 +9,6 @@
 namespace ebb {
 namespace {
 
-// What means the same in both.
 // What means the same in both, besides kSamplingFields.
 constexpr std::array kShared = {"model",
                                 "stop",
@@ -34,23 +33,19 @@ void copy_fields(const Json& from, std::span<const char* const> names, Json& to)
   }
 }
 
-template <class... Args>
-Status wrong(fmt::format_string<Args...> format, Args&&... args) {
-  return {Code::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...)};
-}
-
 // A string, or parts of text whatever their type is called.
-Result<std::string> read_text(const Json& content, std::size_t index) {
-  if (content.is_null()) return std::string();
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) return wrong("Field 'input[{}]': its content must be a string or an array of parts", index);
+std::string read_text(JsonFields& item, std::string_view name) {
+  const Json* content = item.find(name);
+  if (content == nullptr || content->is_string()) return item.text(name);
+  if (!content->is_array()) {
+    item.refuse_type(name, "a string or an array of parts");
+    return {};
+  }
   std::string text;
-  for (const Json& part : content) {
-    if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) {
-      return wrong("Field 'input[{}]': this model reads parts of text only", index);
-    }
+  for (JsonFields& part : item.objects(name)) {
+    if (part.find("text") == nullptr) part.refuse("text", "is missing; this model reads parts of text only");
     if (!text.empty()) text += '\n';
-    text += part["text"].get<std::string>();
+    text += part.text("text");
   }
   return text;
 }
@@ -58,49 +53,42 @@ Result<std::string> read_text(const Json& content, std::size_t index) {
 // Items become messages. Thinking, text and calls that follow each other are one message of the assistant.
 class Messages {
  public:
-  Status add(const Json& item, std::size_t index) {
-    if (!item.is_object()) return wrong("Field 'input[{}]': must be an object", index);
-    const std::string type = item.contains("type") ? text_member(item, "type") : "message";
-    if (type == "message") return add_message(item, index);
-    if (type == "function_call") return add_call(item, index);
-    if (type == "function_call_output") return add_output(item, index);
-    if (type == "reasoning") return add_reasoning(item, index);
-    return wrong("Field 'input[{}].type': must be message, function_call, function_call_output or reasoning", index);
+  void add(JsonFields& item) {
+    const std::string type = item.text("type", "message");
+    if (type == "message") return add_message(item);
+    if (type == "function_call") return add_call(item);
+    if (type == "function_call_output") return add_output(item);
+    if (type == "reasoning") return add_reasoning(item);
+    item.refuse("type", "must be message, function_call, function_call_output or reasoning");
   }
-  void add_plain(std::string_view role, const Json& text) { list_.push_back({{"role", role}, {"content", text}}); }
+  void add_plain(std::string_view role, std::string text) {
+    list_.push_back({{"role", role}, {"content", std::move(text)}});
+  }
   Json take() { return std::move(list_); }
 
  private:
-  Status add_message(const Json& item, std::size_t index) {
-    const std::string role = text_member(item, "role");
-    EBB_ASSIGN_OR_RETURN(const std::string text, read_text(item.value("content", Json()), index));
-    if (role != "assistant") {
-      add_plain(role, text);
-      return {};
-    }
+  void add_message(JsonFields& item) {
+    const std::string role = item.text("role");
+    std::string text = read_text(item, "content");
+    if (role != "assistant") return add_plain(role, std::move(text));
     Json& message = assistant(!text.empty());
-    if (!text.empty()) message["content"] = text;
-    return {};
+    if (!text.empty()) message["content"] = std::move(text);
   }
 
-  Status add_call(const Json& item, std::size_t index) {
-    if (text_member(item, "name").empty()) return wrong("Field 'input[{}].name': must be a string", index);
-    const Json function = {{"name", item["name"]}, {"arguments", text_member(item, "arguments")}};
+  void add_call(JsonFields& item) {
+    const Json function = {{"name", item.needed_text("name")}, {"arguments", item.text("arguments")}};
     assistant(false)["tool_calls"].push_back(
-        {{"id", text_member(item, "call_id")}, {"type", "function"}, {"function", function}});
-    return {};
+        {{"id", item.text("call_id")}, {"type", "function"}, {"function", function}});
   }
 
-  Status add_output(const Json& item, std::size_t index) {
-    EBB_ASSIGN_OR_RETURN(const std::string text, read_text(item.value("output", Json()), index));
-    list_.push_back({{"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", text}});
-    return {};
+  void add_output(JsonFields& item) {
+    list_.push_back({{"role", "tool"}, {"tool_call_id", item.text("call_id")}, {"content", read_text(item, "output")}});
   }
 
-  Status add_reasoning(const Json& item, std::size_t index) {
-    EBB_ASSIGN_OR_RETURN(const std::string text, read_text(item.value("content", Json()), index));
-    if (!text.empty()) assistant(true)["reasoning_content"] = text;
-    return {};
+  void add_reasoning(JsonFields& item) {
+    if (std::string text = read_text(item, "content"); !text.empty()) {
+      assistant(true)["reasoning_content"] = std::move(text);
+    }
   }
 
   // The assistant's message at the end, if it may go on: text comes once, and before calls.
@@ -114,60 +102,70 @@ class Messages {
   Json list_ = Json::array();
 };
 
-Status read_tools(const Json& tools, ResponsesRequest& request) {
-  if (!tools.is_array()) return wrong("Field 'tools': must be an array");
+Json read_messages(JsonFields& body) {
+  Messages messages;
+  if (std::string text = body.text("instructions"); !text.empty()) messages.add_plain("system", std::move(text));
+  const Json* input = body.find("input");
+  if (input == nullptr || !(input->is_string() || input->is_array()) || input->empty()) {
+    body.refuse("input", "must be a string or an array of items, at least one");
+  } else if (input->is_string()) {
+    messages.add_plain("user", body.text("input"));
+  } else {
+    for (JsonFields& item : body.objects("input")) {
+      messages.add(item);
+      if (!body.status().ok()) break;
+    }
+  }
+  return messages.take();
+}
+
+void read_tools(JsonFields& body, ResponsesRequest& request) {
+  if (body.find("tools") == nullptr) return;
   Json list = Json::array();
-  for (const Json& tool : tools) {
-    if (!tool.is_object()) return wrong("Field 'tools': must be an array of objects");
-    if (text_member(tool, "type") != "function") {
-      request.warnings.push_back(
-          fmt::format("tool left out: its type '{:.40}' is not function", text_member(tool, "type")));
+  for (JsonFields& tool : body.objects("tools")) {
+    if (const std::string type = tool.text("type"); type != "function") {
+      request.warnings.push_back(fmt::format("tool left out: its type '{:.40}' is not function", type));
       continue;
     }
-    Json function = tool;
+    Json function = tool.json();
     function.erase("type");
     list.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   request.chat["tools"] = std::move(list);
-  return {};
+}
+
+// What a server would need that keeps answers.
+void refuse_kept(JsonFields& body) {
+  for (const std::string_view name : {"previous_response_id", "conversation"}) {
+    if (body.find(name) != nullptr) body.refuse(name, "nothing is kept; send the whole input");
+  }
+  if (body.boolean("background", false)) {
+    body.refuse("background", "responses are not kept; leave it out, and read the answer as it comes");
+  }
+}
+
+// A member of an object inside the body that chat has at the top.
+void lift(JsonFields& body, std::string_view holder, std::string_view member, const char* chat_name, Json& chat) {
+  std::optional<JsonFields> inside = body.object(holder);
+  if (!inside) return;
+  if (const Json* value = inside->find(member); value != nullptr) chat[chat_name] = *value;
 }
 
 }  // namespace
 
 Result<ResponsesRequest> read_responses_request(const Json& body) {
-  Fields fields(body);
+  JsonFields fields(body);
   EBB_RETURN_IF_ERROR(fields.status());
-  for (const char* name : {"previous_response_id", "conversation"}) {
-    if (fields.find(name) != nullptr) return wrong("Field '{}': nothing is kept; send the whole input", name);
-  }
-  if (fields.boolean("background", false)) {
-    return wrong("Field 'background': responses are not kept; leave it out, and read the answer as it comes");
-  }
   ResponsesRequest request;
-  Messages messages;
-  if (const std::string text = fields.text("instructions"); !text.empty()) messages.add_plain("system", text);
-  EBB_RETURN_IF_ERROR(fields.status());
-  const Json* input = fields.find("input");
-  if (input == nullptr || !(input->is_string() || input->is_array()) || input->empty()) {
-    return wrong("Field 'input': must be a string or an array of items, at least one");
-  }
-  if (input->is_string()) messages.add_plain("user", *input);
-  for (std::size_t i = 0; input->is_array() && i < input->size(); ++i) {
-    EBB_RETURN_IF_ERROR(messages.add((*input)[i], i));
-  }
-  request.chat["messages"] = messages.take();
+  refuse_kept(fields);
+  request.chat["messages"] = read_messages(fields);
   copy_fields(body, kShared, request.chat);
   copy_fields(body, kSamplingFields, request.chat);
   if (const Json* n = fields.find("max_output_tokens"); n != nullptr) request.chat["max_tokens"] = *n;
-  if (const Json* reasoning = fields.find("reasoning"); reasoning != nullptr) {
-    if (!reasoning->is_object()) return wrong("Field 'reasoning': must be an object");
-    request.chat["reasoning_effort"] = reasoning->value("effort", Json());
-  }
-  if (const Json* text = fields.find("text"); text != nullptr) {
-    if (!text->is_object()) return wrong("Field 'text': must be an object");
-    request.chat["response_format"] = text->value("format", Json());
-  }
-  if (const Json* tools = fields.find("tools"); tools != nullptr) EBB_RETURN_IF_ERROR(read_tools(*tools, request));
+  lift(fields, "reasoning", "effort", "reasoning_effort", request.chat);
+  lift(fields, "text", "format", "response_format", request.chat);
+  read_tools(fields, request);
+  EBB_RETURN_IF_ERROR(fields.status());
   return request;
 }
 

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "server/fields.h"
+#include "json/json_fields.h"
 
 namespace ebb {
 
 struct ResponsesRequest {
-  // The same request as a body of /v1/chat/completions.
+  // The request as a body of /v1/chat/completions.
   Json chat = Json::object();
   // What was left out: tools that are not functions.
   std::vector<std::string> warnings = {};

@@ -10,14 +10,14 @@ namespace ebb {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-// Of most continuous parameters that have no end of their own (SamplingOptions::validate).
+// The most that is taken of most continuous parameters that have no end of their own (SamplingOptions::validate).
 constexpr float kLarge = 100.0F;
 
-std::int32_t count(Fields& fields, std::string_view name, std::int32_t otherwise, std::int64_t most = kMost) {
+std::int32_t count(JsonFields& fields, std::string_view name, std::int32_t otherwise, std::int64_t most = kMost) {
   return static_cast<std::int32_t>(fields.integer(name, otherwise, 0, most));
 }
 
-void add_bias(Fields& fields, const Vocabulary& vocabulary, const std::string& key, const Json& value,
+void add_bias(JsonFields& fields, const Vocabulary& vocabulary, const std::string& key, const Json& value,
               std::vector<LogitBias>& biases) {
   float bias = 0.0F;
   if (value.is_number()) {
@@ -25,26 +25,26 @@ void add_bias(Fields& fields, const Vocabulary& vocabulary, const std::string& k
   } else if (value == false) {
     bias = -std::numeric_limits<float>::infinity();
   } else {
-    return fields.refuse("Field 'logit_bias': values are numbers, or false for never");
+    return fields.refuse("logit_bias", "values are numbers, or false for never");
   }
   const auto most = static_cast<std::size_t>(vocabulary.n_tokens());
   if (biases.size() >= most) {
-    return fields.refuse(fmt::format("Field 'logit_bias': more entries than the vocabulary's {} tokens", most));
+    return fields.refuse("logit_bias", fmt::format("more entries than the vocabulary's {} tokens", most));
   }
   if (!key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos) {
     const Token token(std::stoi(key));
-    if (!vocabulary.contains(token)) return fields.refuse(fmt::format("Field 'logit_bias': no token {}", key));
+    if (!vocabulary.contains(token)) return fields.refuse("logit_bias", fmt::format("no token {}", key));
     biases.push_back({.token = token, .bias = bias});
     return;
   }
   const Result<std::vector<Token>> tokens = vocabulary.tokenize(key, {.add_bos = false});
-  if (!tokens.ok()) return fields.refuse("Field 'logit_bias': a key that is neither a token nor a text");
+  if (!tokens.ok()) return fields.refuse("logit_bias", "a key that is neither a token nor a text");
   for (const Token token : std::span(*tokens).first(std::min(tokens->size(), most))) {
     biases.push_back({.token = token, .bias = bias});
   }
 }
 
-std::vector<LogitBias> logit_biases(Fields& fields, const Vocabulary& vocabulary) {
+std::vector<LogitBias> logit_biases(JsonFields& fields, const Vocabulary& vocabulary) {
   std::vector<LogitBias> biases;
   const Json* given = fields.find("logit_bias");
   if (given == nullptr) return biases;
@@ -53,19 +53,19 @@ std::vector<LogitBias> logit_biases(Fields& fields, const Vocabulary& vocabulary
   } else if (given->is_array()) {
     for (const Json& pair : *given) {
       if (!pair.is_array() || pair.size() != 2 || !(pair[0].is_string() || pair[0].is_number_unsigned())) {
-        fields.refuse("Field 'logit_bias': pairs are [token or text, bias]");
+        fields.refuse("logit_bias", "pairs are [token or text, bias]");
         break;
       }
       add_bias(fields, vocabulary, pair[0].is_string() ? pair[0].get<std::string>() : pair[0].dump(), pair[1], biases);
     }
   } else {
-    fields.refuse("Field 'logit_bias': must be an object or an array of pairs");
+    fields.refuse("logit_bias", "must be an object or an array of pairs");
   }
   return biases;
 }
 
 // Small ones stay as they are.
-std::optional<std::uint32_t> seed(Fields& fields) {
+std::optional<std::uint32_t> seed(JsonFields& fields) {
   using Limits = std::numeric_limits<std::int64_t>;
   const std::int64_t given = fields.integer("seed", -1, Limits::min(), Limits::max());
   if (given == -1) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<SamplingStep> find_step(char letter) {
 }
 
 // An array of names, or a text of letters. Clients list all that some server has.
-std::vector<SamplingStep> steps(Fields& fields, std::vector<std::string>& warnings) {
+std::vector<SamplingStep> steps(JsonFields& fields, std::vector<std::string>& warnings) {
   const Json* given = fields.find("samplers");
   if (given == nullptr) return default_sampling_steps();
   std::vector<SamplingStep> steps;
@@ -117,7 +117,7 @@ std::vector<SamplingStep> steps(Fields& fields, std::vector<std::string>& warnin
   return steps;
 }
 
-DryOptions dry(Fields& fields) {
+DryOptions dry(JsonFields& fields) {
   const DryOptions defaults;
   DryOptions dry;
   dry.multiplier = fields.number("dry_multiplier", defaults.multiplier, 0.0F, kLarge);
@@ -128,13 +128,14 @@ DryOptions dry(Fields& fields) {
   dry.penalty_last_n = count(fields, "dry_penalty_last_n", defaults.penalty_last_n, SamplingOptions::kMaxPenaltyTokens);
   if (fields.find("dry_sequence_breakers") == nullptr) return dry;
   dry.sequence_breakers = fields.texts("dry_sequence_breakers", DryOptions::kMaxBreakers);
-  if (dry.sequence_breakers.empty()) fields.refuse("Field 'dry_sequence_breakers': must not be empty");
+  if (dry.sequence_breakers.empty()) fields.refuse("dry_sequence_breakers", "must not be empty");
   return dry;
 }
 
 }  // namespace
 
-SamplingOptions read_sampling_fields(Fields& fields, const Vocabulary& vocabulary, std::vector<std::string>& warnings) {
+SamplingOptions read_sampling_fields(JsonFields& fields, const Vocabulary& vocabulary,
+                                     std::vector<std::string>& warnings) {
   SamplingOptions options;
   options.temperature = fields.number("temperature", options.temperature, 0.0F, kLarge);
   options.dynatemp_range = fields.number("dynatemp_range", options.dynatemp_range, 0.0F, kLarge);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/sampling_options.h"
-#include "server/fields.h"
+#include "json/json_fields.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -43,7 +43,7 @@ inline constexpr std::array kSamplingFields = {"temperature",
 
 // Without grammars. Counts outside their range are refused, continuous parameters are clamped; what is left out is told in
 // `warnings`.
-[[nodiscard]] SamplingOptions read_sampling_fields(Fields& fields, const Vocabulary& vocabulary,
+[[nodiscard]] SamplingOptions read_sampling_fields(JsonFields& fields, const Vocabulary& vocabulary,
                                                    std::vector<std::string>& warnings);
 // kSamplingFields and the grammar; a seed of -1: a random one.
 [[nodiscard]] Json sampling_json(const SamplingOptions& options);

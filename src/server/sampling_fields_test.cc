@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 class SamplingFields : public testing::Test {
  protected:
   Result<SamplingOptions> read(const Json& body) {
-    Fields fields(body);
+    JsonFields fields(body);
     warnings_.clear();
     SamplingOptions options = read_sampling_fields(fields, *vocabulary_, warnings_);
     EBB_RETURN_IF_ERROR(fields.status());

@@ -48,7 +48,7 @@ Json session_json(const Lane& lane) {
   Json json = lane_json(lane);
   if (lane.session != nullptr) {
     const Session& session = *lane.session;
-    json["budget_tokens"] = session.budget_blocks() * session.block_size();
+    json["budget_tokens"] = session.budget_tokens();
     json["next_position"] = session.end().value();
     json["parts"] = session.parts().size();
   } else if (lane.image) {
@@ -63,7 +63,7 @@ Json blocks_json(const Session& session) {
   Json blocks = Json::array();
   for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
     const BlockIndex block(b);
-    const Span span = session.residency().span(block);
+    const Span span = session.hot().span(block);
     const std::optional<double> score = scores[block.index()];
     blocks.push_back({{"name", session.block_name(block)},
                       {"begin", span.begin.value()},
@@ -98,9 +98,9 @@ bool act_on_session(ApiState& state, const ApiCall& call, Wants wants,
 }
 
 Result<std::vector<std::string>> read_names(const Json& body) {
-  Fields fields(body);
+  JsonFields fields(body);
   std::vector<std::string> names = fields.texts("names", kMostNames);
-  if (names.empty()) fields.refuse("Field 'names': must hold the name of a block or a part");
+  if (names.empty()) fields.refuse("names", "must hold the name of a block or a part");
   EBB_RETURN_IF_ERROR(fields.status());
   return names;
 }
@@ -183,9 +183,9 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
 void answer_session_budget(ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
   if (!body) return;
-  Fields fields(*body);
+  JsonFields fields(*body);
   const std::int64_t n_tokens = fields.integer("tokens", -1, 0, state.engine.budget_tokens());
-  if (n_tokens < 0) fields.refuse("Field 'tokens': must be given; 0 is as much as its share");
+  if (n_tokens < 0) fields.refuse("tokens", "must be given; 0 is as much as its share");
   if (!fields.status().ok()) return refuse(call, fields.status());
   Json json;
   const auto act = [&](Lanes&, Lane& lane) {

@@ -7,12 +7,13 @@
 namespace ebb {
 namespace {
 
-// Null for a tier that is not there. What went wrong is told to whoever runs the server (cli/serve.cc): it names paths.
+// What went wrong is told to whoever runs the server (cli/serve.cc): it names paths.
 Json tier_json(const TierStats& tier) {
-  if (tier.max_bytes == 0) return nullptr;
-  return {{"bytes", tier.bytes},         {"max_bytes", tier.max_bytes}, {"records", tier.n_records},
-          {"puts", tier.n_puts},         {"hits", tier.n_hits},         {"misses", tier.n_misses},
-          {"refused", tier.n_refused},   {"dropped", tier.n_dropped},   {"write_errors", tier.n_write_errors},
+  return {{"name", tier.name},           {"bytes", tier.bytes},
+          {"max_bytes", tier.max_bytes}, {"records", tier.n_records},
+          {"puts", tier.n_puts},         {"hits", tier.n_hits},
+          {"misses", tier.n_misses},     {"refused", tier.n_refused},
+          {"dropped", tier.n_dropped},   {"write_errors", tier.n_write_errors},
           {"writing", !tier.writing_off}};
 }
 
@@ -45,9 +46,11 @@ StoreStats stats_of(const ApiState& state) {
 
 void answer_store(ApiState& state, const ApiCall& call) {
   const StoreStats stats = stats_of(state);
-  call.send(json_answer({{"ram", tier_json(stats.ram)},
-                         {"disk", tier_json(stats.disk)},
+  Json tiers = Json::array();
+  for (const TierStats& tier : stats.tiers) tiers.push_back(tier_json(tier));
+  call.send(json_answer({{"tiers", tiers},
                          {"pending_blocks", stats.n_pending},
+                         {"changed_blocks", stats.n_changed},
                          {"queued_bytes", stats.queued_bytes}}));
 }
 
@@ -56,10 +59,8 @@ std::string store_metrics(const ApiState& state) {
   std::string text;
   for (const TierMetric& metric : kTierMetrics) {
     text += fmt::format("# HELP ebb:store_{0} {1}\n# TYPE ebb:store_{0} {2}\n", metric.name, metric.help, metric.kind);
-    for (const auto& [tier, label] : {std::pair(&stats.ram, "ram"), std::pair(&stats.disk, "disk")}) {
-      if (tier->max_bytes > 0) {
-        text += fmt::format("ebb:store_{}{{tier=\"{}\"}} {}\n", metric.name, label, metric.value(*tier));
-      }
+    for (const TierStats& tier : stats.tiers) {
+      text += fmt::format("ebb:store_{}{{tier=\"{}\"}} {}\n", metric.name, tier.name, metric.value(tier));
     }
   }
   return text;

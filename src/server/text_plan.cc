@@ -1,7 +1,7 @@
 #include "server/text_plan.h"
 
+#include "grammar/json_schema_grammar.h"
 #include "server/format_fields.h"
-#include "text/json_schema_grammar.h"
 
 namespace ebb {
 namespace {
@@ -12,7 +12,8 @@ constexpr std::size_t kQuestionBytes = 2048;
 // A string, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
 Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
   const Json list = given.is_string() ? Json::array({given}) : given;
-  TextPrompt prompt;
+  std::vector<Token> tokens;
+  std::string question;
   if (!list.is_array() || list.empty()) {
     return error(Code::kInvalidArgument, "Field 'prompt': must be a string or an array of token ids and strings");
   }
@@ -20,18 +21,17 @@ Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) 
     if (part.is_string()) {
       const auto& text = part.get_ref<const std::string&>();
       EBB_ASSIGN_OR_RETURN(const std::vector<Token> more,
-                           vocabulary.tokenize(text, {.add_bos = prompt.tokens.empty(), .parse_special = true}));
-      prompt.tokens.insert(prompt.tokens.end(), more.begin(), more.end());
-      prompt.question = text.substr(text.size() - std::min(text.size(), kQuestionBytes));
-    } else if (part.is_number_integer() && part.get<std::int64_t>() >= 0 &&
-               part.get<std::int64_t>() < vocabulary.n_tokens()) {
-      prompt.tokens.emplace_back(part.get<std::int32_t>());
+                           vocabulary.tokenize(text, {.add_bos = tokens.empty(), .parse_special = true}));
+      tokens.insert(tokens.end(), more.begin(), more.end());
+      question = text.substr(text.size() - std::min(text.size(), kQuestionBytes));
+    } else if (const auto id = integer_between(part, 0, vocabulary.n_tokens() - 1)) {
+      tokens.emplace_back(static_cast<std::int32_t>(*id));
     } else {
       return error(Code::kInvalidArgument, "Field 'prompt': holds neither a string nor a token id of this model");
     }
   }
-  if (prompt.tokens.empty()) return error(Code::kInvalidArgument, "Field 'prompt': is empty");
-  return prompt;
+  if (tokens.empty()) return error(Code::kInvalidArgument, "Field 'prompt': is empty");
+  return TextPrompt{.said = Prompt(std::move(tokens)), .question = std::move(question)};
 }
 
 // One prompt, or several: an array of strings, or one that holds arrays.

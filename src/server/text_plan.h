@@ -12,7 +12,7 @@
 namespace ebb {
 
 struct TextPrompt {
-  std::vector<Token> tokens;
+  Prompt said;
   // What cold blocks are recalled for: the end of its last string.
   std::string question = {};
 };

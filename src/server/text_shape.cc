@@ -10,10 +10,11 @@
 namespace ebb {
 namespace {
 
-// Where in a choice's text its tokens begin, in characters. A token that begins inside a character begins where that does.
+// Where in a choice's text its tokens begin, in characters. A token that begins inside a character begins where that
+// does.
 class TextOffsets {
  public:
-  // Of a token with these bytes, behind all before it.
+  // Where a token with these bytes begins, behind all before it.
   std::int64_t next(std::string_view bytes) {
     const std::int64_t begin = n_characters_;
     for (const char byte : utf8_.push(bytes)) n_characters_ += is_first_of_character(byte) ? 1 : 0;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/fields.h"
-#include "text/calls/tool.h"
+#include "chat/calls/tool.h"
+#include "json/json_fields.h"
 
 namespace ebb {
 
@@ -24,8 +24,8 @@ struct ToolFields {
   std::vector<Tool> tools = {};
 };
 
-// Of a body whose tools have passed read_chat_request. kInvalidArgument names the field; also for a tool that is strict and
-// whose schema asks for what cannot be enforced.
+// Reads a body whose tools have passed read_chat_request. kInvalidArgument names the field; also for a tool that is
+// strict and whose schema asks for what cannot be enforced.
 Result<ToolFields> read_tool_fields(const Json& body);
 
 }  // namespace ebb

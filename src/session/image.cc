@@ -10,15 +10,14 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 2;
-// Without counters, which then begin anew.
-constexpr std::uint32_t kOldestVersion = 1;
+constexpr std::uint32_t kVersion = 3;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
 constexpr std::size_t kPartBytes = 28;
-constexpr std::size_t kBlockBytes = 36;
+constexpr std::size_t kBlockBytes = 56;
 constexpr std::size_t kRunBytes = 20;
+constexpr std::size_t kBorderBytes = 32;
 
 // More than any block has.
 constexpr std::int32_t kMostRunTokens = 512;
@@ -54,12 +53,14 @@ Part get_part(ByteReader& in) {
 }
 
 void put_block(ByteWriter& out, const SessionImage::Block& block) {
-  out.put(block.moves);
-  out.put(block.anchor.value());
-  out.put(block.epoch);
+  out.put(block.info.variant);
+  out.put(block.info.body);
+  out.put(block.info.anchor.value());
+  out.put(std::uint32_t{block.info.is_exact});
+  out.put(block.info.epoch);
   out.put(std::uint32_t{block.pinned});
-  out.put_count(block.lineage.runs().size());
-  for (const Lineage::Run& run : block.lineage.runs()) {
+  out.put_count(block.info.lineage.runs().size());
+  for (const Lineage::Run& run : block.info.lineage.runs()) {
     out.put(run.visible);
     out.put(run.n_tokens);
   }
@@ -67,15 +68,17 @@ void put_block(ByteWriter& out, const SessionImage::Block& block) {
 
 SessionImage::Block get_block(ByteReader& in) {
   SessionImage::Block block;
-  block.moves = in.get<Hash128>();
-  block.anchor = Position(in.get<std::int32_t>());
-  block.epoch = in.get<std::int64_t>();
+  block.info.variant = in.get<Hash128>();
+  block.info.body = in.get<Hash128>();
+  block.info.anchor = Position(in.get<std::int32_t>());
+  block.info.is_exact = in.get<std::uint32_t>() != 0;
+  block.info.epoch = in.get<std::int64_t>();
   block.pinned = in.get<std::uint32_t>() != 0;
   const std::size_t n_runs = in.get_count(kRunBytes);
   for (std::size_t i = 0; i < n_runs; ++i) {
     const auto visible = in.get<Hash128>();
     // What does not fit its block is found out when a session is made of it; here it must only not overflow.
-    block.lineage.add(visible, std::clamp(in.get<std::int32_t>(), 0, kMostRunTokens));
+    block.info.lineage.add(visible, std::clamp(in.get<std::int32_t>(), 0, kMostRunTokens));
   }
   return block;
 }
@@ -104,6 +107,11 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   for (const Token token : image.unfinished) out.put(token.value());
   for (const Part& part : image.parts) put_part(out, part);
   for (const SessionImage::Block& block : image.blocks) put_block(out, block);
+  if (!image.borders.empty()) out.put_count(image.borders.size());
+  for (const Snapshots::Border& border : image.borders) {
+    out.put(border.name);
+    out.put(border.body);
+  }
   out.put(hash_bytes(out.bytes()));
   return std::move(out.bytes());
 }
@@ -119,9 +127,8 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   ByteReader in(body);
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
   const auto version = in.get<std::uint32_t>();
-  if (version < kOldestVersion || version > kVersion) {
-    return error(Code::kDamaged, "a session image of version {}, and this ebb reads {} to {}", version, kOldestVersion,
-                 kVersion);
+  if (version != kVersion) {
+    return error(Code::kUnsupported, "a session image of version {}, and this ebb reads version {}", version, kVersion);
   }
   const std::size_t n_tokens = in.get_count(kTokenBytes);
   const std::size_t n_unfinished = in.get_count(kTokenBytes);
@@ -130,11 +137,16 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   SessionImage image{.n_turns = in.get<std::int32_t>()};
   image.next_anchor = Position(in.get<std::int32_t>());
   image.epoch = in.get<std::int64_t>();
-  if (version > kOldestVersion) image.stats = get_stats(in);
+  image.stats = get_stats(in);
   for (std::size_t i = 0; i < n_tokens; ++i) image.tokens.emplace_back(in.get<std::int32_t>());
   for (std::size_t i = 0; i < n_unfinished; ++i) image.unfinished.emplace_back(in.get<std::int32_t>());
   for (std::size_t i = 0; i < n_parts && in.ok(); ++i) image.parts.push_back(get_part(in));
   for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
+  const std::size_t n_borders = in.ok() && !in.at_end() ? in.get_count(kBorderBytes) : 0;
+  for (std::size_t i = 0; i < n_borders; ++i) {
+    const auto name = in.get<Hash128>();
+    image.borders.push_back({.name = name, .body = in.get<Hash128>()});
+  }
   if (!in.ok() || !in.at_end()) return error(Code::kDamaged, "a session image whose parts do not fill its bytes");
   return image;
 }

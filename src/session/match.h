@@ -1,8 +1,8 @@
 // match: what of a whole prompt a session holds already, and what of the rest it held before an edit. Pure functions on
 // tokens; they move nothing.
 //
-// A client says its whole history again each time, and not token for token: what a model wrote comes back cut into other
-// tokens, and its calls with other white space. What says the same is held as the model wrote it.
+// A client says its whole history again each time, and not token for token: what a model wrote comes back cut into
+// other tokens, and its calls with other white space. What says the same is held as the model wrote it.
 //
 //   held      |-- the same ids --|-- other ids, same bytes --|-- a reply that means the same --|-- something else ...
 //   history   |------------------|---------------------------|---------------------------------|-- ...
@@ -10,7 +10,6 @@
 // Thread rule: functions of their arguments.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -25,13 +24,8 @@
 namespace ebb {
 
 // How many first tokens of `prompt` are those that the session computed, then those that wait in it.
-[[nodiscard]] inline std::int32_t count_common(std::span<const Token> computed, std::span<const Token> waiting,
-                                               std::span<const Token> prompt) {
-  const auto n_computed = std::ranges::mismatch(computed, prompt).in1 - computed.begin();
-  if (n_computed < std::ssize(computed)) return static_cast<std::int32_t>(n_computed);
-  const std::span<const Token> rest = prompt.subspan(static_cast<std::size_t>(n_computed));
-  return static_cast<std::int32_t>(n_computed + (std::ranges::mismatch(waiting, rest).in1 - waiting.begin()));
-}
+[[nodiscard]] std::int32_t count_common(std::span<const Token> computed, std::span<const Token> waiting,
+                                        std::span<const Token> prompt);
 
 // Whether a reply as the model wrote it and as the client says it now are the same, whatever its calls' white space.
 using SameReply = std::function<bool(std::string_view written, std::string_view said)>;
@@ -74,13 +68,18 @@ class RunIndex {
     std::int32_t n_tokens = 0;  // 0: none
   };
   [[nodiscard]] Found find(std::uint64_t hash, std::span<const Token> rest, std::int32_t wanted) const;
+  [[nodiscard]] bool may_have(std::uint64_t hash) const;
 
   std::span<const Token> text_;
   std::int32_t n_;
+  // A bit for each number that a hash's upper bits can be, set where a run's are: most runs that stand nowhere in the
+  // text are told by it, which costs a tenth of looking for them.
+  std::vector<bool> known_;
+  std::int32_t known_shift_ = 0;
   std::vector<std::pair<std::uint64_t, std::int32_t>> places_;  // by the hash of the run that begins there
 };
 
-// The same for one text only.
+// RunIndex::find_runs() for one text only.
 [[nodiscard]] std::vector<TokenRun> find_runs(std::span<const Token> before, std::span<const Token> now,
                                               std::int32_t n_least);
 

@@ -5,12 +5,18 @@
 // the source of the one with most of its tokens. It does not know what is hot. Thread rule: as its session's.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/span.h"
 #include "policy/evidence.h"
+#include "session/prompt.h"
 
 namespace ebb {
 
@@ -40,9 +46,18 @@ class Parts {
   // How many parts have the name; they change now and for the blocks that they get later.
   std::int32_t set_pinned(std::string_view name, bool pinned);
   std::int32_t set_priority(std::string_view name, double priority);
+  // Parts that are said again, and asked now to be held more firmly: by name, since a reply that is held as written has
+  // other positions than in what says it again. Those of one name are visited once, however often it is said; returned is
+  // how many were.
+  std::int32_t hold_as_asked(std::span<const PromptPart> asked);
 
  private:
+  template <class Change>
+  std::int32_t change(std::string_view name, Change change);
+
   std::vector<Part> parts_;  // in position order
+  // Where in parts_ each name stands, in order.
+  std::map<std::string, std::vector<std::size_t>, std::less<>> places_;
 };
 
 }  // namespace ebb

@@ -58,5 +58,44 @@ TEST(Parts, the_last_part_grows_and_a_cut_forgets_what_lies_behind) {
   EXPECT_TRUE(parts.all().empty());
 }
 
+TEST(Parts, a_name_that_was_cut_is_found_no_more_and_may_be_given_anew) {
+  Parts parts = three_parts();
+  parts.truncate(Position(40));
+  EXPECT_THAT(parts.find("file:a.py"), ElementsAre(span(10, 40)));
+  parts.truncate(Position(10));
+  EXPECT_TRUE(parts.find("file:a.py").empty());
+  parts.add({.span = span(10, 20), .name = "file:a.py"});
+  EXPECT_EQ(parts.set_priority("file:a.py", 2.0), 1);
+  EXPECT_EQ(parts.all().back().priority, 2.0);
+}
+
+TEST(Parts, what_is_said_again_is_held_as_firmly_as_it_asks_and_asking_for_nothing_lets_nothing_go) {
+  Parts parts = three_parts();
+  const std::vector<PromptPart> asked = {
+      {.name = "system"}, {.name = "file:a.py", .priority = 2.0}, {.name = "file:a.py", .pinned = true}};
+  EXPECT_EQ(parts.hold_as_asked(asked), 2);
+  EXPECT_EQ(parts.all()[0].priority, 3.0);
+  for (const std::size_t i : {1U, 2U}) {
+    EXPECT_TRUE(parts.all()[i].pinned);
+    EXPECT_EQ(parts.all()[i].priority, 2.0);
+  }
+}
+
+TEST(Parts, a_history_of_many_parts_that_carry_priorities_visits_each_once_whether_names_differ_or_not) {
+  constexpr std::int32_t kParts = 20'000;
+  for (const bool names_differ : {true, false}) {
+    Parts parts;
+    std::vector<PromptPart> asked;
+    for (std::int32_t i = 0; i < kParts; ++i) {
+      const std::string name = names_differ ? fmt::format("user{}", i) : "facts";
+      parts.add({.span = span(i, i + 1), .name = name});
+      asked.push_back({.n_tokens = 1, .name = name, .priority = 2.0 + i % 3, .pinned = i % 2 == 0});
+    }
+    EXPECT_EQ(parts.hold_as_asked(asked), kParts);
+    EXPECT_EQ(parts.all()[4].priority, names_differ ? 3.0 : 2.0 + (kParts - 1) % 3);
+    EXPECT_TRUE(parts.all()[4].pinned);
+  }
+}
+
 }  // namespace
 }  // namespace ebb

@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,34 @@ namespace {
 constexpr std::int32_t kMostAnchor = 1 << 30;
 constexpr std::int32_t kMostTurns = 1 << 30;
 constexpr std::int64_t kMostEpoch = std::int64_t{1} << 60;
+
+// The end of a message says what it is about; the rest of a long one is what was read.
+constexpr std::size_t kHeardBytes = 4096;
+
+// How slowly a block's share of attention follows, per step. EVOKE's value.
+constexpr double kMassKept = 0.95;
+
+// How fast what was recalled becomes a block like any other, per turn. EVOKE's value.
+constexpr double kRecoveryKept = 0.7;
+
+Hash128 identity_of(const SessionParts& parts, const std::string& tenant) {
+  Hasher hasher;
+  hasher.add(parts.model).add(parts.memory.layout().fingerprint());
+  if (!tenant.empty()) hasher.add_text(tenant);
+  return hasher.finish();
+}
+
+Keeper::Parts keeper_parts(const SessionParts& parts, const SessionOptions& options) {
+  return {.sources = {.pool = parts.pool, .open_pool = parts.open_pool, .shared = options.adopts ? parts.hot : nullptr},
+          .shape = parts.shape,
+          .identity = identity_of(parts, options.tenant),
+          .io = {.memory = parts.memory, .store = parts.store, .mover = parts.mover, .model = parts.model},
+          .starts = options.adopts ? parts.starts : nullptr,
+          .state = parts.state,
+          .when_fetched = parts.when_fetched,
+          .remains = options.remains,
+          .place = options.recall_place};
+}
 
 }  // namespace
 
@@ -28,135 +57,226 @@ Status SessionOptions::validate() const {
 Session::Session(const SessionParts& parts, const SessionOptions& options)
     : parts_(parts),
       options_(options),
-      residency_(parts.pool, parts.shape, parts.open_pool, options.adopts ? parts.hot : nullptr) {
+      budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, parts.shape),
+                       FrameBudget{.n_frames = parts.pool.n_frames() / parts.shape.frames_per_block() *
+                                               parts.shape.frames_per_block()})),
+      keeper_(keeper_parts(parts, options)) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
-  if (!options.adopts) {
-    parts_.hot = nullptr;
-    parts_.starts = nullptr;
-  }
-  const std::int32_t pool_blocks = parts.pool.n_frames() / parts.shape.frames_per_block();
-  budget_blocks_ = std::min(options.budget_tokens / parts.shape.block_size, pool_blocks);
-  EBB_CHECK(budget_blocks_ >= 1, "a budget of {} tokens holds no block of {}", options.budget_tokens,
-            parts.shape.block_size);
+  EBB_CHECK(budget_.n_frames >= parts.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
+            options.budget_tokens, parts.shape.block_size);
 }
 
-Session::~Session() {
-  for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    if (residency_.is_hot(BlockIndex(b))) wait_for_copy(BlockIndex(b));
-  }
-}
+Session::~Session() = default;
 
-std::int32_t Session::n_hot_blocks() const { return residency_.n_hot_frames() / parts_.shape.frames_per_block(); }
+// --- looking ---
 
 std::int32_t Session::n_hot_tokens() const {
   std::int32_t n_tokens = 0;
-  for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    if (residency_.is_hot(BlockIndex(b))) n_tokens += residency_.span(BlockIndex(b)).n_tokens();
+  for (const BlockIndex block : hot().hot_blocks()) {
+    if (hot().is_hot(block)) n_tokens += hot().span(block).n_tokens();
   }
   return n_tokens;
 }
 
-std::int32_t Session::n_own_blocks() const {
-  std::int32_t n_blocks = 0;
-  for (std::int32_t b = 0; b < residency_.n_blocks(); ++b) {
-    if (residency_.is_hot(BlockIndex(b)) && !residency_.is_shared(BlockIndex(b))) ++n_blocks;
-  }
-  return n_blocks;
+std::int32_t Session::peak_hot_tokens() const {
+  return FrameBudget{.n_frames = stats().peak_hot_frames}.n_tokens(parts_.shape);
 }
-
-std::span<const Token> Session::block_tokens(BlockIndex block) const {
-  const Span span = residency_.span(block);
-  return std::span(tokens_).subspan(span.begin.index(), static_cast<std::size_t>(span.n_tokens()));
-}
-
-bool Session::is_full(BlockIndex block) const { return residency_.span(block).n_tokens() == block_size(); }
 
 Result<std::string> Session::block_text(BlockIndex block) const {
-  return parts_.vocabulary.detokenize(block_tokens(block), SpecialTokens::kShow);
+  return parts_.vocabulary.detokenize(hot().block_tokens(block), SpecialTokens::kShow);
 }
 
-void Session::set_pinned(BlockIndex block, bool pinned) {
-  EBB_CHECK(block.value() >= 0 && block.value() < n_blocks(), "block {} of {}", block.value(), n_blocks());
-  blocks_[block.index()].pinned = pinned;
+std::string Session::block_name(BlockIndex block) const {
+  const Part part = said_.merged(hot().span(block));
+  const std::int32_t first = part.span.begin.value() / block_size();
+  return fmt::format("{}#{}", part.name, block.value() - first);
 }
+
+std::vector<BlockIndex> Session::blocks_of_parts(std::string_view name) const {
+  std::vector<BlockIndex> blocks;
+  for (const Span span : said_.find(name)) {
+    const std::int32_t last = std::min(parts_.shape.n_blocks(span.end.value()), n_blocks());
+    for (std::int32_t b = span.begin.value() / block_size(); b < last; ++b) {
+      if (blocks.empty() || blocks.back() < BlockIndex(b)) blocks.emplace_back(b);
+    }
+  }
+  return blocks;
+}
+
+std::vector<BlockIndex> Session::find_blocks(std::string_view name) const {
+  std::vector<BlockIndex> blocks = blocks_of_parts(name);
+  const std::size_t mark = name.rfind('#');
+  if (!blocks.empty() || mark == std::string_view::npos) return blocks;
+
+  std::size_t index = 0;
+  const std::string_view digits = name.substr(mark + 1);
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (failure != std::errc() || end != digits.data() + digits.size()) return {};
+  const std::vector<BlockIndex> all = blocks_of_parts(name.substr(0, mark));
+  return index < all.size() ? std::vector{all[index]} : std::vector<BlockIndex>{};
+}
+
+void Session::set_pinned(BlockIndex block, bool pinned) { keeper_.hot().notes(block).pinned = pinned; }
 
 bool Session::is_pinned(BlockIndex block) const {
-  const Span span = residency_.span(block);
-  return blocks_[block.index()].pinned || span.begin.value() < options_.pinned_tokens || said_.merged(span).pinned;
+  const Span span = hot().span(block);
+  return hot().notes(block).pinned || span.begin.value() < options_.pinned_tokens || said_.merged(span).pinned;
+}
+
+BlockState Session::state(BlockIndex block) const {
+  const bool saved = keeper_.io().is_saved(block);
+  if (hot().is_hot(block)) return saved ? BlockState::kClean : BlockState::kHot;
+  return saved ? BlockState::kSaved : BlockState::kMissing;
+}
+
+void Session::read_frames(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const {
+  keeper_.io().read(block, heads, bytes);
+}
+
+void Session::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
+  read_frames(block, parts_.shape.all_heads(), bytes);
 }
 
 std::vector<std::optional<double>> Session::scores() const {
-  const Evidence now = evidence({.reply = {end(), end()}});
-  const std::vector<double> hot = parts_.policy.score(now);
+  const Evidence now = evidence();
+  const std::vector<double> hot_scores = parts_.policy.score(now);
   std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
-  for (std::size_t i = 0; i < hot.size(); ++i) {
-    if (hot[i] != kNeverLeaves) scores[now.blocks[i].block.index()] = hot[i];
+  for (std::size_t i = 0; i < hot_scores.size(); ++i) {
+    std::optional<double>& score = scores[now.blocks[i].block.index()];
+    if (hot_scores[i] != kNeverLeaves) score = std::min(hot_scores[i], score.value_or(hot_scores[i]));
   }
   return scores;
 }
 
-bool Session::is_open(BlockIndex block) const {
-  if (parts_.open_pool == nullptr) return false;
-  return residency_.is_hot(block) ? residency_.is_open(block) : !is_full(block);
+Origin Session::origin(BlockIndex block, const Acts& acts) const {
+  const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
+    return std::ranges::find(blocks, block) != blocks.end();
+  };
+  if (!hot().is_hot(block)) return Origin::kHole;
+  if (is_of(acts.recomputed)) return Origin::kRecomputed;
+  if (is_of(acts.shared)) return Origin::kShared;
+  if (!is_of(acts.recalled)) return Origin::kHotAlready;
+  return hot().is_turned(block) ? Origin::kRecalledApproximate : Origin::kRecalledExact;
 }
 
-std::size_t Session::block_bytes(BlockIndex block) const {
-  const FrameMemory& memory = parts_.memory;
-  return (is_open(block) ? memory.open_frame_bytes() : memory.frame_bytes()) *
-         static_cast<std::size_t>(parts_.shape.frames_per_block());
+TokenOrigins Session::origins(const Acts& acts) const {
+  TokenOrigins from;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    from[origin(BlockIndex(b), acts)] += hot().span(BlockIndex(b)).n_tokens();
+  }
+  return from;
 }
 
-void Session::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
-  const bool open = is_open(block);
-  const std::size_t n = bytes.size() / static_cast<std::size_t>(parts_.shape.frames_per_block());
-  for (std::int32_t layer = 0; layer < parts_.shape.n_layers; ++layer) {
-    for (std::int32_t head = 0; head < parts_.shape.n_kv_heads; ++head) {
-      if (open) {
-        parts_.memory.read_open(residency_.open_frame(block, LayerIndex(layer), HeadIndex(head)), bytes.first(n));
-      } else {
-        parts_.memory.read(residency_.frame(block, LayerIndex(layer), HeadIndex(head)), bytes.first(n));
-      }
-      bytes = bytes.subspan(n);
+// --- evidence ---
+
+Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
+  const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
+    return std::ranges::find(blocks, block) != blocks.end();
+  };
+  const Span span = hot().span(block);
+  const bool is_pin = is_pinned(block);
+  // The block that is still written to stays whatever happens.
+  if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
+  if (is_of(holds_.kept)) return Hold::kKept;
+  const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
+  const bool is_recent = span.end > end() - options_.recent_tokens;
+  // Without its instructions a model is another one.
+  const bool is_system = said.source == Source::kSystem;
+  return is_pin || is_sink || is_recent || is_system || span.overlaps(holds_.reply) ? Hold::kProtected : Hold::kNone;
+}
+
+Evidence Session::evidence() const {
+  Evidence evidence{.end = end()};
+  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_.n_blocks(parts_.shape));
+  for (const BlockIndex block : hot().hot_blocks()) {
+    const Part said = said_.merged(hot().span(block));
+    const BlockNotes& notes = hot().notes(block);
+    BlockEvidence row{.block = block,
+                      .n_frames = hot().n_hot_frames(block),
+                      .span = hot().span(block),
+                      .hold = hold(block, said, n_pins_left > 0),
+                      .source = said.source,
+                      .priority = said.priority,
+                      .last_access = notes.last_access,
+                      .recovery = notes.recovery};
+    if (parts_.policy.wants_attention()) row.attention = notes.attention;
+    if (parts_.policy.wants_focus()) row.focus = focus_.similarity(words_, block);
+    n_pins_left -= is_pinned(block) ? 1 : 0;
+    if (!parts_.policy.wants_heads()) {
+      evidence.blocks.push_back(row);
+      continue;
     }
+    row.n_frames = 1;
+    hot().hot_heads(block).for_each([&](std::size_t head) {
+      row.head = static_cast<std::int32_t>(head);
+      evidence.blocks.push_back(row);
+    });
+  }
+  return evidence;
+}
+
+// A block was looked at if it got its fair share or more.
+void Session::end_step(std::span<const BlockMass> mass) {
+  ++n_steps_;
+  double total = 0.0;
+  for (const BlockMass& m : mass) total += m.mass;
+  if (total <= 0.0) return;
+  for (const BlockMass& m : mass) {
+    BlockNotes& notes = keeper_.hot().notes(hot().block_at(m.begin));
+    const double share = m.mass / total;
+    notes.attention = kMassKept * notes.attention + (1.0 - kMassKept) * share;
+    if (share * static_cast<double>(mass.size()) >= 1.0) notes.last_access = n_steps_;
   }
 }
 
-// Moving an open block rounds its f16 rows, as it would of f16 frames.
-void Session::count_move(BlockIndex block) {
-  ++stats_.n_moved_blocks;
-  if (is_quantised(parts_.memory.layout().row_type) && !is_open(block)) ++stats_.n_requantised_blocks;
+// --- what is said ---
+
+std::vector<Token> Session::take_unfinished() { return std::exchange(unfinished_, {}); }
+
+void Session::say(const Prompt& prompt, std::int32_t n_held, Position begin) {
+  if (prompt.n_tokens() > n_held) {
+    ++n_turns_;
+    for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).recovery *= kRecoveryKept;
+  }
+  // What is held already, and asked now to be held more firmly: by name, since a reply that was held as written has other
+  // positions than in the history.
+  std::int32_t n_said = 0;
+  const auto is_new = [&](const PromptPart& part) { return n_held <= std::exchange(n_said, n_said + part.n_tokens); };
+  said_.hold_as_asked({prompt.parts().begin(), std::ranges::find_if(prompt.parts(), is_new)});
+  std::span<const Token> tokens = prompt.tokens();
+  for (const PromptPart& part : prompt.parts()) {
+    const std::span<const Token> own = tokens.first(static_cast<std::size_t>(part.n_tokens));
+    tokens = tokens.subspan(own.size());
+    const std::int32_t n_new = part.n_tokens - std::min(n_held, part.n_tokens);
+    n_held -= part.n_tokens - n_new;
+    if (n_new == 0) continue;
+    said_.add({.span = {begin, begin + n_new},
+               .source = part.source,
+               .name = part.name.empty() ? fmt::format("turn{}", n_turns_) : part.name,
+               .priority = part.priority,
+               .pinned = part.pinned});
+    begin = begin + n_new;
+    if (part.source != Source::kUser) continue;
+    const std::size_t n = std::min(static_cast<std::size_t>(n_new), kHeardBytes);
+    const Result<std::string> text = parts_.vocabulary.detokenize(own.last(n), SpecialTokens::kHide);
+    if (text.ok()) focus_.hear(std::string_view(*text).substr(text->size() - std::min(text->size(), kHeardBytes)));
+  }
 }
 
-bool Session::is_saved(BlockIndex block) const {
-  return parts_.store != nullptr &&
-         (parts_.store->contains(exact_name(block)) || parts_.store->is_pending(exact_name(block)));
+void Session::begin_reply(Position begin) {
+  said_.add({.span = {begin, begin}, .source = Source::kAssistant, .name = fmt::format("reply{}", n_turns_)});
 }
 
-bool Session::is_listed(BlockIndex block) const {
-  if (parts_.hot == nullptr || !is_full(block)) return false;
-  const HotBlock* const listed = parts_.hot->find(exact_name(block));
-  return listed != nullptr && listed->anchor == anchor(block) &&
-         std::ranges::equal(listed->tokens, block_tokens(block));
-}
-
-void Session::wait_for_copy(BlockIndex block) const {
-  if (parts_.store != nullptr) parts_.store->wait(exact_name(block));
-}
-
-BlockState Session::state(BlockIndex block) const {
-  const bool saved = is_saved(block);
-  if (residency_.is_hot(block)) return saved ? BlockState::kClean : BlockState::kHot;
-  return saved ? BlockState::kSaved : BlockState::kMissing;
-}
+// --- words ---
 
 // A block whose text cannot be told is one that no words find.
 void Session::index_words(BlockIndex block) {
   // A word that the border cuts in two is one of this block, whole.
   constexpr std::int32_t kTokensBefore = 8;
-  const Span span = residency_.span(block);
+  const Span span = hot().span(block);
   const Position from(std::max(0, span.begin.value() - kTokensBefore));
-  const std::span<const Token> before = std::span(tokens_).subspan(from.index(), (span.begin - from));
-  const std::span<const Token> all = std::span(tokens_).subspan(from.index(), (span.end - from));
+  const auto before = tokens().subspan(from.index(), static_cast<std::size_t>(span.begin - from));
+  const auto all = tokens().subspan(from.index(), static_cast<std::size_t>(span.end - from));
   const Result<std::string> head = parts_.vocabulary.detokenize(before, SpecialTokens::kShow);
   const Result<std::string> text = parts_.vocabulary.detokenize(all, SpecialTokens::kShow);
   if (!head.ok() || !text.ok() || !text->starts_with(*head)) {
@@ -171,66 +291,29 @@ void Session::index_words(BlockIndex block) {
 void Session::index_restored_words() {
   if (!std::exchange(awaits_words_, false)) return;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    if (is_full(BlockIndex(b))) index_words(BlockIndex(b));
+    if (hot().is_full(BlockIndex(b))) index_words(BlockIndex(b));
   }
 }
 
-Hold Session::hold(BlockIndex block, const TurnHolds& turn, bool pins_hold) const {
-  const auto is_of = [&](std::span<const BlockIndex> blocks) {
-    return std::ranges::find(blocks, block) != blocks.end();
-  };
-  const Span span = residency_.span(block);
-  const bool is_pin = is_pinned(block);
-  // The block that is still written to stays whatever happens.
-  if (!is_full(block) || (is_pin && pins_hold) || is_of(turn.computing)) return Hold::kPinned;
-  if (is_of(turn.kept)) return Hold::kKept;
-  const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
-  const bool is_recent = span.end > end() - options_.recent_tokens;
-  // Without its instructions a model is another one.
-  const bool is_system = said_.merged(span).source == Source::kSystem;
-  return is_pin || is_sink || is_recent || is_system || span.overlaps(turn.reply) ? Hold::kProtected : Hold::kNone;
+void Session::note_full(std::span<const BlockIndex> blocks) {
+  if (awaits_words_) return;  // listed with the others
+  for (const BlockIndex block : blocks) index_words(block);
 }
 
-Evidence Session::evidence(const TurnHolds& turn) const {
-  Evidence evidence{.end = end()};
-  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_blocks_);
-  for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    const BlockIndex block(b);
-    if (!residency_.is_hot(block)) continue;
-    const Part said = said_.merged(residency_.span(block));
-    std::optional<double> focus;
-    std::optional<double> attention;
-    if (parts_.policy.wants_attention()) attention = blocks_[block.index()].attention;
-    if (parts_.policy.wants_focus()) focus = focus_.similarity(words_, block);
-    evidence.blocks.push_back({.block = block,
-                               .span = residency_.span(block),
-                               .hold = hold(block, turn, n_pins_left > 0),
-                               .source = said.source,
-                               .priority = said.priority,
-                               .last_access = blocks_[block.index()].last_access,
-                               .attention = attention,
-                               .focus = focus,
-                               .recovery = blocks_[block.index()].recovery});
-    n_pins_left -= is_pinned(block) ? 1 : 0;
-  }
-  return evidence;
-}
+// --- images ---
 
 SessionImage Session::image() const {
-  SessionImage image{.tokens = tokens_,
+  SessionImage image{.tokens = {tokens().begin(), tokens().end()},
                      .unfinished = unfinished_,
                      .parts = said_.all(),
-                     .next_anchor = next_anchor_,
-                     .epoch = epoch_,
+                     .next_anchor = hot().next_anchor(),
+                     .epoch = hot().epoch(),
                      .n_turns = n_turns_,
-                     .stats = stats_};
-  for (const Block& block : blocks_) {
-    image.blocks.push_back({.lineage = block.lineage,
-                            .moves = block.moves,
-                            .anchor = block.anchor,
-                            .epoch = block.epoch,
-                            .pinned = block.pinned});
+                     .stats = stats()};
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    image.blocks.push_back({.info = hot().info(BlockIndex(b)), .pinned = hot().notes(BlockIndex(b)).pinned});
   }
+  if (keeper_.snapshots()) image.borders = keeper_.snapshots()->borders();
   return image;
 }
 
@@ -238,7 +321,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
                                                   const SessionImage& image) {
   const std::int32_t size = parts.shape.block_size;
   const auto n_tokens = static_cast<std::int32_t>(image.tokens.size());
-  const std::int32_t n_blocks = (n_tokens + size - 1) / size;
+  const std::int32_t n_blocks = parts.shape.n_blocks(n_tokens);
   if (std::ssize(image.blocks) != n_blocks) {
     return error(Code::kDamaged, "a session of {} tokens in {} blocks, and blocks of {} make {}", n_tokens,
                  image.blocks.size(), size, n_blocks);
@@ -262,70 +345,56 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
     said_end = part.span.end;
   }
   const auto is_epoch = [](std::int64_t epoch) { return epoch >= 0 && epoch <= kMostEpoch; };
+  const auto is_anchor = [&](Position p) { return p >= Position(0) && p <= Position(kMostAnchor - size); };
   if (!is_epoch(image.epoch)) return error(Code::kDamaged, "a session in epoch {}", image.epoch);
-  if (image.next_anchor < Position(0) || image.next_anchor > Position(kMostAnchor) || image.n_turns < 0 ||
-      image.n_turns > kMostTurns) {
+  if (!is_anchor(image.next_anchor) || image.n_turns < 0 || image.n_turns > kMostTurns) {
     return error(Code::kDamaged, "a session that goes on at anchor {} after {} turns", image.next_anchor.value(),
                  image.n_turns);
   }
-  auto session = std::make_unique<Session>(parts, options);
-  session->tokens_ = image.tokens;
-  session->unfinished_ = image.unfinished;
-  session->n_turns_ = image.n_turns;
-  session->next_anchor_ = image.next_anchor;
-  session->epoch_ = image.epoch;
-  session->stats_ = image.stats;
-  session->stats_.peak_hot_blocks = 0;  // the peak under this budget, not under an earlier one
-  for (const Part& part : image.parts) session->said_.add(part);
-  for (std::int32_t b = 0; b < n_blocks; ++b) {
-    const BlockIndex block(b);
-    session->residency_.add_cold_block(Position(b * size), std::min(size, n_tokens - b * size));
-    const SessionImage::Block& saved = image.blocks[block.index()];
-    std::int64_t n_in_runs = 0;
-    for (const Lineage::Run& run : saved.lineage.runs()) n_in_runs += std::max(0, run.n_tokens);
-    if (n_in_runs != session->residency_.span(block).n_tokens()) {
-      return error(Code::kDamaged, "block {} of a session has {} tokens and a lineage of {}", b,
-                   session->residency_.span(block).n_tokens(), n_in_runs);
-    }
-    if (saved.anchor < Position(0) || saved.anchor > Position(kMostAnchor - size)) {
-      return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.anchor.value());
-    }
-    if (!is_epoch(saved.epoch)) return error(Code::kDamaged, "block {} of a session in epoch {}", b, saved.epoch);
-    session->blocks_.push_back({.lineage = saved.lineage,
-                                .moves = saved.moves,
-                                .anchor = saved.anchor,
-                                .epoch = saved.epoch,
-                                .pinned = saved.pinned});
+  if (!image.borders.empty() && std::ssize(image.borders) != n_tokens / size) {
+    return error(Code::kDamaged, "a session with {} snapshots of {} tokens", image.borders.size(), n_tokens);
   }
+  auto session = std::make_unique<Session>(parts, options);
+  session->n_turns_ = image.n_turns;
+  session->awaits_words_ = true;
+  session->keeper_.stats() = image.stats;
+  session->keeper_.stats().peak_hot_frames = 0;  // the peak under this budget, not under an earlier one
+  HotSet& hot = session->keeper_.hot();
+  for (std::int32_t b = 0; b < n_blocks; ++b) {
+    const SessionImage::Block& saved = image.blocks[static_cast<std::size_t>(b)];
+    const std::int32_t n_in_block = std::min(size, n_tokens - b * size);
+    std::int64_t n_in_runs = 0;
+    for (const Lineage::Run& run : saved.info.lineage.runs()) n_in_runs += std::max(0, run.n_tokens);
+    if (n_in_runs != n_in_block) {
+      return error(Code::kDamaged, "block {} of a session has {} tokens and a lineage of {}", b, n_in_block, n_in_runs);
+    }
+    if (!is_anchor(saved.info.anchor)) {
+      return error(Code::kDamaged, "block {} of a session has its keys at {}", b, saved.info.anchor.value());
+    }
+    if (!is_epoch(saved.info.epoch)) {
+      return error(Code::kDamaged, "block {} of a session in epoch {}", b, saved.info.epoch);
+    }
+    const auto own = std::span(image.tokens).subspan(static_cast<std::size_t>(b * size));
+    const BlockIndex block = hot.add_cold(own.first(static_cast<std::size_t>(n_in_block)), saved.info);
+    hot.notes(block).pinned = saved.pinned;
+  }
+  hot.set_next_anchor(image.next_anchor);
+  hot.set_epoch(image.epoch);
+  hot.look_from(hot.end());
+  if (session->keeper_.snapshots()) {
+    session->keeper_.snapshots()->restore(image.borders);
+    session->cut(hot.end());
+  }
+  session->unfinished_.insert(session->unfinished_.end(), image.unfinished.begin(), image.unfinished.end());
+  for (const Part& part : image.parts) session->said_.add(part);
   return session;
 }
 
 void Session::check_invariants() const {
-  residency_.check_invariants();
-  EBB_CHECK(residency_.end() == end(), "frames up to {}, tokens up to {}", residency_.end().value(), end().value());
-  EBB_CHECK(blocks_.size() == static_cast<std::size_t>(n_blocks()), "{} lineages, {} blocks", blocks_.size(),
-            n_blocks());
-  EBB_CHECK(residency_.n_hot_frames() <= budget_blocks_ * parts_.shape.frames_per_block(),
-            "{} hot frames over {} blocks", residency_.n_hot_frames(), budget_blocks_);
-  for (std::int32_t b = 0; b + 1 < n_blocks(); ++b) {
-    EBB_CHECK(is_full(BlockIndex(b)), "block {} is neither full nor the last", b);
-  }
-  for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    const BlockIndex block(b);
-    if (!residency_.hot_name(block)) continue;
-    EBB_CHECK(residency_.hot_name(block) == exact_name(block) && is_listed(block) && !blocks_[block.index()].turned,
-              "block {} is hot for others as what it is not", b);
-  }
-  if (n_blocks() > 0 && !is_full(BlockIndex(n_blocks() - 1)) && residency_.is_hot(BlockIndex(n_blocks() - 1))) {
-    const BlockIndex last(n_blocks() - 1);
-    EBB_CHECK(anchor(last) + residency_.span(last).n_tokens() == next_anchor_,
-              "the last block ends at anchor {}, and new tokens go on at {}",
-              (anchor(last) + residency_.span(last).n_tokens()).value(), next_anchor_.value());
-  }
-  for (std::int32_t b = 0; parts_.open_pool != nullptr && b < n_blocks(); ++b) {
-    EBB_CHECK(!residency_.is_hot(BlockIndex(b)) || is_full(BlockIndex(b)) || residency_.is_open(BlockIndex(b)),
-              "block {} is neither full nor open", b);
-  }
+  hot().check_invariants();
+  EBB_CHECK(hot().n_hot_frames() <= budget_.n_frames, "{} hot frames over {}", hot().n_hot_frames(), budget_.n_frames);
+  EBB_CHECK(!keeper_.snapshots() || keeper_.snapshots()->end() == end(), "a state that is not behind {} tokens",
+            end().value());
 }
 
 }  // namespace ebb

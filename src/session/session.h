@@ -1,33 +1,34 @@
-// Session: one conversation's logical space, its blocks, and where each block's K and V are.
+// Session: one conversation: its tokens, who said them, what of it is hot and what is to be.
 //
-// Positions are dense and given once: position p holds tokens()[p]. Blocks cut them into runs of block_size. The session
-// knows which blocks are hot (its residency), which were saved (by exact name), who said what (its parts) and what made
-// each block's K and V (lineage). It does not compute and does not choose: Turn (session/turn.h) is the only one that
-// changes residency (law 5).
+// Positions are dense and given once: position p holds tokens()[p]. The session knows who said what (its parts) and how firmly
+// blocks are held; it decides, by its policy and budget, which leave and which come, as values (session/plan.h,
+// policy/choose.h), and its keeper carries that out. It does not compute: a turn (session/turn.h) brings tokens, and what was
+// lost is computed again by Recompute (session/recompute.h).
+//
+// Law 1: hot frames never exceed the budget. set_budget() below what is pinned or being written to leaves as much as those
+// need, and says so: that is the budget then.
 //
 // Thread rule: one thread at a time (the engine's).
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/hash.h"
-#include "base/ids.h"
-#include "cache/frame_memory.h"
-#include "cache/frame_pool.h"
-#include "cache/residency.h"
-#include "model/key_rotation.h"
+#include "model/step_mass.h"
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
-#include "session/block_starts.h"
-#include "session/lineage.h"
+#include "session/keeper.h"
 #include "session/parts.h"
-#include "store/cold_store.h"
+#include "session/plan.h"
+#include "session/prompt.h"
+#include "session/token_origins.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -48,26 +49,16 @@ struct SessionParts {
   HotBlocks* hot = nullptr;
   // What they computed, by its begin, where they share frames; null: only whole blocks of others are taken.
   BlockStarts* starts = nullptr;
-  Residency::Shape shape;
+  // What this very sequence carries on beside K and V, and nobody else's; null: nothing, as all models of today.
+  SequenceState* state = nullptr;
+  BlockShape shape;
   Hash128 model;
   // Positions that the model was trained for.
   std::int32_t n_ctx_train = 0;
+  // Called on a thread of the store when records that were read behind are there; null: nobody is told.
+  std::function<void()> when_fetched = nullptr;
 };
 
-// What remains of a block that is evicted, and so what a recall can do.
-enum class Remains : std::uint8_t {
-  kNothing,  // it stays a hole (EVOKE's "discard")
-  kTokens,   // it is computed again ("breadcrumb")
-  kBytes,    // it comes back as it was; computed again where its bytes are lost ("restore")
-};
-
-// Which anchors recalled blocks and survivors of an eviction carry. All but kOriginal and kSparse move blocks, which is
-// approximate, is counted so, and rounds keys once more.
-enum class RecallPlace : std::uint8_t {
-  kOriginal,   // those they had
-  kCompacted,  // in their order among the hot blocks, which all close up: once for all blocks that a turn recalls
-  kTail,       // right before what comes next
-};
 enum class Removal : std::uint8_t {
   kSparse,   // survivors stay where they are: no work
   kCompact,  // survivors close up, turned once per eviction, as shifting caches do; for comparison
@@ -101,37 +92,28 @@ struct SessionOptions {
   [[nodiscard]] Status validate() const;
 };
 
-// What the turn under way wants to stay: blocks that it asked for, blocks that are computed again, what it generates.
-struct TurnHolds {
-  std::span<const BlockIndex> kept = {};
-  std::span<const BlockIndex> computing = {};
-  Span reply;
-};
-
-// Counted from the session's start.
-struct SessionStats {
-  std::int64_t n_evicted_blocks = 0;
-  std::int64_t n_saved_blocks = 0;
-  std::int64_t n_recalled_blocks = 0;
-  std::int64_t n_shared_blocks = 0;  // became hot in frames of another session
-  std::int64_t n_recomputed_blocks = 0;
-  std::int64_t n_missed_recalls = 0;  // saved once, and no longer to be had
-  std::int64_t n_moved_blocks = 0;    // turned to another anchor; one block may be several times
-  // Of those, whose keys were quantised again: they lost more than their place.
-  std::int64_t n_requantised_blocks = 0;
-  std::int64_t n_rebases = 0;
-  std::int32_t peak_hot_blocks = 0;
+// What the turn under way wants to stay.
+struct Holds {
+  // Blocks that it asked for.
+  std::vector<BlockIndex> kept;
+  // Blocks that are computed again.
+  std::vector<BlockIndex> computing;
+  // What it generates.
+  Span reply = {Position(1 << 30), Position(1 << 30)};
 };
 
 enum class BlockState : std::uint8_t { kHot, kClean, kSaved, kMissing };
 
+// Which holes are filled while there is room.
+enum class Holes : std::uint8_t {
+  kOfEpoch,  // those that come back where they were, and pinned ones
+  kAll,
+};
+
 // All of a session but its hot K and V: what a fork or a later process starts from. Blocks come back from the cold store.
 struct SessionImage {
   struct Block {
-    Lineage lineage;
-    Hash128 moves;
-    Position anchor;
-    std::int64_t epoch = 0;
+    BlockRecordInfo info;
     bool pinned = false;
   };
 
@@ -141,7 +123,9 @@ struct SessionImage {
   std::vector<Block> blocks;
   Position next_anchor;
   std::int64_t epoch = 0;
-  // That said something.
+  // Where the session has a state: its snapshots behind each full block.
+  std::vector<Snapshots::Border> borders;
+  // Turns that said something.
   std::int32_t n_turns = 0;
   // Counting goes on from there.
   SessionStats stats;
@@ -151,133 +135,198 @@ class Session {
  public:
   // options.validate() must hold.
   Session(const SessionParts& parts, const SessionOptions& options);
-  // Waits for blocks that are being copied to the cold store.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other or these parts.
+  // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other or these parts. Where the sequence
+  // has a state, it goes on where that can be had, and what lies behind is said and not computed.
   static Result<std::unique_ptr<Session>> restore(const SessionParts& parts, const SessionOptions& options,
                                                   const SessionImage& image);
   [[nodiscard]] SessionImage image() const;
 
+  // --- looking ---
   // Those whose K and V were computed, by position.
-  [[nodiscard]] std::span<const Token> tokens() const { return tokens_; }
+  [[nodiscard]] std::span<const Token> tokens() const { return hot().tokens(); }
   // Said already, and computed with the next turn.
   [[nodiscard]] std::span<const Token> unfinished() const { return unfinished_; }
   [[nodiscard]] std::int32_t n_unfinished() const { return static_cast<std::int32_t>(unfinished_.size()); }
-  [[nodiscard]] Position end() const { return Position(static_cast<std::int32_t>(tokens_.size())); }
-  [[nodiscard]] const Residency& residency() const { return residency_; }
-  [[nodiscard]] const SessionStats& stats() const { return stats_; }
+  [[nodiscard]] Position end() const { return hot().end(); }
+  [[nodiscard]] const HotSet& hot() const { return keeper_.hot(); }
+  [[nodiscard]] const SessionStats& stats() const { return keeper_.stats(); }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return said_.all(); }
+  [[nodiscard]] const Vocabulary& vocabulary() const { return parts_.vocabulary; }
+  [[nodiscard]] const Policy& policy() const { return parts_.policy; }
   [[nodiscard]] std::int32_t n_ctx_train() const { return parts_.n_ctx_train; }
+  [[nodiscard]] std::int32_t n_turns() const { return n_turns_; }
   // Whether it goes on past what the model was trained for.
   [[nodiscard]] bool can_rebase() const { return options_.rebases && parts_.mover != nullptr; }
 
+  [[nodiscard]] Hash128 exact_name(BlockIndex block) const { return hot().exact_name(block); }
+  [[nodiscard]] Position anchor(BlockIndex block) const { return hot().anchor(block); }
+
+  [[nodiscard]] const BlockShape& shape() const { return parts_.shape; }
   [[nodiscard]] std::int32_t block_size() const { return parts_.shape.block_size; }
-  [[nodiscard]] std::int32_t n_blocks() const { return residency_.n_blocks(); }
-  [[nodiscard]] std::int32_t budget_blocks() const { return budget_blocks_; }
-  [[nodiscard]] std::int32_t n_hot_blocks() const;
+  [[nodiscard]] std::int32_t n_blocks() const { return hot().n_blocks(); }
+  // Hot in any head.
+  [[nodiscard]] std::int32_t n_hot_blocks() const { return static_cast<std::int32_t>(hot().hot_blocks().size()); }
+  [[nodiscard]] FrameBudget budget() const { return budget_; }
+  [[nodiscard]] std::int32_t budget_blocks() const { return budget_.n_blocks(parts_.shape); }
+  [[nodiscard]] std::int32_t budget_tokens() const { return budget_.n_tokens(parts_.shape); }
+  // Tokens of the blocks that are hot wherever what comes next may look.
   [[nodiscard]] std::int32_t n_hot_tokens() const;
-  // Hot blocks that no other session uses: evicting them gives frames back to the pool.
-  [[nodiscard]] std::int32_t n_own_blocks() const;
+  // The most frames that were ever hot at once, as tokens of whole blocks.
+  [[nodiscard]] std::int32_t peak_hot_tokens() const;
   // The text of a block, control tokens shown.
   [[nodiscard]] Result<std::string> block_text(BlockIndex block) const;
-  // Where its keys are rotated for while it is hot; its first position unless it was moved.
-  [[nodiscard]] Position anchor(BlockIndex block) const { return blocks_[block.index()].anchor; }
-  // The anchor of the next token.
-  [[nodiscard]] Position next_anchor() const { return next_anchor_; }
   // "file:config.py#0": the part that holds most of the block, and the block's place among that part's blocks.
   [[nodiscard]] std::string block_name(BlockIndex block) const;
-  // Hash of the block's tokens, of what was visible when they were computed, of the model and of the frame layout.
-  [[nodiscard]] Hash128 exact_name(BlockIndex block) const;
   [[nodiscard]] BlockState state(BlockIndex block) const;
-  [[nodiscard]] bool is_full(BlockIndex block) const;
   // Bytes of all frames of a block, in the form that it has: open ones are larger, of a layout that seals.
-  [[nodiscard]] std::size_t block_bytes(BlockIndex block) const;
-  // Those of a hot block, [layer][KV head], one after the other.
+  [[nodiscard]] std::size_t block_bytes(BlockIndex block) const { return keeper_.io().block_bytes(block); }
+  // Those of a block in heads where it is hot, by rising head, one after the other.
+  void read_frames(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const;
+  // All frames of a block that is hot in every head.
   void read_frames(BlockIndex block, std::span<std::byte> bytes) const;
-
   // Blocks that hold tokens of the parts called `name`, or with "name#i" the i-th of them; none where there are none.
   [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
+  // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
+  [[nodiscard]] bool is_pinned(BlockIndex block) const;
+  // Where a block that was there before `acts` is from now, and all tokens so (law 7).
+  [[nodiscard]] Origin origin(BlockIndex block, const Acts& acts) const;
+  [[nodiscard]] TokenOrigins origins(const Acts& acts) const;
+  // What the policy says of each block now, the lowest leaving first; none for cold blocks and for what it never lets go.
+  [[nodiscard]] std::vector<std::optional<double>> scores() const;
+
+  // --- verbs ---
   // Pins hold what is hot now and what becomes hot later; they recall nothing. Returns how many parts have the name.
   std::int32_t set_pinned(std::string_view name, bool pinned) { return said_.set_pinned(name, pinned); }
   std::int32_t set_priority(std::string_view name, double priority) { return said_.set_priority(name, priority); }
   void set_pinned(BlockIndex block, bool pinned);
-  // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
-  [[nodiscard]] bool is_pinned(BlockIndex block) const;
-  // What the policy says of each block now, the lowest leaving first; none for cold blocks and for what it never lets go.
-  [[nodiscard]] std::vector<std::optional<double>> scores() const;
+  // Full ones leave where they are hot, whatever the policy says and however they are held; those that a turn is computing
+  // again stay.
+  Acts evict(std::span<const BlockIndex> blocks);
+  // Evicts them in these heads only.
+  Acts evict(std::span<const BlockIndex> blocks, const HeadSet& heads);
+  // Keeps these hot, as many as half of the budget holds, in the order given; cold ones come back, the disk is waited for.
+  // Acts::lost are those that would have to be computed again (Recompute).
+  Acts recall(std::span<const BlockIndex> blocks);
+  // Recalls saved blocks into free frames, leaving n_left_blocks free, so that none leaves for one of them.
+  Acts refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
+  // Writes every hot block to the cold store, the open one too, so that the session's image can go on elsewhere. The first
+  // error, where some could not be saved.
+  Status save();
+  // Saves full blocks behind: returns when the cold store knows what to copy. Full blocks are given to it as they are
+  // computed; this is for those that it has lost since.
+  void save_behind();
+  // Saves full blocks behind and the open block now, since the next token changes it.
+  void save_for_image();
+  // Forgets everything at `end` and beyond, and what was said and not computed. `end` must not lie behind the session's. Where
+  // the sequence has a state, the session may end before that: what lies between is said and not computed.
+  Acts cut(Position end);
+  // Whether any block has, or had, other anchors than its positions.
+  [[nodiscard]] bool moved() const { return hot().epoch() > 0 || hot().next_anchor() != end(); }
+  // Up to where, `end` at most, all blocks are what computing them at their own positions gave: neither moved for good nor
+  // computed beside moved ones. `end` itself where nothing ever moved.
+  [[nodiscard]] Position find_exact_end(Position end) const;
+  // A cut that leaves nothing but what is exact (find_exact_end), and begins an epoch in which every block has the anchors of
+  // its own positions: what was turned away from them leaves, and comes back from its record as it was.
+  Acts cut_anew(Position end);
+  // From now on at most so much is hot: what is over leaves now. Pinned blocks and the open one stay, so the budget may
+  // remain higher; what it is now is returned.
+  [[nodiscard]] FrameBudget set_budget(FrameBudget budget);
+
+  // --- for turns: what the steps of one need (session/turn.h) ---
+  [[nodiscard]] Holds& holds() { return holds_; }
+  // What waits goes to the turn that begins, and comes back from the one that ends.
+  [[nodiscard]] std::vector<Token> take_unfinished();
+  void put_unfinished(std::vector<Token> tokens) { unfinished_ = std::move(tokens); }
+  // Something is said behind `begin`: parts of the prompt, of which the first n_held tokens stand already.
+  void say(const Prompt& prompt, std::int32_t n_held, Position begin);
+  // A reply begins there, and goes on.
+  void begin_reply(Position begin);
+  void extend_reply(std::int32_t n_tokens) { said_.extend_last(n_tokens); }
+  // Forgets who said what at `end` and beyond.
+  void forget_parts(Position end) { said_.truncate(end); }
+
+  [[nodiscard]] RoomState room() const;
+  // What fits without anything leaving.
+  [[nodiscard]] std::int32_t n_free_frames() const;
+  // Until so many frames more fit, or nothing more may leave.
+  void make_room(std::int32_t n_frames, Acts& acts);
+  // Room in two parts: for its budget, and for the pool, where nobody else gives frames.
+  void make_room(const RoomPlan& plan, Acts& acts);
+  // Whether one more block may be open, and how many of all sessions may be at once.
+  [[nodiscard]] bool may_open() const;
+  [[nodiscard]] std::int32_t n_most_open_blocks() const;
+  // Anchors for n_tokens more inside the trained context, or kOutOfBudget.
+  Status make_anchors_for(std::int32_t n_tokens, Acts& acts);
+  // Rows for tokens, then the tokens; or the rows back.
+  Status open(std::int32_t n_tokens) { return keeper_.open(n_tokens); }
+  void append(std::span<const Token> tokens);
+  void drop_rows() { keeper_.drop_rows(); }
+  // The block that new tokens join must be hot before any comes. kNotFound when it must be computed again.
+  Status wake_last(Acts& acts);
+  // Blocks to recall: those that are hot stay, the others are a bounded wave: begin reads, end brings in.
+  [[nodiscard]] Wave begin_wave(std::span<const BlockIndex> blocks, ReadBy by = ReadBy::kThread) {
+    return keeper_.begin_wave(blocks, by);
+  }
+  void end_wave(Wave wave, Acts& acts);
+  // After cold blocks came back.
+  void settle_anchors(Acts& acts);
+  // Which blocks share the rarest words with a question, or lie beside one that does (policy/select.h).
+  [[nodiscard]] std::vector<BlockIndex> select(std::string_view question, std::int32_t max_blocks);
+  // Cold blocks that may fill holes, the most wanted first.
+  [[nodiscard]] std::vector<BlockIndex> choose_holes(std::string_view question, Holes holes);
+  // Whole blocks of pending tokens by exact name; at most max_blocks.
+  [[nodiscard]] Adoption find_adoption(std::span<const Token> pending, std::int32_t max_blocks);
+  Adopted adopt(Adoption adoption, std::span<const Token> pending, Acts& acts);
+  // Rows of a block that goes on alike; how many.
+  [[nodiscard]] std::int32_t copy_alike(std::span<const Token> pending, Acts& acts);
+  [[nodiscard]] bool can_graft() const;
+  // Every block as a donor, saved from `edit` on.
+  [[nodiscard]] std::vector<Donor> donors(Position edit);
+  Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
+  // A step of one of its turns is over; what attention looked at in it, where the policy asked.
+  void end_step(std::span<const BlockMass> mass);
+  // To compute a block again, queries from `eye` on are to come: what windows show to them comes back, as far as it can.
+  void look_from(Position eye, Acts& acts);
+  // All rows of a block are to be computed: frames for them; open ones where `keeps_open`.
+  Status begin_recompute(BlockIndex block, bool keeps_open, Acts& acts);
+  void end_recompute(BlockIndex block, Lineage lineage, Acts& acts);
+  // A block whose rows were not all computed again is none.
+  void drop_recompute(BlockIndex block) { keeper_.drop_recompute(block); }
 
   void check_invariants() const;
 
  private:
-  friend class Turn;
-
-  struct Block {
-    Lineage lineage;
-    // Of moves that could not start from saved bytes and so made other bytes; zero: none.
-    Hash128 moves;
-    Position anchor;
-    // Anchors are comparable within an epoch; a rebase or a compaction begins a new one.
-    std::int64_t epoch = 0;
-    // Its frames were turned away from the bytes that its exact name means.
-    bool turned = false;
-    bool pinned = false;
-    // Session steps; see BlockEvidence.
-    std::int64_t last_access = 0;
-    double attention = 0.0;
-    double recovery = 0.0;
-    // Set once the block is full, when its name can no longer change.
-    mutable std::optional<Hash128> name;
-  };
-
-  [[nodiscard]] std::span<const Token> block_tokens(BlockIndex block) const;
-  [[nodiscard]] bool is_saved(BlockIndex block) const;
-  // Its bytes as its exact name and anchor mean them are in frames, whosever.
-  [[nodiscard]] bool is_listed(BlockIndex block) const;
-  // Whether its rows are, or would be if it were hot, in open frames.
-  [[nodiscard]] bool is_open(BlockIndex block) const;
-  void count_move(BlockIndex block);
-  // What a block at `block` sees before itself.
-  [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
-  // The same of a block behind the last.
-  [[nodiscard]] Hash128 visible_behind() const;
-  void add_visible(std::int32_t n_blocks, Hasher& hasher) const;
-  // Everything but its tokens that makes the rows of a block that begins there (BlockStarts).
-  [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
-  [[nodiscard]] Hash128 exact_name_of(Position begin, std::span<const Token> tokens, const Lineage& lineage,
-                                      const Hash128& moves) const;
-  void add_begin(Position begin, Hasher& hasher) const;
-  [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
-  [[nodiscard]] RecordKey record_key(BlockIndex block) const;
-  [[nodiscard]] RecordHeader record_header(BlockIndex block) const;
-  // Until the cold store no longer reads the block's frames.
-  void wait_for_copy(BlockIndex block) const;
   void index_words(BlockIndex block);
-  // Of one that was restored, once: for what a turn recalls, and too much work for those who only look.
   void index_restored_words();
-  // Of hot blocks.
-  [[nodiscard]] Evidence evidence(const TurnHolds& turn) const;
-  [[nodiscard]] Hold hold(BlockIndex block, const TurnHolds& turn, bool pins_hold) const;
+  [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
+  // What is known of hot blocks.
+  [[nodiscard]] Evidence evidence() const;
+  [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
+  void evict(std::span<const Victim> victims, Acts& acts);
+  void evict_for_pool(std::int32_t n_frames, Acts& acts);
+  void compact(Acts& acts);
+  void rebase(Acts& acts);
+  void recall_window(Acts& acts);
+  void note_full(std::span<const BlockIndex> blocks);
 
   SessionParts parts_;
   SessionOptions options_;
-  std::int32_t budget_blocks_;
-  std::vector<Token> tokens_;
+  FrameBudget budget_;
+  Keeper keeper_;
   // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;
-  Residency residency_;
-  std::vector<Block> blocks_;
   Parts said_;
   WordIndex words_;
-  bool awaits_words_ = true;  // of blocks that it was restored with
+  // Those of a restored session are listed when somebody first asks for them.
+  bool awaits_words_ = false;
   Focus focus_;
-  Position next_anchor_;
-  std::int64_t epoch_ = 0;
+  Holds holds_;
   std::int64_t n_steps_ = 0;
   std::int32_t n_turns_ = 0;
-  SessionStats stats_;
 };
 
 }  // namespace ebb

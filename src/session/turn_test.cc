@@ -10,10 +10,10 @@ const std::string kFiller(120, 'x');
 
 TEST_P(Turns, what_is_recalled_is_byte_for_byte_what_was_evicted) {
   say("quagga " + kFiller);
-  ASSERT_FALSE(session_->residency().is_hot(BlockIndex(0)));
+  ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));
   pool_->shuffle_free(3);
   const TurnStats stats = say("y", "quagga", 1);
-  ASSERT_EQ(stats.recalled, std::vector<BlockIndex>{BlockIndex(0)});
+  ASSERT_EQ(stats.acts.recalled, std::vector<BlockIndex>{BlockIndex(0)});
   check_every_hot_byte();
 }
 
@@ -25,7 +25,7 @@ TEST_P(Turns, any_sequence_of_turns_keeps_every_byte) {
     const std::string& word = words[random() % words.size()];
     pool_->shuffle_free(random());
     n_recalled +=
-        std::ssize(say(word + " " + std::string(random() % 90, 'z'), words[random() % words.size()], 2).recalled);
+        std::ssize(say(word + " " + std::string(random() % 90, 'z'), words[random() % words.size()], 2).acts.recalled);
     check_every_hot_byte();
     store_->check_invariants();
     pool_->check_invariants();
@@ -36,20 +36,21 @@ TEST_P(Turns, any_sequence_of_turns_keeps_every_byte) {
 TEST_P(Turns, a_hot_block_that_is_asked_for_stays_through_the_turn) {
   say("quagga " + kFiller);
   say("y", "quagga");
-  ASSERT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  ASSERT_TRUE(session_->hot().is_hot(BlockIndex(0)));
   const TurnStats again = say(std::string(40, 'z'), "quagga");
-  EXPECT_TRUE(again.recalled.empty());
-  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  EXPECT_TRUE(again.acts.recalled.empty());
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
 }
 
 TEST_P(Turns, what_was_asked_for_leaves_last_when_the_budget_shrinks) {
   say("quagga " + kFiller);
-  Turn turn(*session_, *vocabulary_->tokenize(kFiller));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(kFiller)));
   turn.recall(std::vector{BlockIndex(0), BlockIndex(1), BlockIndex(2)});
-  ASSERT_EQ(turn.stats().recalled.size(), 2U) << "the third was hot";
-  EXPECT_EQ(turn.set_budget(4 * kBlockSize), 4 * kBlockSize);
-  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session_->residency().is_hot(BlockIndex(b))) << b;
-  EXPECT_EQ(turn.set_budget(2 * kBlockSize), 2 * kBlockSize) << "a turn that keeps what it recalled lets others starve";
+  turn.prepare_all(64);
+  ASSERT_EQ(turn.stats().acts.recalled.size(), 2U) << "the third was hot";
+  EXPECT_EQ(set_budget(4), 4);
+  for (std::int32_t b = 0; b < 3; ++b) EXPECT_TRUE(session_->hot().is_hot(BlockIndex(b))) << b;
+  EXPECT_EQ(set_budget(2), 2) << "a turn that keeps what it recalled lets others starve";
   EXPECT_EQ(session_->n_hot_blocks(), 2);
   while (turn.n_pending() > 0) {
     const Result<SequenceInput> input = turn.begin_step(64);
@@ -61,14 +62,15 @@ TEST_P(Turns, what_was_asked_for_leaves_last_when_the_budget_shrinks) {
 
 TEST_P(Turns, a_block_that_is_half_computed_stays_when_the_budget_shrinks) {
   say("quagga " + kFiller);
-  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("y")));
   store_->drop(session_->exact_name(BlockIndex(0)));
   turn.recall(std::vector{BlockIndex(0)});
+  turn.prepare_all(7);
   ASSERT_EQ(turn.n_recomputing(), 1);
   ASSERT_EQ(turn.begin_step(7)->tokens.size(), 7U);
   turn.end_step();
-  turn.set_budget(2 * kBlockSize);
-  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  set_budget(2);
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
   EXPECT_EQ(turn.begin_step(64)->first, Position(7));
   turn.abandon_step();
   turn.settle();
@@ -78,21 +80,21 @@ TEST_P(Turns, a_block_that_is_half_computed_stays_when_the_budget_shrinks) {
 TEST_P(Turns, a_session_that_comes_back_to_what_it_said_takes_it_from_the_store) {
   for (const bool open_is_saved : {true, false}) {
     session_ = make_session(kBudgetBlocks);
-    filled_.clear();
     say(std::string(4 * kBlockSize, 'a'));
     ASSERT_TRUE(store_->flush().ok());
     const Hash128 open = session_->exact_name(BlockIndex(1));
-    Turn cutting(*session_, std::span<const Token>());
-    cutting.cut(Position(kBlockSize + 10));
-    cutting.settle();
+    session_->cut(Position(kBlockSize + 10));
     if (!open_is_saved) store_->drop(open);
-    Turn turn(*session_, *vocabulary_->tokenize(std::string(2 * kBlockSize + 6, 'a') + "zz"));
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize(std::string(2 * kBlockSize + 6, 'a') + "zz")));
     if (!open_is_saved) {
-      ASSERT_EQ(turn.begin_step(64)->tokens.size(), 6U) << "no further than whole blocks may be saved from";
+      const SequenceInput input = *turn.begin_step(64);
+      ASSERT_EQ(input.tokens.size(), 6U) << "no further than whole blocks may be saved from";
+      fill(input);
       turn.end_step();
     }
-    ASSERT_EQ(turn.begin_step(64)->tokens.size(), 2U);
-    fill();
+    const SequenceInput input = *turn.begin_step(64);
+    ASSERT_EQ(input.tokens.size(), 2U);
+    fill(input);
     turn.end_step();
     EXPECT_EQ(turn.settle().n_adopted, 2 * kBlockSize + (open_is_saved ? 6 : 0));
     check_every_hot_byte();
@@ -103,7 +105,7 @@ TEST_P(Turns, an_abandoned_step_leaves_no_trace) {
   say("quagga");
   const std::int32_t n_hot = pool_->n_hot();
   const Position end = session_->end();
-  Turn turn(*session_, *vocabulary_->tokenize(std::string(30, 'z')));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(std::string(30, 'z'))));
   ASSERT_TRUE(turn.begin_step(30).ok());
   turn.abandon_step();
   EXPECT_EQ(pool_->n_hot(), n_hot);
@@ -116,16 +118,16 @@ TEST_P(Turns, pinned_blocks_stay_and_a_late_pin_holds_what_is_hot) {
   say("quagga " + kFiller.substr(0, 20));
   EXPECT_EQ(session_->set_pinned("turn1", true), 1);
   say(kFiller);
-  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0)));
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
   EXPECT_EQ(session_->set_pinned("turn1", false), 1);
   say(kFiller);
-  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(0)));
+  EXPECT_FALSE(session_->hot().is_hot(BlockIndex(0)));
 }
 
 TEST_P(Turns, a_prompt_that_pins_hold_no_room_for_is_refused_with_the_pins_counted) {
   say("quagga " + kFiller.substr(0, 60));
   for (std::int32_t b = 0; b < session_->n_blocks(); ++b) session_->set_pinned(BlockIndex(b), true);
-  Turn turn(*session_, *vocabulary_->tokenize(kFiller));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(kFiller)));
   Status status;
   while (status.ok() && turn.n_pending() > 0) {
     const Result<SequenceInput> input = turn.begin_step(7);
@@ -136,16 +138,15 @@ TEST_P(Turns, a_prompt_that_pins_hold_no_room_for_is_refused_with_the_pins_count
   }
   turn.settle();
   EXPECT_EQ(status.code(), Code::kOutOfBudget);
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("6 pinned"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("6 blocks of 6 frames pinned"));
   session_->check_invariants();
 }
 
 TEST_P(Turns, blocks_are_found_by_the_names_of_their_parts) {
   const std::vector<Token> file = *vocabulary_->tokenize(std::string(40, 'f'));
   const std::vector<Token> rest = *vocabulary_->tokenize(std::string(30, 'r'));
-  const std::vector<PromptPart> prompt = {{.tokens = file, .source = Source::kTool, .name = "file:a.py"},
-                                          {.tokens = rest}};
-  Turn turn(*session_, prompt);
+  const PromptPart read = {.source = Source::kTool, .name = "file:a.py"};
+  Turn turn(*session_, Prompt::Builder().add(file, read).add(rest).build());
   while (turn.n_pending() > 0) {
     ASSERT_TRUE(turn.begin_step(64).ok());
     turn.end_step();
@@ -167,13 +168,10 @@ TEST_P(Turns, blocks_are_found_by_the_names_of_their_parts) {
 
 TEST_P(Turns, what_is_named_can_be_evicted_and_recalled) {
   say(std::string(40, 'a'));
-  Turn evicting(*session_, std::span<const Token>());
-  evicting.evict(session_->find_blocks("turn1"));
-  EXPECT_EQ(evicting.settle().evicted, (std::vector{BlockIndex(0), BlockIndex(1)})) << "the open block stays";
+  EXPECT_EQ(session_->evict(session_->find_blocks("turn1")).evicted, (std::vector{BlockIndex(0), BlockIndex(1)}))
+      << "the open block stays";
   EXPECT_EQ(session_->state(BlockIndex(0)), BlockState::kSaved);
-  Turn recalling(*session_, std::span<const Token>());
-  recalling.recall(session_->find_blocks("turn1#1"));
-  EXPECT_EQ(recalling.settle().recalled, std::vector{BlockIndex(1)});
+  EXPECT_EQ(session_->recall(session_->find_blocks("turn1#1")).recalled, std::vector{BlockIndex(1)});
   EXPECT_EQ(session_->state(BlockIndex(1)), BlockState::kClean);
   check_every_hot_byte();
 }
@@ -188,13 +186,11 @@ TEST_P(Turns, watermarks_make_room_for_several_steps_at_once) {
 
 TEST_P(Turns, a_cut_forgets_what_lies_behind_and_the_session_goes_on) {
   say("quagga " + kFiller);
-  ASSERT_FALSE(session_->residency().is_hot(BlockIndex(0)));
-  Turn turn(*session_, std::span<const Token>());
-  turn.cut(Position(11));
-  EXPECT_EQ(turn.settle().recalled, std::vector{BlockIndex(0)}) << "it was not hot";
+  ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));
+  EXPECT_EQ(session_->cut(Position(11)).recalled, std::vector{BlockIndex(0)}) << "it was not hot";
   session_->check_invariants();
   EXPECT_EQ(session_->end(), Position(11));
-  EXPECT_TRUE(session_->residency().is_hot(BlockIndex(0))) << "recalled, because what comes next joins it";
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0))) << "recalled, because what comes next joins it";
   check_every_hot_byte();
   say("zebra");
   EXPECT_EQ(session_->n_blocks(), 1);
@@ -202,17 +198,13 @@ TEST_P(Turns, a_cut_forgets_what_lies_behind_and_the_session_goes_on) {
 
 TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
   say("quagga " + kFiller.substr(0, 50));
-  Turn saving(*session_, std::span<const Token>());
-  ASSERT_TRUE(saving.save_hot().ok());
-  saving.settle();
+  ASSERT_TRUE(session_->save().ok());
   const SessionImage image = session_->image();
   const Hash128 name = session_->exact_name(BlockIndex(2));
   session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
   EXPECT_EQ(session_->n_hot_blocks(), 0);
   EXPECT_EQ(session_->exact_name(BlockIndex(2)), name);
-  Turn refilling(*session_, std::span<const Token>());
-  refilling.refill(1);
-  EXPECT_EQ(refilling.settle().recalled.size(), static_cast<std::size_t>(session_->n_blocks()));
+  EXPECT_EQ(session_->refill(1).recalled.size(), static_cast<std::size_t>(session_->n_blocks()));
   check_every_hot_byte();
   say("zebra");
   check_every_hot_byte();
@@ -221,12 +213,13 @@ TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
 TEST_P(Turns, of_blocks_recalled_together_one_that_is_lost_is_computed_again_alone) {
   say("quagga " + kFiller.substr(0, 50));
   ASSERT_TRUE(store_->flush().ok());
-  Turn turn(*session_, *vocabulary_->tokenize("y"));
   const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1), BlockIndex(2)};
-  turn.evict(blocks);
+  session_->evict(blocks);
   store_->drop(session_->exact_name(BlockIndex(1)));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("y")));
   turn.recall(blocks);
-  EXPECT_EQ(turn.stats().recalled, (std::vector{BlockIndex(0), BlockIndex(2)}));
+  turn.prepare_all(64);
+  EXPECT_EQ(turn.stats().acts.recalled, (std::vector{BlockIndex(0), BlockIndex(2)}));
   EXPECT_EQ(turn.n_recomputing(), 1);
   EXPECT_EQ(session_->stats().n_missed_recalls, 1);
   check_every_hot_byte();
@@ -236,19 +229,18 @@ TEST_P(Turns, of_blocks_recalled_together_one_that_is_lost_is_computed_again_alo
 TEST_P(Turns, of_blocks_recalled_together_a_damaged_one_leaves_again) {
   say("quagga " + kFiller.substr(0, 50));
   ASSERT_TRUE(store_->flush().ok());
-  Turn turn(*session_, *vocabulary_->tokenize("y"));
   const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1), BlockIndex(2)};
-  turn.evict(blocks);
+  session_->evict(blocks);
   const auto record = *store_->get(
       {.model = {1, 2}, .layout = memory_->layout().fingerprint(), .name = session_->exact_name(BlockIndex(2))});
   // A record never changes, except where memory is sick.
   const_cast<std::byte&>(record->bytes()[record->header().frames_offset() + 5]) ^= std::byte{1};
-  turn.recall(blocks);
-  EXPECT_EQ(turn.stats().recalled, (std::vector{BlockIndex(0), BlockIndex(1)}));
-  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(2)));
-  EXPECT_EQ(turn.n_recomputing(), 1);
-  EXPECT_EQ(store_->stats().ram.n_refused, 1);
-  EXPECT_FALSE(store_->contains(session_->exact_name(BlockIndex(2))));
+  const Acts acts = session_->recall(blocks);
+  EXPECT_EQ(acts.recalled, (std::vector{BlockIndex(0), BlockIndex(1)}));
+  EXPECT_EQ(acts.lost, std::vector{BlockIndex(2)});
+  EXPECT_FALSE(session_->hot().is_hot(BlockIndex(2)));
+  EXPECT_EQ(store_->stats().tier("ram").n_refused, 1);
+  EXPECT_FALSE(store_->find(session_->exact_name(BlockIndex(2))));
   check_every_hot_byte();
   session_->check_invariants();
 }
@@ -258,27 +250,23 @@ TEST_P(Turns, blocks_that_the_cold_store_lost_are_saved_again_behind) {
   ASSERT_TRUE(store_->flush().ok());
   const Hash128 name = session_->exact_name(BlockIndex(1));
   store_->drop(name);
-  Turn turn(*session_, std::span<const Token>());
-  turn.save_hot_behind();
+  session_->save_behind();
   ASSERT_TRUE(store_->flush().ok());
-  EXPECT_EQ(store_->contains(name), GetParam() == KeyOrder::kByDim)
+  EXPECT_EQ(store_->find(name).has_value(), GetParam() == KeyOrder::kByDim)
       << "frames of a device are not read by the store's thread";
   const std::vector<BlockIndex> blocks = {BlockIndex(0), BlockIndex(1)};
-  turn.evict(blocks);
-  turn.recall(blocks);
-  EXPECT_EQ(turn.settle().recalled, blocks);
+  session_->evict(blocks);
+  EXPECT_EQ(session_->recall(blocks).recalled, blocks);
   check_every_hot_byte();
 }
 
 TEST_P(Turns, a_forked_session_wakes_its_open_block_before_new_tokens_join_it) {
   say("quagga 12");
-  Turn saving(*session_, std::span<const Token>());
-  ASSERT_TRUE(saving.save_hot().ok());
-  saving.settle();
+  ASSERT_TRUE(session_->save().ok());
   const SessionImage image = session_->image();
   session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
   const TurnStats stats = say("zebra");
-  EXPECT_EQ(stats.recalled, std::vector{BlockIndex(0)});
+  EXPECT_EQ(stats.acts.recalled, std::vector{BlockIndex(0)});
   check_every_hot_byte();
 }
 
@@ -292,10 +280,10 @@ TEST_P(Turns, an_image_that_does_not_fit_is_refused) {
   image.tokens.front() = Token(1 << 29);
   EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
-  image.blocks.front().lineage = Lineage();
+  image.blocks.front().info.lineage = Lineage();
   EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
-  image.blocks.front().epoch = -1;
+  image.blocks.front().info.epoch = -1;
   EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
   image.parts.push_back(image.parts.front());
@@ -307,8 +295,8 @@ TEST_P(Turns, lost_bytes_are_computed_again_in_the_turns_first_steps) {
   const Hash128 before = session_->exact_name(BlockIndex(0));
   store_->drop(before);
   const TurnStats stats = say("y", "quagga");
-  EXPECT_EQ(stats.recomputed, std::vector{BlockIndex(0)});
-  EXPECT_EQ(stats.n_recomputed, kBlockSize);
+  EXPECT_EQ(stats.acts.recomputed, std::vector{BlockIndex(0)});
+  EXPECT_EQ(stats.from[Origin::kRecomputed], kBlockSize);
   EXPECT_EQ(session_->stats().n_missed_recalls, 1);
   EXPECT_EQ(session_->exact_name(BlockIndex(0)), before) << "it saw nothing before it, then as now";
 }
@@ -317,34 +305,36 @@ TEST_P(Turns, an_abandoned_recomputation_leaves_a_hole_and_the_old_name) {
   say("quagga " + kFiller);
   const Hash128 before = session_->exact_name(BlockIndex(1));
   store_->drop(before);
-  Turn turn(*session_, *vocabulary_->tokenize("y"));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("y")));
   turn.recall(std::vector{BlockIndex(1)});
   ASSERT_TRUE(turn.begin_step(5).ok());
   turn.end_step();
   ASSERT_TRUE(turn.begin_step(5).ok());
   turn.abandon_step();
   turn.settle();
-  EXPECT_FALSE(session_->residency().is_hot(BlockIndex(1)));
+  EXPECT_FALSE(session_->hot().is_hot(BlockIndex(1)));
   EXPECT_EQ(session_->exact_name(BlockIndex(1)), before);
   EXPECT_EQ(session_->n_unfinished(), 1);
   session_->check_invariants();
 }
 
-// Computes a text in steps of n_rows and tells the name of the last full block.
-Hash128 name_of_last_full_block(Session& session, const Vocabulary& vocabulary, std::int32_t n_rows) {
-  Turn turn(session, *vocabulary.tokenize(std::string(static_cast<std::size_t>(5 * session.block_size() + 3), 'a')));
-  while (turn.n_pending() > 0) {
-    EXPECT_TRUE(turn.begin_step(n_rows).ok());
-    turn.end_step();
-  }
-  turn.settle();
-  return session.exact_name(BlockIndex(4));
-}
-
 TEST_P(Turns, an_exact_name_tells_what_was_visible_and_not_how_it_was_cut) {
-  const Hash128 in_small_steps = name_of_last_full_block(*session_, *vocabulary_, 1);
-  EXPECT_EQ(name_of_last_full_block(*make_session(kBudgetBlocks), *vocabulary_, 9), in_small_steps);
-  EXPECT_NE(name_of_last_full_block(*make_session(4), *vocabulary_, 1), in_small_steps)
+  // The name of the last full block of a text that a new session computes in steps of n_rows.
+  const auto name_of_last = [&](std::int32_t budget_blocks, std::int32_t n_rows) {
+    session_ = make_session(budget_blocks, {.adopts = false});
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize(std::string(5 * kBlockSize + 3, 'a'))));
+    while (turn.n_pending() > 0) {
+      const Result<SequenceInput> input = turn.begin_step(n_rows);
+      EXPECT_TRUE(input.ok());
+      fill(*input);
+      turn.end_step();
+    }
+    turn.settle();
+    return session_->exact_name(BlockIndex(4));
+  };
+  const Hash128 in_small_steps = name_of_last(kBudgetBlocks, 1);
+  EXPECT_EQ(name_of_last(kBudgetBlocks, 9), in_small_steps);
+  EXPECT_NE(name_of_last(4, 1), in_small_steps)
       << "with four blocks hot at most, the first was a hole when the fifth was computed";
 }
 

@@ -1,50 +1,20 @@
-#include "store/cold_store.h"
+#include "store/cold_store_test.h"
 
 #include <atomic>
 #include <latch>
 #include <thread>
 
-#include <gtest/gtest.h>
-
-#include "store/fault_file_system.h"
-#include "store/toy_record.h"
-
 namespace ebb {
 namespace {
-
-const std::size_t kOne = make_toy_record({})->bytes().size();
-
-std::unique_ptr<ColdStore> open_in_ram(std::size_t ram_bytes = 1 << 20) {
-  return *ColdStore::open({.ram_bytes = ram_bytes});
-}
-
-Result<std::unique_ptr<ColdStore>> try_open(FaultFileSystem& system, std::size_t ram_bytes,
-                                            std::size_t queue_bytes = 1 << 20) {
-  return ColdStore::open({.ram_bytes = ram_bytes,
-                          .disk = DiskOptions{.folder = "store", .max_bytes = 1 << 20, .segment_bytes = 1 << 14},
-                          .queue_bytes = queue_bytes,
-                          .system = &system});
-}
-
-void put_behind(ColdStore& store, const ToyRecord& toy) {
-  store.put_behind(toy_header(toy), toy_tokens(toy),
-                   [toy](std::span<std::byte> frames) { fill_toy_frames(toy, frames); });
-}
-
-bool gets(ColdStore& store, std::uint64_t number) {
-  const Result<RecordHandle> record = store.get(toy_key(number));
-  return record.ok() && is_toy_record(**record, {.number = number});
-}
 
 TEST(ColdStore, gives_back_from_ram_what_was_put) {
   const auto store = open_in_ram();
   EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
   ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
-  EXPECT_TRUE(store->contains(toy_key(1).name));
+  EXPECT_TRUE(store->find(toy_key(1).name));
   EXPECT_TRUE(gets(*store, 1));
-  EXPECT_EQ(store->find_content(Hash128{1, 6}), toy_key(1).name);
   store->drop(toy_key(1).name);
-  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_FALSE(store->find(toy_key(1).name));
   EXPECT_TRUE(store->flush().ok());
   store->check_invariants();
 }
@@ -53,12 +23,13 @@ TEST(ColdStore, a_record_put_behind_is_pending_until_its_frames_were_copied) {
   const auto store = open_in_ram();
   std::latch may_copy(1);
   const ToyRecord toy = {.number = 1};
-  store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+  store->put_behind(announced(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
     may_copy.wait();
     fill_toy_frames(toy, frames);
   });
   EXPECT_TRUE(store->is_pending(toy_key(1).name));
-  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_EQ(store->find(toy_key(1).name), toy_body(toy));
+  EXPECT_FALSE(store->touch(toy_key(1).name, toy_body(toy)));
   EXPECT_EQ(store->stats().n_pending, 1);
   may_copy.count_down();
   store->wait(toy_key(1).name);
@@ -71,7 +42,7 @@ TEST(ColdStore, a_record_stays_pending_when_the_same_one_is_put_by_others) {
   const auto store = open_in_ram();
   std::latch may_copy(1);
   const ToyRecord toy = {.number = 1};
-  store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+  store->put_behind(announced(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
     may_copy.wait();
     fill_toy_frames(toy, frames);
   });
@@ -95,7 +66,7 @@ TEST(ColdStore, copies_a_name_once_however_often_it_is_put_behind) {
   std::atomic<int> n_filled = 0;
   const ToyRecord toy = {.number = 1};
   for (int i = 0; i < 10; ++i) {
-    store->put_behind(toy_header(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
+    store->put_behind(announced(toy), toy_tokens(toy), [&](std::span<std::byte> frames) {
       ++n_filled;
       fill_toy_frames(toy, frames);
     });
@@ -108,24 +79,25 @@ TEST(ColdStore, keeps_longest_in_ram_what_was_touched_last) {
   const auto store = open_in_ram(2 * kOne);
   ASSERT_TRUE(store->put(make_toy_record({.number = 1})).ok());
   ASSERT_TRUE(store->put(make_toy_record({.number = 2})).ok());
-  EXPECT_TRUE(store->touch(toy_key(1).name));
-  EXPECT_FALSE(store->touch(toy_key(7).name));
+  EXPECT_TRUE(store->touch(toy_key(1).name, toy_body({.number = 1})));
+  EXPECT_FALSE(store->touch(toy_key(1).name, toy_body({.number = 1, .variant = 1})));
+  EXPECT_FALSE(store->touch(toy_key(7).name, toy_body({.number = 7})));
   ASSERT_TRUE(store->put(make_toy_record({.number = 3})).ok());
-  EXPECT_TRUE(store->contains(toy_key(1).name));
-  EXPECT_FALSE(store->contains(toy_key(2).name));
+  EXPECT_TRUE(store->find(toy_key(1).name));
+  EXPECT_FALSE(store->find(toy_key(2).name));
   put_behind(*store, {.number = 1});
   ASSERT_TRUE(store->put(make_toy_record({.number = 4})).ok());
-  EXPECT_TRUE(store->contains(toy_key(1).name));
+  EXPECT_TRUE(store->find(toy_key(1).name));
 }
 
 TEST(ColdStore, says_so_when_no_tier_has_room_for_a_record) {
   const auto store = open_in_ram(kOne);
-  EXPECT_EQ(store->put(make_toy_record({.number = 1, .n_frames = 9})).code(), Code::kOutOfBudget);
+  EXPECT_EQ(store->put(make_toy_record({.number = 1, .n_frames = 9})).status().code(), Code::kOutOfBudget);
   put_behind(*store, {.number = 1, .n_frames = 9});
   store->wait(toy_key(1).name);
-  EXPECT_FALSE(store->contains(toy_key(1).name));
-  EXPECT_EQ(store->stats().ram.n_write_errors, 2);
-  EXPECT_FALSE(store->stats().ram.last_error.empty());
+  EXPECT_FALSE(store->find(toy_key(1).name));
+  EXPECT_EQ(store->stats().tier("ram").n_write_errors, 2);
+  EXPECT_FALSE(store->stats().tier("ram").last_error.empty());
 }
 
 TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is_given) {
@@ -138,7 +110,7 @@ TEST(ColdStore, a_record_that_a_reader_found_damaged_is_dropped_and_the_disks_is
   const RecordHandle read = *store->get(toy_key(1));
   EXPECT_FALSE(is_toy_record(*read, {.number = 1}));
   store->refuse(read);
-  EXPECT_EQ(store->stats().ram.n_refused, 1);
+  EXPECT_EQ(store->stats().tier("ram").n_refused, 1);
   EXPECT_TRUE(gets(*store, 1));
 }
 
@@ -157,8 +129,8 @@ TEST(ColdStore, gives_from_disk_what_ram_had_to_drop) {
   for (std::uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
   for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
   ASSERT_TRUE(store->flush().ok());
-  EXPECT_EQ(store->stats().ram.n_records, 2);
-  EXPECT_EQ(store->stats().disk.n_records, 20);
+  EXPECT_EQ(store->stats().tier("ram").n_records, 2);
+  EXPECT_EQ(store->stats().tier("disk").n_records, 20);
   EXPECT_EQ(store->stats().queued_bytes, 0U);
   store->check_invariants();
 }
@@ -171,24 +143,6 @@ TEST(ColdStore, has_after_a_restart_what_was_put_before) {
   }
   const auto store = *try_open(system, 2 * kOne);
   for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
-  EXPECT_EQ(store->find_content(Hash128{3, 6}), toy_key(3).name);
-}
-
-TEST(ColdStore, reads_ahead_from_disk_into_ram) {
-  FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
-  const auto store = *try_open(system, 1 << 20);
-  const std::vector<Hash128> names = {toy_key(2).name, toy_key(77).name, toy_key(4).name};
-  store->prefetch(names);
-  ASSERT_TRUE(store->flush().ok());
-  EXPECT_EQ(store->stats().ram.n_records, 2);
-  const std::int64_t n_reads = system.n_reads();
-  EXPECT_TRUE(gets(*store, 2));
-  EXPECT_TRUE(gets(*store, 4));
-  EXPECT_EQ(system.n_reads(), n_reads);
 }
 
 TEST(ColdStore, goes_on_in_ram_and_says_so_once_the_disk_is_full) {
@@ -197,14 +151,15 @@ TEST(ColdStore, goes_on_in_ram_and_says_so_once_the_disk_is_full) {
   const auto store = *try_open(system, 1 << 20);
   for (std::uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
   EXPECT_EQ(store->flush().code(), Code::kIo);
-  EXPECT_NE(store->stats().disk.last_error.find("No space left"), std::string::npos) << store->stats().disk.last_error;
-  EXPECT_GT(store->stats().disk.n_write_errors, 0);
+  EXPECT_NE(store->stats().tier("disk").last_error.find("No space left"), std::string::npos)
+      << store->stats().tier("disk").last_error;
+  EXPECT_GT(store->stats().tier("disk").n_write_errors, 0);
   for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_TRUE(gets(*store, n)) << n;
   // With room again, it is used again before long.
   system.set_space(1 << 20);
   for (std::uint64_t n = 21; n <= 120; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
   EXPECT_TRUE(store->flush().ok());
-  EXPECT_GT(store->stats().disk.n_records, 20);
+  EXPECT_GT(store->stats().tier("disk").n_records, 20);
   store->check_invariants();
 }
 
@@ -239,38 +194,8 @@ TEST(ColdStore, what_is_dropped_while_it_is_written_is_gone) {
   store->drop(toy_key(1).name);
   may_write.count_down();
   EXPECT_TRUE(store->flush().ok());
-  EXPECT_FALSE(store->contains(toy_key(1).name));
+  EXPECT_FALSE(store->find(toy_key(1).name));
   EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
-}
-
-TEST(ColdStore, waits_for_a_record_that_is_being_read_ahead_and_does_not_read_it_twice) {
-  for (std::int32_t round = 0; round < 10; ++round) {
-    FaultFileSystem system;
-    { EXPECT_TRUE((*try_open(system, 1 << 20))->put(make_toy_record({.number = 1})).ok()); }
-    const auto store = *try_open(system, 1 << 20);
-    const std::int64_t n_reads = system.n_reads();
-    std::latch is_reading(1);
-    std::latch may_read(1);
-    std::latch is_getting(1);
-    std::atomic<int> n_begun = 0;
-    system.before_read([&] {
-      if (n_begun++ > 0) return;
-      is_reading.count_down();
-      may_read.wait();
-    });
-    store->prefetch(std::vector{toy_key(1).name});
-    is_reading.wait();
-    std::thread getter([&] {
-      is_getting.count_down();
-      EXPECT_TRUE(gets(*store, 1));
-    });
-    is_getting.wait();
-    // Gives the getter the processor, so that a store that does not wait would be seen to read.
-    for (std::int32_t i = 0; i < 1000; ++i) std::this_thread::yield();
-    may_read.count_down();
-    getter.join();
-    EXPECT_EQ(system.n_reads(), n_reads + 1);
-  }
 }
 
 TEST(ColdStore, another_models_record_is_refused_in_every_tier) {
@@ -282,8 +207,8 @@ TEST(ColdStore, another_models_record_is_refused_in_every_tier) {
   foreign.model = {9, 9};
   EXPECT_EQ(store->get(foreign).status().code(), Code::kDamaged);
   EXPECT_EQ(store->get(toy_key(1)).status().code(), Code::kNotFound);
-  EXPECT_EQ(store->stats().ram.n_refused, 1);
-  EXPECT_EQ(store->stats().disk.n_refused, 1);
+  EXPECT_EQ(store->stats().tier("ram").n_refused, 1);
+  EXPECT_EQ(store->stats().tier("disk").n_refused, 1);
 }
 
 TEST(ColdStore, serves_many_threads_at_once) {
@@ -297,7 +222,11 @@ TEST(ColdStore, serves_many_threads_at_once) {
         switch ((i + t) % 5) {
           case 0: EXPECT_TRUE(store->put(make_toy_record({.number = n})).ok()); break;
           case 1: put_behind(*store, {.number = n}); break;
-          case 2: store->prefetch(std::vector{toy_key(n).name}); break;
+          case 2: {
+            const auto fetch = store->fetch({{toy_key(n), {0}}, {toy_key(n + 1), {}}});
+            if (i % 2 == 0) fetch->wait();
+            break;
+          }
           case 3: store->wait(toy_key(n).name); break;
           default: break;
         }

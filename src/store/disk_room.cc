@@ -15,7 +15,6 @@ constexpr std::size_t kMostSmallSegments = 16;
 void DiskTier::insert(const Hash128& name, const Entry& entry) {
   erase(name);
   index_.emplace(name, entry);
-  by_content_.emplace(entry.content, name);
   segments_.at(entry.place.segment).live_bytes += entry.place.bytes;
   ++stats_.n_records;
 }
@@ -24,7 +23,6 @@ void DiskTier::erase(const Hash128& name) {
   const auto found = index_.find(name);
   if (found == index_.end()) return;
   segments_.at(found->second.place.segment).live_bytes -= found->second.place.bytes;
-  by_content_.erase({found->second.content, name});
   index_.erase(found);
   --stats_.n_records;
 }
@@ -50,6 +48,17 @@ void DiskTier::forget_segment(std::uint64_t segment) {
   }
 }
 
+Result<RecordHandle> DiskTier::load_to_move(const Hash128& name, const Entry& entry) {
+  EBB_ASSIGN_OR_RETURN(RecordHandle record, load(entry, name));
+  const std::lock_guard lock(index_mutex_);
+  const auto found = index_.find(name);
+  if (found == index_.end() || found->second.place != entry.place) {
+    return error(Code::kNotFound, "block {} was dropped", name.hex());
+  }
+  moving_.insert_or_assign(name, record);
+  return record;
+}
+
 Status DiskTier::make_room(std::uint64_t n_bytes) {
   while (stats().bytes + n_bytes > options_.max_bytes) EBB_RETURN_IF_ERROR(drop_oldest());
   return {};
@@ -64,26 +73,33 @@ Status DiskTier::drop_oldest() {
   std::uint64_t n_moved_bytes = kSegmentHeaderBytes;
   for (const auto& [name, entry] : entries_in(victim)) {
     if (!entry.used || n_moved_bytes + entry.place.bytes > n_file_bytes / 4) continue;
-    Result<RecordHandle> record = load(entry.place, name);
+    Result<RecordHandle> record = load_to_move(name, entry);
     if (!record.ok()) continue;
     n_moved_bytes += entry.place.bytes;
     moved.push_back(*std::move(record));
   }
-  EBB_RETURN_IF_ERROR(remove_segment(victim));
-  for (const RecordHandle& record : moved) EBB_RETURN_IF_ERROR(append(*record));
+  Status status = remove_segment(victim);
+  for (const RecordHandle& record : moved) {
+    if (status.ok()) status = append(*record, Came::kMoved);
+  }
   const std::lock_guard lock(index_mutex_);
-  stats_.n_dropped -= static_cast<std::int64_t>(moved.size());
-  return {};
+  stats_.n_dropped -= std::ssize(moved) - std::ssize(moving_);
+  moving_.clear();
+  return status;
 }
 
+// The index forgets it first: who reads a record meanwhile finds none, and no file that is gone.
 Status DiskTier::remove_segment(std::uint64_t segment) {
+  {
+    const std::lock_guard lock(index_mutex_);
+    const std::int64_t n_before = stats_.n_records;
+    forget_segment(segment);
+    stats_.n_dropped += n_before - stats_.n_records;
+  }
   const Status removed = system_.remove(path(segment));
   if (!removed.ok() && removed.code() != Code::kNotFound) return removed;
   folder_changed_ = true;
   const std::lock_guard lock(index_mutex_);
-  const std::int64_t n_before = stats_.n_records;
-  forget_segment(segment);
-  stats_.n_dropped += n_before - stats_.n_records;
   stats_.bytes -= segments_.at(segment).bytes;
   segments_.erase(segment);
   return {};
@@ -95,7 +111,7 @@ std::vector<std::uint64_t> DiskTier::find_sparse_segments() const {
   std::vector<std::uint64_t> sparse;
   std::vector<std::uint64_t> small;
   for (const auto& [number, segment] : segments_) {
-    if (open_file_ && number == open_segment_) continue;
+    if (segment.is_outdated || (open_file_ && number == open_segment_)) continue;
     if (segment.live_bytes * 2 < segment.bytes) {
       sparse.push_back(number);
     } else if (segment.bytes * 2 < options_.segment_bytes) {
@@ -115,8 +131,8 @@ Status DiskTier::compact() {
     for (const auto& [name, entry] : entries) n_needed_bytes += entry.place.bytes;
     if (stats().bytes + n_needed_bytes > options_.max_bytes) continue;
     for (const auto& [name, entry] : entries) {
-      const Result<RecordHandle> record = load(entry.place, name);
-      if (record.ok()) EBB_RETURN_IF_ERROR(append(**record));
+      const Result<RecordHandle> record = load_to_move(name, entry);
+      if (record.ok()) EBB_RETURN_IF_ERROR(append(**record, Came::kMoved));
     }
     if (options_.sync != SyncPolicy::kNever) EBB_RETURN_IF_ERROR(sync_written());
     EBB_RETURN_IF_ERROR(remove_segment(segment));
@@ -133,7 +149,6 @@ void DiskTier::check_invariants() const {
               entry.place.segment);
     EBB_CHECK(entry.place.offset + entry.place.bytes <= segment->second.bytes, "block {} ends at {} of {} bytes",
               name.hex(), entry.place.offset + entry.place.bytes, segment->second.bytes);
-    EBB_CHECK(by_content_.contains({entry.content, name}), "block {} is not found by content", name.hex());
     live[entry.place.segment] += entry.place.bytes;
   }
   std::uint64_t n_bytes = 0;
@@ -143,8 +158,8 @@ void DiskTier::check_invariants() const {
     n_bytes += segment.bytes;
   }
   EBB_CHECK(n_bytes == stats_.bytes, "{} bytes of files, {} counted", n_bytes, stats_.bytes);
-  EBB_CHECK(index_.size() == by_content_.size() && index_.size() == static_cast<std::size_t>(stats_.n_records),
-            "{} records, {} by content, {} counted", index_.size(), by_content_.size(), stats_.n_records);
+  EBB_CHECK(index_.size() == static_cast<std::size_t>(stats_.n_records), "{} records, {} counted", index_.size(),
+            stats_.n_records);
 }
 
 }  // namespace ebb

@@ -28,6 +28,7 @@ Result<std::unique_ptr<DiskTier>> DiskTier::open(const DiskOptions& options, Fil
 }
 
 DiskTier::DiskTier(const DiskOptions& options, FileSystem& system) : options_(options), system_(system) {
+  stats_.name = "disk";
   stats_.max_bytes = options.max_bytes;
 }
 
@@ -49,6 +50,7 @@ Status DiskTier::start() {
   }
   std::ranges::sort(numbers);
   for (const std::uint64_t number : numbers) scan(number);
+  note_outdated();
   if (!numbers.empty()) open_segment_ = numbers.back();
   return {};
 }
@@ -77,42 +79,47 @@ void DiskTier::scan(std::uint64_t segment) {
   if (!n_bytes.ok()) return note(n_bytes.status(), "the segment is left alone");
   const std::lock_guard lock(index_mutex_);
   // One without a sound header holds nothing, and goes when segments are next moved.
-  segments_[segment].bytes = *n_bytes;
+  segments_[segment] = {.bytes = *n_bytes, .is_outdated = scan.ok() && scan->is_outdated};
   stats_.bytes += *n_bytes;
   if (!scan.ok()) return;
   for (const ScannedRecord& found : scan->records) {
     // Larger than any that put() takes: nothing that we would read into memory.
     if (found.header.record_bytes() > options_.max_bytes / 4) continue;
-    // Two of one name: the first was being moved when the process died, and is sound, or was found damaged and written
-    // again.
+    // Two of one name. With the same bytes, the first was being moved when the process died, and is sound, or was found
+    // damaged and written again. With others, the first was dropped, or damaged, before the second was written.
     const auto first = index_.find(found.header.key.name);
-    if (first != index_.end() && load(first->second.place, first->first).ok()) continue;
-    const Place place = {.segment = segment, .offset = found.offset, .bytes = found.header.record_bytes()};
-    insert(found.header.key.name, {.place = place, .content = found.header.content});
+    const bool is_same = first != index_.end() && first->second.body == found.header.body;
+    if (is_same && load(first->second, first->first).ok()) continue;
+    insert(found.header.key.name, {.place = place_of(found.header, segment, found.offset), .body = found.header.body});
   }
 }
 
-bool DiskTier::is_verified(const Hash128& name) const {
-  const std::lock_guard lock(index_mutex_);
-  const auto found = index_.find(name);
-  return found != index_.end() && found->second.verified;
+void DiskTier::note_outdated() {
+  std::uint64_t n_bytes = 0;
+  for (const auto& [number, segment] : segments_) n_bytes += segment.is_outdated ? segment.bytes : 0;
+  if (n_bytes == 0) return;
+  stats_.notice = fmt::format("{}: {:.1f} MB that an earlier ebb saved are not read; they go when room is needed",
+                              options_.folder.string(), static_cast<double>(n_bytes) / 1e6);
 }
 
-bool DiskTier::contains(const Hash128& name) const {
-  const std::lock_guard lock(index_mutex_);
-  return index_.contains(name);
+DiskTier::Place DiskTier::place_of(const RecordHeader& header, std::uint64_t segment, std::uint64_t offset) {
+  return {.segment = segment, .offset = offset, .bytes = header.record_bytes(), .front_bytes = header.frames_offset()};
 }
 
-std::optional<Hash128> DiskTier::find_content(const Hash128& content) const {
+std::optional<Tier::Kept> DiskTier::find(const Hash128& name) const {
   const std::lock_guard lock(index_mutex_);
-  const auto found = by_content_.lower_bound({content, Hash128()});
-  if (found == by_content_.end() || found->first != content) return std::nullopt;
-  return found->second;
+  if (const auto found = index_.find(name); found != index_.end()) {
+    return Kept{.body = found->second.body, .is_verified = found->second.verified};
+  }
+  const auto moving = moving_.find(name);
+  if (moving == moving_.end()) return std::nullopt;
+  return Kept{.body = moving->second->header().body, .is_verified = false};
 }
 
-Status DiskTier::put(const EncodedRecord& record) {
+Status DiskTier::put(const RecordHandle& handle) {
+  const EncodedRecord& record = *handle;
   const std::lock_guard writing(write_mutex_);
-  if (is_sound(record.key().name)) return {};
+  if (is_sound(record.header())) return {};
   if (record.bytes().size() > options_.max_bytes / 4) {
     return error(Code::kOutOfBudget, "a record of {} bytes for a disk tier of {}; raise its cap", record.bytes().size(),
                  options_.max_bytes);
@@ -135,16 +142,18 @@ Status DiskTier::put(const EncodedRecord& record) {
   return {};
 }
 
-// Looks, once, at what an earlier process left under that name.
-bool DiskTier::is_sound(const Hash128& name) {
-  Place place;
+// Looks, once, at what an earlier process left under that name. Another body is another record, and is replaced.
+bool DiskTier::is_sound(const RecordHeader& header) {
+  const Hash128& name = header.key.name;
+  Entry entry;
   {
     const std::lock_guard lock(index_mutex_);
     const auto found = index_.find(name);
-    if (found == index_.end() || found->second.verified) return found != index_.end();
-    place = found->second.place;
+    if (found == index_.end() || found->second.body != header.body) return false;
+    if (found->second.verified) return true;
+    entry = found->second;
   }
-  const Status status = load(place, name).status();
+  const Status status = load(entry, name).status();
   const std::lock_guard lock(index_mutex_);
   const auto found = index_.find(name);
   if (found == index_.end()) return false;
@@ -172,13 +181,13 @@ Status DiskTier::not_written() const {
 
 Status DiskTier::write(const EncodedRecord& record) {
   EBB_RETURN_IF_ERROR(make_room(record.bytes().size() + kSegmentHeaderBytes));
-  EBB_RETURN_IF_ERROR(append(record));
+  EBB_RETURN_IF_ERROR(append(record, Came::kNew));
   if (options_.sync == SyncPolicy::kEveryRecord) EBB_RETURN_IF_ERROR(sync_written());
   return look_for_sparse_ ? compact() : Status();
 }
 
-// Adds a record to the open segment, or to a new one, and the index.
-Status DiskTier::append(const EncodedRecord& record) {
+// Adds a record to the open segment, or to a new one, and the index; one that moves only if nobody dropped it meanwhile.
+Status DiskTier::append(const EncodedRecord& record, Came came) {
   const std::span<const std::byte> bytes = record.bytes();
   if (open_file_ && segments_.at(open_segment_).bytes + bytes.size() > options_.segment_bytes) {
     EBB_RETURN_IF_ERROR(close_segment());
@@ -187,10 +196,11 @@ Status DiskTier::append(const EncodedRecord& record) {
   EBB_RETURN_IF_ERROR(open_file_->append(bytes));
   const std::lock_guard lock(index_mutex_);
   Segment& segment = segments_.at(open_segment_);
-  const Place place = {.segment = open_segment_, .offset = segment.bytes, .bytes = bytes.size()};
+  const Place place = place_of(record.header(), open_segment_, segment.bytes);
   segment.bytes += bytes.size();
   stats_.bytes += bytes.size();
-  insert(record.key().name, {.place = place, .content = record.header().content, .verified = true});
+  if (came == Came::kMoved && moving_.erase(record.key().name) == 0) return {};
+  insert(record.key().name, {.place = place, .body = record.header().body, .verified = true});
   return {};
 }
 
@@ -233,6 +243,7 @@ void DiskTier::stop_writing(const Status& status) {
   note(status,
        fmt::format("saved blocks stay in RAM only; the disk is tried again after {} of them", kUntriedAfterFailure));
   const std::lock_guard lock(index_mutex_);
+  moving_.clear();
   ++stats_.n_write_errors;
   stats_.writing_off = true;
 }
@@ -253,55 +264,87 @@ Status DiskTier::sync() {
   return read_only_ || n_untried_ > 0 ? not_written() : Status();
 }
 
-Result<RecordHandle> DiskTier::get(const RecordKey& key) { return find_and_load(key.name, &key); }
-Result<RecordHandle> DiskTier::get(const Hash128& name) { return find_and_load(name, nullptr); }
-
-Result<RecordHandle> DiskTier::find_and_load(const Hash128& name, const RecordKey* key) {
+Result<RecordHandle> DiskTier::get(const RecordKey& key, FrameList frames) {
   while (true) {
-    Place place;
+    Entry entry;
     {
       const std::lock_guard lock(index_mutex_);
-      const auto found = index_.find(name);
+      const auto found = index_.find(key.name);
+      if (const auto moving = moving_.find(key.name); found == index_.end() && moving != moving_.end()) {
+        EBB_RETURN_IF_ERROR(moving->second->match(key, frames));
+        ++stats_.n_hits;
+        return moving->second;
+      }
       if (found == index_.end()) {
         ++stats_.n_misses;
-        return error(Code::kNotFound, "block {} is not on disk", name.hex());
+        return error(Code::kNotFound, "block {} is not on disk", key.name.hex());
       }
       found->second.used = true;
-      place = found->second.place;
+      entry = found->second;
     }
-    Result<RecordHandle> record = load(place, name);
-    Status status = record.ok() && key != nullptr ? (*record)->match(*key) : record.status();
+    Result<RecordHandle> record = load(entry, key.name, frames);
+    Status status = record.ok() ? (*record)->match(key, frames) : record.status();
     const std::lock_guard lock(index_mutex_);
-    const auto found = index_.find(name);
-    const bool still_there = found != index_.end() && found->second.place == place;
+    const auto found = index_.find(key.name);
+    const bool still_there = found != index_.end() && found->second.place == entry.place;
     if (status.ok()) {
-      if (still_there) found->second.verified = true;
+      if (still_there && (*record)->is_whole()) found->second.verified = true;
       ++stats_.n_hits;
       return record;
     }
     if (still_there) {
-      refuse(name, status);
+      refuse(key.name, status);
       return error(status.code() == Code::kIo ? Code::kIo : Code::kDamaged, "{}", status.message());
     }
     // It was moved or dropped while it was read, and its old segment removed: look again.
   }
 }
 
-Result<RecordHandle> DiskTier::load(const Place& place, const Hash128& name) const {
+// All of it where no frames are named.
+Result<RecordHandle> DiskTier::load(const Entry& entry, const Hash128& name, FrameList frames) const {
+  const Place& place = entry.place;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, system_.open(path(place.segment), FileUse::kRead));
-  RecordBytes bytes(place.bytes);
-  EBB_ASSIGN_OR_RETURN(const std::size_t n_read, file->read(place.offset, bytes.bytes()));
-  if (n_read != place.bytes) {
-    return error(Code::kDamaged, "{}: {} bytes at {} where a record of {} was; the block is computed again",
-                 path(place.segment).string(), n_read, place.offset, place.bytes);
+  RecordHandle record;
+  if (frames.empty()) {
+    RecordBytes bytes(place.bytes);
+    EBB_RETURN_IF_ERROR(read_exactly(*file, place, 0, bytes.bytes()));
+    EBB_ASSIGN_OR_RETURN(record, EncodedRecord::open(std::move(bytes)));
+  } else {
+    EBB_ASSIGN_OR_RETURN(record, load_part(*file, place, frames));
   }
-  EBB_ASSIGN_OR_RETURN(RecordHandle record, EncodedRecord::open(std::move(bytes)));
-  if (record->key().name != name) {
-    return error(Code::kDamaged, "{}: another block's record at {}; the block is computed again",
+  if (record->key().name != name || record->header().body != entry.body) {
+    return error(Code::kDamaged, "{}: another record at {} than was written there; the block is computed again",
                  path(place.segment).string(), place.offset);
   }
   EBB_RETURN_IF_ERROR(record->verify());
   return record;
+}
+
+Result<RecordHandle> DiskTier::load_part(const File& file, const Place& place, FrameList frames) const {
+  RecordBytes front(place.front_bytes);
+  EBB_RETURN_IF_ERROR(read_exactly(file, place, 0, front.bytes()));
+  EBB_ASSIGN_OR_RETURN(const RecordHeader header, parse_record_header(front.bytes()));
+  if (header.frames_offset() != place.front_bytes || header.record_bytes() != place.bytes ||
+      frames.back() >= header.n_frames) {
+    return error(Code::kDamaged, "{}: another record at {}, or one without frame {}; the block is computed again",
+                 path(place.segment).string(), place.offset, frames.back());
+  }
+  RecordBytes bytes(place.front_bytes + frames.size() * header.bytes_per_frame());
+  std::ranges::copy(front.bytes(), bytes.bytes().begin());
+  std::span<std::byte> rest = bytes.bytes().subspan(place.front_bytes);
+  for (const ByteRange& range : frame_ranges(header, frames)) {
+    EBB_RETURN_IF_ERROR(read_exactly(file, place, range.begin, rest.first(range.n_bytes)));
+    rest = rest.subspan(range.n_bytes);
+  }
+  return EncodedRecord::open_part(std::move(bytes), frames);
+}
+
+Status DiskTier::read_exactly(const File& file, const Place& place, std::uint64_t offset,
+                              std::span<std::byte> into) const {
+  EBB_ASSIGN_OR_RETURN(const std::size_t n_read, file.read(place.offset + offset, into));
+  if (n_read == into.size()) return {};
+  return error(Code::kDamaged, "{}: {} of {} bytes at {}, where a record was; the block is computed again",
+               path(place.segment).string(), n_read, into.size(), place.offset + offset);
 }
 
 void DiskTier::refuse(const Hash128& name, const Status& status) {
@@ -318,11 +361,14 @@ void DiskTier::refuse(const Hash128& name, const Status& status) {
 
 void DiskTier::drop(const Hash128& name) {
   const std::lock_guard lock(index_mutex_);
+  moving_.erase(name);
   erase(name);
 }
 
 std::vector<Hash128> DiskTier::take_lost() {
   const std::lock_guard lock(index_mutex_);
+  // What was moved was lost for a moment only.
+  std::erase_if(lost_, [&](const Hash128& name) { return index_.contains(name); });
   return std::exchange(lost_, {});
 }
 

@@ -172,12 +172,17 @@ Result<std::vector<std::string>> FaultFileSystem::list(const std::filesystem::pa
 }
 
 Status FaultFileSystem::remove(const std::filesystem::path& path) {
-  const std::lock_guard lock(mutex_);
-  if (!power_ || read_only_ || fails()) return refuse(path.string());
-  const auto found = files_.find(path.string());
-  if (found == files_.end()) return error(Code::kNotFound, "{}: cannot be removed: No such file", path.string());
-  if (found->second->in_folder) removed_[found->first] = found->second;
-  files_.erase(found);
+  std::function<void()> hook;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!power_ || read_only_ || fails()) return refuse(path.string());
+    const auto found = files_.find(path.string());
+    if (found == files_.end()) return error(Code::kNotFound, "{}: cannot be removed: No such file", path.string());
+    if (found->second->in_folder) removed_[found->first] = found->second;
+    files_.erase(found);
+    hook = after_remove_;
+  }
+  if (hook) hook();
   return {};
 }
 

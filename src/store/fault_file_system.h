@@ -41,6 +41,10 @@ class FaultFileSystem : public FileSystem {
   void before_read(std::function<void()> hook) {
     locked([&] { before_read_ = std::move(hook); });
   }
+  // Called after each removal of a file, without a lock.
+  void after_remove(std::function<void()> hook) {
+    locked([&] { after_remove_ = std::move(hook); });
+  }
   // From now on every operation fails; until power_on(), which takes what was not synced, whole or in part.
   void power_off() {
     locked([&] { power_ = false; });
@@ -113,6 +117,7 @@ class FaultFileSystem : public FileSystem {
   bool power_ = true;
   std::function<void()> before_append_;
   std::function<void()> before_read_;
+  std::function<void()> after_remove_;
   std::map<std::string, std::shared_ptr<Content>> files_;
   std::map<std::string, std::shared_ptr<Content>> removed_;  // and the folder not synced since
   std::int64_t n_reads_ = 0;

@@ -80,12 +80,12 @@ TEST_F(RealFiles, carry_a_disk_tier_over_restarts_and_segments) {
   const DiskOptions options = {.folder = folder_ / "store", .max_bytes = 1 << 20, .segment_bytes = 4096};
   {
     const auto tier = *DiskTier::open(options, system_);
-    for (std::uint64_t n = 1; n <= 50; ++n) ASSERT_TRUE(tier->put(*make_toy_record({.number = n})).ok());
+    for (std::uint64_t n = 1; n <= 50; ++n) ASSERT_TRUE(tier->put(make_toy_record({.number = n})).ok());
     EXPECT_FALSE(DiskTier::open(options, system_).ok());
   }
   const auto tier = *DiskTier::open(options, system_);
   for (std::uint64_t n = 1; n <= 50; ++n) {
-    const Result<RecordHandle> record = tier->get(toy_key(n));
+    const Result<RecordHandle> record = tier->get(toy_key(n), {});
     ASSERT_TRUE(record.ok()) << record.status().message();
     EXPECT_TRUE(is_toy_record(**record, {.number = n}));
   }
@@ -93,8 +93,8 @@ TEST_F(RealFiles, carry_a_disk_tier_over_restarts_and_segments) {
   for (const auto& entry : std::filesystem::directory_iterator(options.folder)) n_bytes += entry.file_size();
   EXPECT_EQ(n_bytes, tier->stats().bytes);
   std::filesystem::remove_all(options.folder);
-  EXPECT_FALSE(tier->get(toy_key(1)).ok());
-  EXPECT_EQ(tier->put(*make_toy_record({.number = 51})).code(), Code::kIo);
+  EXPECT_FALSE(tier->get(toy_key(1), {}).ok());
+  EXPECT_EQ(tier->put(make_toy_record({.number = 51})).code(), Code::kIo);
   EXPECT_FALSE(tier->stats().last_error.empty());
   tier->check_invariants();
 }

@@ -9,24 +9,26 @@ namespace {
 
 constexpr std::array<char, 8> kSegmentMagic = {'e', 'b', 'b', 's', 't', 'o', 'r', 'e'};
 constexpr std::array<char, 8> kRecordMagic = {'e', 'b', 'b', 'b', 'l', 'o', 'c', 'k'};
-constexpr std::uint32_t kSegmentVersion = 1;
+constexpr std::uint32_t kSegmentVersion = 2;
 constexpr std::size_t kChecksumOffset = 48;
 constexpr std::string_view kPrefix = "segment-";
 constexpr std::string_view kSuffix = ".ebb";
 // How much a search for the next record reads at once.
 constexpr std::size_t kSearchBytes = 64 * 1024;
 
-Status check_segment_header(std::span<const std::byte> bytes, std::uint64_t number) {
+// Whether it is one of an earlier version.
+Result<bool> check_segment_header(std::span<const std::byte> bytes, std::uint64_t number) {
   if (bytes.size() < kSegmentHeaderBytes) return error(Code::kDamaged, "a segment without a whole header");
   std::uint32_t version = 0;
   std::memcpy(&version, bytes.data() + 8, sizeof version);
   if (std::memcmp(bytes.data(), kSegmentMagic.data(), kSegmentMagic.size()) == 0 && version != kSegmentVersion) {
+    if (version > 0 && version < kSegmentVersion) return true;
     return error(Code::kUnsupported, "a segment of version {}, and this ebb reads {}", version, kSegmentVersion);
   }
   if (std::memcmp(bytes.data(), encode_segment_header(number).data(), kSegmentHeaderBytes) != 0) {
     return error(Code::kDamaged, "not the header of segment {}", number);
   }
-  return {};
+  return false;
 }
 
 // The next offset, a multiple of 64 from `offset` on, where a record may begin; `end` if there is none.
@@ -73,7 +75,8 @@ Result<SegmentScan> scan_segment(const File& file, std::uint64_t number) {
   EBB_ASSIGN_OR_RETURN(scan.file_bytes, file.size());
   std::array<std::byte, kRecordHeaderBytes> bytes{};
   EBB_ASSIGN_OR_RETURN(const std::size_t n_header, file.read(0, std::span(bytes).first(kSegmentHeaderBytes)));
-  EBB_RETURN_IF_ERROR(check_segment_header(std::span(bytes).first(n_header), number));
+  EBB_ASSIGN_OR_RETURN(scan.is_outdated, check_segment_header(std::span(bytes).first(n_header), number));
+  if (scan.is_outdated) return scan;
   std::uint64_t offset = kSegmentHeaderBytes;
   while (offset < scan.file_bytes) {
     EBB_ASSIGN_OR_RETURN(const std::size_t n_read, file.read(offset, bytes));

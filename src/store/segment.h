@@ -3,7 +3,7 @@
 //
 //   offset  bytes  what (little-endian)
 //        0      8  "ebbstore"
-//        8      4  segment version, 1
+//        8      4  segment version, 2
 //       12      4  0
 //       16      8  number of the segment, as in its file's name: segment-000001.ebb
 //       24     24  0
@@ -38,6 +38,7 @@ struct SegmentScan {
   std::vector<ScannedRecord> records;
   std::uint64_t file_bytes = 0;
   std::uint64_t skipped_bytes = 0;  // torn or damaged: no record's
+  bool is_outdated = false;         // of an earlier version: nothing in it is read
 };
 
 [[nodiscard]] std::string segment_name(std::uint64_t number);
@@ -46,7 +47,7 @@ struct SegmentScan {
 
 [[nodiscard]] std::array<std::byte, kSegmentHeaderBytes> encode_segment_header(std::uint64_t number);
 
-// kUnsupported for a segment of another version, kDamaged for a file whose header is not sound, kIo for one that cannot
+// kUnsupported for a segment of a later version, kDamaged for a file whose header is not sound, kIo for one that cannot
 // be read.
 Result<SegmentScan> scan_segment(const File& file, std::uint64_t number);
 

@@ -29,7 +29,7 @@ ColdStoreOptions crash_options(const std::filesystem::path& folder) {
   if (!store.ok()) _exit(1);
   for (std::uint64_t n = first;; ++n) {
     const ToyRecord toy = toy_of(n);
-    (*store)->put_behind(toy_header(toy), toy_tokens(toy),
+    (*store)->put_behind(make_toy_record(toy)->header(), toy_tokens(toy),
                          [toy](std::span<std::byte> frames) { fill_toy_frames(toy, frames); });
     if (n % 7 == 0 && !(*store)->flush().ok()) _exit(2);
     const std::uint64_t n_flushed = n % 7 == 0 ? n + 1 : 0;
@@ -78,6 +78,10 @@ TEST(StoreCrash, a_killed_process_leaves_what_it_flushed_and_nothing_wrong) {
       const Result<RecordHandle> record = (*store)->get(toy_key(n));
       EXPECT_TRUE(record.ok() || n >= n_flushed) << "round " << round << ": " << record.status().message();
       EXPECT_TRUE(!record.ok() || is_toy_record(**record, toy_of(n))) << "round " << round << ", block " << n;
+      const std::vector<std::int32_t> some = {1, 3};
+      const Result<RecordHandle> part = (*store)->get(toy_key(n), some);
+      EXPECT_EQ(part.ok(), record.ok()) << "round " << round << ", block " << n;
+      EXPECT_TRUE(!part.ok() || is_toy_record(**part, toy_of(n), some)) << "round " << round << ", block " << n;
     }
     (*store)->check_invariants();
     first = n_flushed;

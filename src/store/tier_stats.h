@@ -8,9 +8,10 @@
 namespace ebb {
 
 struct TierStats {
+  std::string name;  // "ram", "disk"
   std::int64_t n_records = 0;
-  std::size_t bytes = 0;      // of memory, or of files
-  std::size_t max_bytes = 0;  // 0: there is no such tier
+  std::size_t bytes = 0;  // of memory, or of files
+  std::size_t max_bytes = 0;
   std::int64_t n_puts = 0;
   std::int64_t n_hits = 0;
   std::int64_t n_misses = 0;        // never kept, or dropped
@@ -20,6 +21,8 @@ struct TierStats {
   bool writing_off = false;         // nothing is written at the moment
   // The last thing that went wrong, in words for the user; empty when nothing did.
   std::string last_error;
+  // What the user should know although nothing went wrong; mostly empty.
+  std::string notice;
 };
 
 }  // namespace ebb

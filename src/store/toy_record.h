@@ -13,12 +13,11 @@ struct ToyRecord {
   std::uint64_t number = 1;
   std::int32_t n_frames = 2;
   std::size_t bytes_per_frame = 128;
+  std::uint64_t variant = 0;  // other bytes under the same name
 };
 
 inline RecordHeader toy_header(const ToyRecord& toy) {
   return {.key = {.model = {1, 2}, .layout = {3, 4}, .name = {toy.number, 5}},
-          .content = {toy.number, 6},
-          .lineage = {toy.number, 7},
           .begin = Position(64),
           .anchor = Position(32),
           .n_tokens = 3,
@@ -31,7 +30,7 @@ inline std::vector<Token> toy_tokens(const ToyRecord& toy) {
 }
 
 inline void fill_toy_frames(const ToyRecord& toy, std::span<std::byte> frames) {
-  std::uint64_t state = toy.number * 0x9E3779B97F4A7C15U + 1;
+  std::uint64_t state = (toy.number + (toy.variant << 32)) * 0x9E3779B97F4A7C15U + 1;
   for (std::byte& b : frames) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     b = static_cast<std::byte>(state >> 56);
@@ -44,20 +43,28 @@ inline RecordHandle make_toy_record(const ToyRecord& toy) {
   return std::move(builder).seal();
 }
 
+// The bytes of a toy record of the usual size.
+inline const std::size_t kOne = make_toy_record({})->bytes().size();
+
 inline RecordKey toy_key(std::uint64_t number) { return toy_header({.number = number}).key; }
 
-// Whether all of it is as make_toy_record made it.
-inline bool is_toy_record(const EncodedRecord& record, const ToyRecord& toy) {
+inline Hash128 toy_body(const ToyRecord& toy) { return make_toy_record(toy)->header().body; }
+
+// Whether all that it has, or those frames, are as make_toy_record made them.
+inline bool is_toy_record(const EncodedRecord& record, const ToyRecord& toy, FrameList frames = {}) {
   const RecordHandle expected = make_toy_record(toy);
-  std::vector<std::byte> frames;
-  const Status status = record.copy_frames(
-      [&](std::int32_t, std::span<const std::byte> bytes) { frames.insert(frames.end(), bytes.begin(), bytes.end()); });
-  const auto want = expected->bytes().subspan(expected->header().frames_offset(), expected->header().frame_bytes);
-  return status.ok() && record.header() == expected->header() && std::ranges::equal(frames, want) &&
-         std::ranges::equal(record.tokens(), expected->tokens());
+  std::vector<std::byte> got;
+  std::vector<std::byte> want;
+  const auto into = [](std::vector<std::byte>& bytes) {
+    return
+        [&](std::int32_t, std::span<const std::byte> frame) { bytes.insert(bytes.end(), frame.begin(), frame.end()); };
+  };
+  const Status status = record.copy_frames(into(got), frames);
+  return status.ok() && expected->copy_frames(into(want), frames).ok() && record.header() == expected->header() &&
+         got == want && std::ranges::equal(record.tokens(), expected->tokens());
 }
 
-// The same bytes with one changed.
+// A copy of a record with one byte changed.
 inline Result<RecordHandle> damaged_copy(const EncodedRecord& record, std::size_t byte, std::byte change) {
   RecordBytes bytes(record.bytes().size());
   std::ranges::copy(record.bytes(), bytes.bytes().begin());

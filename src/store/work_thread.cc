@@ -25,12 +25,15 @@ void WorkThread::push(std::size_t cost, std::function<void()> task) {
   changed_.notify_all();
 }
 
-void WorkThread::push_first(std::function<void()> task) {
+bool WorkThread::try_push(std::size_t cost, std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_front({0, std::move(task)});
+    if (cost_ > 0 && cost_ + cost > max_cost_) return false;
+    cost_ += cost;
+    tasks_.push_back({cost, std::move(task)});
   }
   changed_.notify_all();
+  return true;
 }
 
 void WorkThread::wait_idle() {

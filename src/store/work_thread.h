@@ -1,8 +1,8 @@
 // WorkThread: one thread that runs tasks in order, behind a queue of bounded cost.
 //
 // It does not know what the tasks do. A full queue makes who pushes wait (back-pressure), so that what is behind never
-// takes more memory than was allowed. Thread rule: any thread may call anything, except that a task must not push to the
-// thread that runs it, nor wait for it.
+// takes more memory than was allowed. Thread rule: any thread may call anything, except that a task must not push to
+// the thread that runs it, nor wait for it.
 #pragma once
 
 #include <condition_variable>
@@ -25,11 +25,11 @@ class WorkThread {
 
   // Waits while the tasks that are not done yet and this one together cost more than max_cost.
   void push(std::size_t cost, std::function<void()> task);
-  // Before everything that waits, at no cost.
-  void push_first(std::function<void()> task);
+  // Pushes without waiting: false, and nothing is pushed, where push() would wait.
+  [[nodiscard]] bool try_push(std::size_t cost, std::function<void()> task);
   // Until everything pushed is done.
   void wait_idle();
-  // Of the tasks that are not done yet.
+  // The cost of the tasks that are not done yet.
   [[nodiscard]] std::size_t cost() const;
 
  private:

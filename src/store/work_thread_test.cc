@@ -9,19 +9,30 @@
 namespace ebb {
 namespace {
 
-TEST(WorkThread, runs_tasks_in_order_and_urgent_ones_before_those_that_wait) {
+TEST(WorkThread, runs_tasks_in_order) {
   std::vector<int> order;
   std::latch may_start(1);
   WorkThread worker(1000);
   worker.push(1, [&] { may_start.wait(); });
   worker.push(1, [&] { order.push_back(1); });
   worker.push(1, [&] { order.push_back(2); });
-  worker.push_first([&] { order.push_back(3); });
   EXPECT_EQ(worker.cost(), 3U);
   may_start.count_down();
   worker.wait_idle();
-  EXPECT_EQ(order, (std::vector{3, 1, 2}));
+  EXPECT_EQ(order, (std::vector{1, 2}));
   EXPECT_EQ(worker.cost(), 0U);
+}
+
+TEST(WorkThread, tells_who_does_not_wait_that_the_queue_is_full) {
+  std::latch may_finish(1);
+  bool ran = false;
+  WorkThread worker(10);
+  EXPECT_TRUE(worker.try_push(8, [&] { may_finish.wait(); }));
+  EXPECT_FALSE(worker.try_push(3, [] {}));
+  EXPECT_TRUE(worker.try_push(2, [&] { ran = true; }));
+  may_finish.count_down();
+  worker.wait_idle();
+  EXPECT_TRUE(ran);
 }
 
 TEST(WorkThread, makes_who_pushes_wait_while_the_queue_is_full) {

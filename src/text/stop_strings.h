@@ -38,7 +38,7 @@ class StopStrings {
   [[nodiscard]] Output push(std::string_view text);
   // The end of the text: what was held back, up to a stop string that was waiting for a longer one.
   [[nodiscard]] Output flush();
-  // Of a match.
+  // The stop string that a match has the index of.
   [[nodiscard]] const std::string& string(std::size_t index) const { return strings_[index]; }
   [[nodiscard]] std::size_t n_held() const { return held_.size(); }
   [[nodiscard]] bool matched() const { return matched_; }

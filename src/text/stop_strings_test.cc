@@ -10,7 +10,7 @@ namespace {
 
 StopStrings make(std::vector<std::string> strings) { return StopStrings::create(std::move(strings)).value(); }
 
-TEST(StopStrings, HoldsBackWhatMayBeginAStopStringAndNoMore) {
+TEST(StopStrings, holds_back_what_may_begin_a_stop_string_and_no_more) {
   StopStrings stops = make({"STOP"});
   EXPECT_EQ(stops.push("abc").text, "abc");
   EXPECT_EQ(stops.push("dST").text, "d");
@@ -21,7 +21,7 @@ TEST(StopStrings, HoldsBackWhatMayBeginAStopStringAndNoMore) {
   EXPECT_EQ(output.match, 0U);
 }
 
-TEST(StopStrings, CutsAtTheMatchAndSwallowsTheRest) {
+TEST(StopStrings, cuts_at_the_match_and_swallows_the_rest) {
   StopStrings stops = make({"\n\nUser:"});
   const auto output = stops.push("yes\n\nUser: and more");
   EXPECT_EQ(output.text, "yes");
@@ -33,7 +33,7 @@ TEST(StopStrings, CutsAtTheMatchAndSwallowsTheRest) {
   EXPECT_EQ(stops.push("again").text, "again");
 }
 
-TEST(StopStrings, TakesTheEarliestMatchEvenIfALaterOneIsCompleteFirst) {
+TEST(StopStrings, takes_the_earliest_match_even_if_a_later_one_is_complete_first) {
   StopStrings stops = make({"abcd", "c"});
   EXPECT_FALSE(stops.push("xabc").match);  // "abcd" may still come, and begins earlier
   EXPECT_EQ(stops.push("d").match, 0U);
@@ -45,7 +45,7 @@ TEST(StopStrings, TakesTheEarliestMatchEvenIfALaterOneIsCompleteFirst) {
   EXPECT_EQ(output.text, "ab");
 }
 
-TEST(StopStrings, TakesTheLongestOfThoseAtOnePlace) {
+TEST(StopStrings, takes_the_longest_of_those_at_one_place) {
   StopStrings stops = make({"ab", "abc", "abx"});
   EXPECT_FALSE(stops.push("-ab").match);
   EXPECT_EQ(stops.push("c").match, 1U);
@@ -55,19 +55,19 @@ TEST(StopStrings, TakesTheLongestOfThoseAtOnePlace) {
   EXPECT_EQ(ended.flush().match, 0U);
 }
 
-TEST(StopStrings, GivesOutWhatWasHeldBackAtTheEnd) {
+TEST(StopStrings, gives_out_what_was_held_back_at_the_end) {
   StopStrings stops = make({"STOP"});
   EXPECT_EQ(stops.push("xSTO").text, "x");
   EXPECT_EQ(stops.flush().text, "STO");
 }
 
-TEST(StopStrings, PassesEverythingWithoutStopStrings) {
+TEST(StopStrings, passes_everything_without_stop_strings) {
   StopStrings stops = make({});
   EXPECT_EQ(stops.push("anything").text, "anything");
   EXPECT_EQ(stops.n_held(), 0U);
 }
 
-TEST(StopStrings, RefusesEmptyLongAndTooManyStrings) {
+TEST(StopStrings, refuses_empty_long_and_too_many_strings) {
   EXPECT_EQ(StopStrings::create({"a", ""}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(StopStrings::create({std::string(StopStrings::kMaxStringBytes + 1, 'x')}).status().code(),
             Code::kInvalidArgument);
@@ -110,7 +110,7 @@ void expect_nothing_held_needlessly(const std::vector<std::string>& strings, con
   EXPECT_TRUE(may_begin) << "held '" << held << "' after '" << seen << "'";
 }
 
-TEST(StopStrings, AgreesWithANaiveSearchOnRandomTextsInRandomPieces) {
+TEST(StopStrings, agrees_with_a_naive_search_on_random_texts_in_random_pieces) {
   std::mt19937 random(7);
   for (int round = 0; round < 30000; ++round) {
     std::vector<std::string> strings;

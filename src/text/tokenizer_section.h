@@ -1,20 +1,21 @@
-// The tokenizer section of a GGUF file, read by our own means before libllama reads it.
+// The tokenizer section of a GGUF file, checked by our own means before libllama reads it.
 //
 // libllama trusts this section: a word that occurs twice stops the process, some pre-tokenizers recurse without bound
 // or stop the process on a space, and a long word that is not in the byte alphabet is written out with its square. This
-// reader walks the keys with every length bounded by the file, and refuses what libllama would not survive. What
-// libllama itself refuses properly (missing merges, short score arrays, unknown pre-tokenizers) is left to it.
+// refuses what libllama would not survive. What libllama itself refuses properly (missing merges, short score arrays,
+// unknown pre-tokenizers) is left to it.
 //
 // Thread rule: a function without state.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 
 #include "base/status.h"
 
 namespace ebb {
+
+class GgufFile;
 
 struct TokenizerSection {
   // "llama" (SentencePiece), "gpt2" (byte-level BPE) or "bert" (WordPiece).
@@ -25,7 +26,7 @@ struct TokenizerSection {
   bool adds_space_prefix = false;
 };
 
-// kNotFound, kIo, kDamaged (not a GGUF, cut off, contradicts itself) or kUnsupported (other tokenizers, GGUF parts).
-[[nodiscard]] Result<TokenizerSection> read_tokenizer_section(const std::filesystem::path& gguf);
+// kDamaged (the file carries no vocabulary, or one that contradicts itself) or kUnsupported (other tokenizers).
+[[nodiscard]] Result<TokenizerSection> read_tokenizer_section(const GgufFile& file);
 
 }  // namespace ebb

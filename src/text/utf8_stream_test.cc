@@ -46,7 +46,7 @@ std::pair<std::size_t, bool> longest_beginning(std::string_view bytes) {
   return {n, whole};
 }
 
-TEST(Utf8Stream, HoldsBackACharacterUntilItsLastByteAtEverySplit) {
+TEST(Utf8Stream, holds_back_a_character_until_its_last_byte_at_every_split) {
   const std::string text = "a\xC3\xA9z\xE2\x82\xAC\xF0\x9F\x98\x80.";
   for (std::size_t first = 0; first <= text.size(); ++first) {
     for (std::size_t second = first; second <= text.size(); ++second) {
@@ -64,7 +64,7 @@ TEST(Utf8Stream, HoldsBackACharacterUntilItsLastByteAtEverySplit) {
   }
 }
 
-TEST(Utf8Stream, ShowsEachCharacterWithTheByteThatCompletesIt) {
+TEST(Utf8Stream, shows_each_character_with_the_byte_that_completes_it) {
   Utf8Stream stream;
   EXPECT_EQ(stream.push("\xF0\x9F"), "");
   EXPECT_EQ(stream.push("\x98"), "");
@@ -73,7 +73,7 @@ TEST(Utf8Stream, ShowsEachCharacterWithTheByteThatCompletesIt) {
   EXPECT_EQ(stream.n_held(), 0U);
 }
 
-TEST(Utf8Stream, MarksBrokenBytesOncePerMaximalBeginning) {
+TEST(Utf8Stream, marks_broken_bytes_once_per_maximal_beginning) {
   // The example of Unicode 15, table 3-11.
   EXPECT_EQ(to_valid_utf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), kMark + kMark + kMark + kMark + "A");
   EXPECT_EQ(to_valid_utf8("\xC0\xAF"), kMark + kMark);                          // overlong
@@ -84,7 +84,7 @@ TEST(Utf8Stream, MarksBrokenBytesOncePerMaximalBeginning) {
   EXPECT_EQ(to_valid_utf8(std::string_view("\0", 1)), std::string(1, '\0'));
 }
 
-TEST(Utf8Stream, IsAsNewAfterAFlush) {
+TEST(Utf8Stream, is_as_new_after_a_flush) {
   Utf8Stream stream;
   EXPECT_EQ(stream.push("\xE2\x82"), "");
   EXPECT_EQ(stream.flush(), kMark);
@@ -104,7 +104,7 @@ std::string random_bytes(std::mt19937& random) {
   return bytes;
 }
 
-TEST(Utf8Stream, AgreesWithANaiveReaderOnRandomBytesInRandomPieces) {
+TEST(Utf8Stream, agrees_with_a_naive_reader_on_random_bytes_in_random_pieces) {
   std::mt19937 random(1);
   for (int round = 0; round < 20000; ++round) {
     const std::string bytes = random_bytes(random);

@@ -7,6 +7,7 @@
 
 #include "llama.h"
 
+#include "gguf/gguf_file.h"
 #include "text/libllama.h"
 #include "text/tokenizer_section.h"
 #include "text/utf8_stream.h"
@@ -64,7 +65,8 @@ std::optional<Token> optional_token(llama_token id) {
 }  // namespace
 
 Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::filesystem::path& gguf) {
-  EBB_ASSIGN_OR_RETURN(TokenizerSection section, read_tokenizer_section(gguf));
+  EBB_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(gguf));
+  EBB_ASSIGN_OR_RETURN(const TokenizerSection section, read_tokenizer_section(file));
   start_libllama();
   (void)take_libllama_errors();
 

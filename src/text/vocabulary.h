@@ -72,7 +72,7 @@ class Vocabulary {
   // Whether a text begins with bos; false if there is none.
   [[nodiscard]] bool adds_bos() const;
 
-  // The Jinja source that the file carries; text/model_template.h renders it.
+  // The Jinja source that the file carries; chat/model_template.h renders it.
   [[nodiscard]] const std::optional<std::string>& chat_template() const { return chat_template_; }
   // The one for requests with tools, where the file has two.
   [[nodiscard]] const std::optional<std::string>& tool_use_template() const { return tool_use_template_; }

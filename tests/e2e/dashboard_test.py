@@ -80,8 +80,8 @@ class Dashboard(unittest.TestCase):
         recalled = "[...document.querySelectorAll('#turns tr')].map((row) => parseInt(row.cells[3].textContent))"
         self.assertGreater(max(self.browser.ask(recalled)), 0)
         self.browser.wait_for(f"document.querySelectorAll('#map .turn').length === {n_turns + 1}")
-        self.browser.wait_for("document.querySelector('#ram p').textContent.includes('blocks')")
-        self.assertIn("64 MiB", self.browser.ask("document.querySelector('#disk .figures').textContent"))
+        self.browser.wait_for("document.querySelector('#tier-ram p').textContent.includes('blocks')")
+        self.assertIn("64 MiB", self.browser.ask("document.querySelector('#tier-disk .figures').textContent"))
         self.browser.move_to("#map .block")
         detail = "document.querySelector('#block-detail').textContent"
         self.browser.wait_for(rf"/#0 · positions 0–32 · (hot|clean|saved)/.test({detail})")

@@ -8,16 +8,31 @@ const kWindowsMs = [60_000, 300_000];
 
 // --- budget and tiers ---
 
-function showMeter(id, share, figures, note) {
-  const meter = find(id);
-  meter.classList.toggle("off", share === null);
-  meter.querySelector("i").style.width = `${100 * Math.min(1, share ?? 0)}%`;
+function showMeter(meter, share, figures, note) {
+  meter.querySelector("i").style.width = `${100 * Math.min(1, share)}%`;
   setText(meter.querySelector("span"), figures);
   setText(meter.querySelector("p"), note);
 }
 
-function showTier(id, tier) {
-  if (!tier) return showMeter(id, null, "off", "no such tier");
+// What is not named here is called as the server calls it.
+const kTierTitles = { ram: "RAM", disk: "Disk" };
+
+function tierMeter(name) {
+  const there = document.getElementById(`tier-${name}`);
+  if (there) return there;
+  const made = element(
+    "div",
+    { className: "meter", id: `tier-${name}` },
+    element("h2", { text: kTierTitles[name] ?? name }),
+    element("span", { className: "figures" }),
+    element("div", { className: "bar" }, element("i")),
+    element("p", { className: "quiet figures" }),
+  );
+  find("meters").append(made);
+  return made;
+}
+
+function showTier(tier) {
   const troubles = [
     [tier.misses, "missed"],
     [tier.refused, "refused"],
@@ -25,7 +40,7 @@ function showTier(id, tier) {
   ].filter(([n]) => n > 0);
   const note = [`${count(tier.records)} blocks`, ...troubles.map(([n, what]) => `${count(n)} ${what}`)];
   if (!tier.writing) note.push("writing is off");
-  showMeter(id, tier.bytes / tier.max_bytes, `${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}`, note.join(" · "));
+  showMeter(tierMeter(tier.name), tier.bytes / tier.max_bytes, `${bytes(tier.bytes)} of ${bytes(tier.max_bytes)}`, note.join(" · "));
 }
 
 export function showMeters(metrics, store) {
@@ -35,13 +50,12 @@ export function showMeters(metrics, store) {
   const waiting = metric(metrics, "ebb:requests_deferred");
   const sessions = metric(metrics, "ebb:sessions");
   showMeter(
-    "budget",
+    find("budget"),
     hot / budget,
     `${count(hot)} of ${count(budget)}`,
     `${sessions} ${sessions === 1 ? "session" : "sessions"} · ${atWork} at work${waiting > 0 ? ` · ${waiting} waiting` : ""}`,
   );
-  showTier("ram", store.ram);
-  showTier("disk", store.disk);
+  store.tiers.forEach(showTier);
 }
 
 // --- throughput ---
@@ -77,7 +91,7 @@ export function showRate(metrics, now) {
 // --- turns ---
 
 const kParts = [
-  ["hot", (prompt) => prompt.hot],
+  ["hot", (prompt) => prompt.hot + prompt.shared],
   ["recalled", (prompt) => prompt.recalled_exact + prompt.recalled_approximate],
   ["recomputed", (prompt) => prompt.recomputed],
   ["new", (prompt) => prompt.new],

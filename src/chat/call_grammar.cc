@@ -1,0 +1,40 @@
+#include "chat/call_grammar.h"
+
+#include "grammar/schema_rules.h"
+#include "grammar/text_rules.h"
+
+namespace ebb {
+
+Result<CallGrammar> call_grammar(const CallFormat& format, const CallChoice& choice) {
+  std::vector<Tool> tools = choice.tools;
+  if (choice.only) {
+    const Tool* tool = find_tool(tools, *choice.only);
+    if (tool == nullptr) {
+      return error(Code::kInvalidArgument, "tool_choice names '{:.100}', which is not among the {} tools", *choice.only,
+                   tools.size());
+    }
+    tools = {Tool(*tool)};
+  }
+  SchemaRules rules;
+  GrammarRules& grammar = rules.grammar();
+  const bool parallel = choice.parallel && format.allows_parallel();
+  EBB_ASSIGN_OR_RETURN(const std::string calls, format.add_call_rules(rules, tools, parallel));
+  const std::string_view opener = format.forced_opener();
+  std::string answer = calls;
+  if (!choice.required && !choice.content.is_null()) {
+    EBB_ASSIGN_OR_RETURN(const std::string content, rules.add_schema(choice.content));
+    answer = fmt::format("({} | {})", calls, content);
+  } else if (!choice.required && opener.empty()) {
+    return CallGrammar{};
+  } else if (!choice.required) {
+    answer = fmt::format("{} ({} {})?", add_text_without(grammar, {opener}), calls, add_gap_rule(grammar));
+  }
+  const bool has_free_text = !choice.required && choice.content.is_null();
+  if (choice.thinking && !has_free_text) answer = add_thinking(grammar, *choice.thinking, opener) + " " + answer;
+  grammar.add("root", answer);
+  CallGrammar made{.unsupported = rules.notes().unsupported};
+  EBB_ASSIGN_OR_RETURN(made.grammar, grammar.finish());
+  return made;
+}
+
+}  // namespace ebb

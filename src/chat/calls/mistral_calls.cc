@@ -1,0 +1,182 @@
+// Mistral, three ages of it:
+//
+//   [TOOL_CALLS][{"name": "read", "arguments": {"path": "a.c"}, "id": "k3VdTz01q"}]     Nemo
+//   [TOOL_CALLS]read[ARGS]{"path": "a.c"}                                               Devstral, Ministral 3
+//   [TOOL_CALLS]read[CALL_ID]k3VdTz01q[ARGS]{"path": "a.c"}                             Small 3.2
+//
+// One reader takes them all; they differ in what a grammar forces.
+#include "chat/calls/call_format.h"
+#include "chat/calls/call_object.h"
+#include "chat/calls/call_rules.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::string_view kMistralOpen = "[TOOL_CALLS]";
+constexpr std::string_view kArguments = "[ARGS]";
+constexpr std::string_view kCallId = "[CALL_ID]";
+
+class MistralReader : public CallReader {
+ public:
+  Step take(char c, CallEvents& events) override {
+    switch (state_) {
+      case State::kBefore: return take_before(c, events);
+      case State::kItem:
+        if (is_call_space(c)) return Step::kHeld;
+        object_ = CallObject();
+        state_ = State::kObject;
+        return take_object(c, events);
+      case State::kObject: return take_object(c, events);
+      case State::kBetween:
+        if (is_call_space(c)) return Step::kHeld;
+        if (c == ']') return Step::kDone;
+        state_ = State::kItem;
+        return c == ',' ? Step::kHeld : Step::kRefused;
+      case State::kName:
+      case State::kId: return take_word(c, events);
+      case State::kMark: return take_mark(c);
+      case State::kValue:
+      case State::kInValue: return take_value(c, events);
+      case State::kRaw: break;
+    }
+    (void)raw_.take(c, events);
+    return Step::kTaken;
+  }
+
+  bool finish(CallEvents& events) override {
+    if (state_ == State::kObject) object_.finish(events);
+    return state_ == State::kBetween;
+  }
+
+ private:
+  enum class State { kBefore, kItem, kObject, kBetween, kName, kMark, kId, kValue, kInValue, kRaw };
+
+  Step take_before(char c, CallEvents& events) {
+    if (is_call_space(c)) return Step::kHeld;
+    state_ = c == '[' ? State::kItem : State::kName;
+    return c == '[' ? Step::kHeld : take_word(c, events);
+  }
+
+  Step take_object(char c, CallEvents& events) {
+    switch (object_.take(c, events)) {
+      case CallObject::Step::kHeld: return Step::kHeld;
+      case CallObject::Step::kTaken: return Step::kTaken;
+      case CallObject::Step::kDone: state_ = State::kBetween; return Step::kTaken;
+      case CallObject::Step::kBroken: state_ = State::kRaw; return Step::kTaken;
+      case CallObject::Step::kRefused: break;
+    }
+    return Step::kRefused;
+  }
+
+  // A name or an id, up to a mark; some models leave the mark in front of the arguments out.
+  Step take_word(char c, CallEvents& events) {
+    if (c == '[' || c == '{') {
+      if (word_.empty()) return Step::kRefused;
+      (state_ == State::kName ? name_ : id_) = std::exchange(word_, {});
+      state_ = c == '[' ? State::kMark : State::kValue;
+      return c == '[' ? take_mark(c) : take_value(c, events);
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7F || c == '<' || c == '"') return Step::kRefused;
+    word_ += c;
+    return word_.size() > CallLimits::kMaxNameBytes ? Step::kRefused : Step::kHeld;
+  }
+
+  Step take_mark(char c) {
+    word_ += c;
+    if (word_ == kArguments) {
+      state_ = State::kValue;
+    } else if (word_ == kCallId && id_.empty()) {
+      word_.clear();
+      state_ = State::kId;
+    } else if (!kArguments.starts_with(word_) && !kCallId.starts_with(word_)) {
+      return Step::kRefused;
+    }
+    return Step::kHeld;
+  }
+
+  Step take_value(char c, CallEvents& events) {
+    if (state_ == State::kValue) {
+      if (is_call_space(c)) return Step::kHeld;
+      if (c != '{') return Step::kRefused;
+      events.begin(name_, id_);
+      state_ = State::kInValue;
+    }
+    const JsonScanner::Step step = scanner_.take(c);
+    events.arguments({&c, 1});
+    if (step == JsonScanner::Step::kMore) return Step::kTaken;
+    if (step == JsonScanner::Step::kEnd) {
+      events.end();
+      return Step::kDone;
+    }
+    state_ = State::kRaw;
+    return Step::kTaken;
+  }
+
+  State state_ = State::kBefore;
+  CallObject object_;
+  JsonScanner scanner_;
+  std::string word_;  // the name, id or mark that is being read
+  std::string name_;
+  std::string id_;
+  RawArguments raw_{""};  // no closing mark: up to the end
+};
+
+class MistralCalls : public CallFormat {
+ public:
+  enum class Form { kList, kNamed, kNamedId };
+  explicit MistralCalls(Form form) : form_(form) {}
+
+  std::string_view name() const override {
+    return form_ == Form::kList ? "mistral_list" : form_ == Form::kNamed ? "mistral_named" : "mistral_named_id";
+  }
+  bool is_taught_by(std::string_view source) const override {
+    if (source.find(kMistralOpen) == source.npos) return false;
+    if (form_ == Form::kNamedId) return source.find(kCallId) != source.npos;
+    return form_ == Form::kList || source.find(kArguments) != source.npos;
+  }
+  const std::vector<CallOpener>& openers() const override {
+    static const std::vector<CallOpener> kOpeners = {{.text = kMistralOpen}};
+    return kOpeners;
+  }
+  std::vector<std::string_view> marks() const override { return {kMistralOpen, kArguments, kCallId}; }
+  std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
+    return std::make_unique<MistralReader>();
+  }
+  Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const override {
+    const std::string id = "[a-zA-Z0-9]{9}";
+    if (form_ == Form::kList) {
+      return add_object_calls(rules, tools,
+                              {.open = "[TOOL_CALLS][", .close = "]", .between = ", ", .id = id, .parallel = parallel});
+    }
+    const bool has_id = form_ == Form::kNamedId;
+    return add_named_calls(rules, tools,
+                           {.before = std::string(kMistralOpen),
+                            .behind_name = std::string(has_id ? kCallId : kArguments),
+                            .id = has_id ? id : "",
+                            .behind_id = std::string(kArguments),
+                            .parallel = parallel});
+  }
+
+ private:
+  Form form_;
+};
+
+}  // namespace
+
+const CallFormat& mistral_list_calls() {
+  static const MistralCalls kFormat(MistralCalls::Form::kList);
+  return kFormat;
+}
+
+const CallFormat& mistral_named_calls() {
+  static const MistralCalls kFormat(MistralCalls::Form::kNamed);
+  return kFormat;
+}
+
+const CallFormat& mistral_named_id_calls() {
+  static const MistralCalls kFormat(MistralCalls::Form::kNamedId);
+  return kFormat;
+}
+
+}  // namespace ebb

@@ -1,0 +1,71 @@
+// render_chat_request: the forms of a request that a template is offered, simplest first.
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "chat/chat_request.h"
+#include "chat/message_mending.h"
+
+namespace ebb {
+namespace {
+
+// Sets of mendings by size, so that no more is changed than must be.
+std::vector<unsigned> attempts(unsigned applicable) {
+  std::vector<unsigned> sets;
+  for (unsigned set = 0; set <= applicable; ++set) {
+    if ((set & ~applicable) == 0) sets.push_back(set);
+  }
+  std::ranges::stable_sort(sets, {}, [](unsigned set) { return std::popcount(set); });
+  return sets;
+}
+
+Result<ChatPrompt> render(const ChatTemplate& chat_template, TemplateInputs inputs, const SourcedMessages& messages) {
+  inputs.messages = nlohmann::ordered_json::array();
+  for (const SourcedMessage& entry : messages) inputs.messages.push_back(entry.message);
+  Result<ChatPrompt> prompt = chat_template.render(inputs);
+  if (!prompt.ok()) return prompt;
+  for (PromptPiece& piece : prompt->pieces) {
+    if (piece.message) piece.message = messages[*piece.message].source;
+  }
+  return prompt;
+}
+
+Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, const TemplateInputs& inputs,
+                                 const SourcedMessages& messages) {
+  unsigned always = 0;
+  const bool has_calls =
+      std::ranges::any_of(messages, [](const SourcedMessage& entry) { return entry.message.contains("tool_calls"); });
+  if (has_calls) always = mendings_for_lost_calls(chat_template, inputs);
+  std::optional<Status> first_error;
+  for (const unsigned set : attempts(applicable_mendings(messages))) {
+    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always));
+    if (prompt.ok() || prompt.status().code() == Code::kOutOfBudget) return prompt;
+    if (!first_error) first_error = prompt.status();
+  }
+  return *first_error;
+}
+
+}  // namespace
+
+Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const ChatRequest& request,
+                                       const TemplateTokens& tokens, const std::tm& now) {
+  SourcedMessages messages;
+  for (const auto& message : request.messages) messages.push_back({message, messages.size()});
+  if (request.continues_last_message) messages.pop_back();
+  const TemplateInputs inputs{.messages = nullptr,
+                              .tools = request.tools,
+                              .add_generation_prompt = request.add_generation_prompt || request.continues_last_message,
+                              .bos_token = tokens.bos,
+                              .eos_token = tokens.eos,
+                              .arguments = request.arguments,
+                              .now = now};
+  Result<ChatPrompt> prompt = render_mended(chat_template, inputs, messages);
+  if (prompt.ok() && request.continues_last_message) {
+    prompt->pieces.push_back({.text = request.messages.back()["content"].get<std::string>(),
+                              .from_user = true,
+                              .message = request.messages.size() - 1});
+  }
+  return prompt;
+}
+
+}  // namespace ebb

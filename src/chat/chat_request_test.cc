@@ -1,0 +1,172 @@
+#include "chat/chat_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "chat/message_mending.h"
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+Result<ChatRequest> read(const std::string& body) { return read_chat_request(Json::parse(body)); }
+
+std::string error_of(const std::string& body) {
+  const auto request = read(body);
+  EXPECT_FALSE(request.ok()) << body;
+  return request.status().message();
+}
+
+Result<ChatPrompt> render(const std::string& source, const std::string& body) {
+  EBB_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::compile(source));
+  EBB_ASSIGN_OR_RETURN(const ChatRequest request, read(body));
+  return render_chat_request(chat_template, request, {.bos = "<s>", .eos = "</s>"});
+}
+
+std::string text_of(const std::string& source, const std::string& body) {
+  const auto prompt = render(source, body);
+  EXPECT_TRUE(prompt.ok()) << prompt.status().message();
+  return prompt.ok() ? prompt->text() : std::string();
+}
+
+const std::string kPlain =
+    "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{{ '>' if add_generation_prompt }}";
+
+TEST(ChatRequest, brings_content_to_one_form) {
+  EXPECT_EQ(text_of(kPlain, R"({"messages": [
+      {"role": "developer", "content": "a"},
+      {"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]},
+      {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]},
+      {"role": "tool", "content": [{"type": "text", "text": "d"}], "tool_call_id": "1"}]})"),
+            "[system:a][user:b\nc][assistant:<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>][tool:d]>");
+}
+
+TEST(ChatRequest, arguments_become_objects_and_thinking_is_handed_on) {
+  const std::string source =
+      "{% for m in messages %}{{ m.reasoning_content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}={{ "
+      "c.function.arguments.path }}{% endfor %}{% endfor %}";
+  EXPECT_EQ(text_of(source, R"({"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": "",
+      "reasoning_content": "hm ", "tool_calls": [{"function": {"name": "read", "arguments": "{\"path\": \"a.c\"}"}}]},
+      {"role": "user", "content": ""}]})"),
+            "hm read=a.c");
+}
+
+TEST(ChatRequest, arguments_that_are_too_deep_or_no_json_stay_text) {
+  const auto arguments_of = [](const std::string& text) {
+    const Json call = {{"function", {{"name", "f"}, {"arguments", text}}}};
+    const Json assistant = {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+    const Json user = {{"role", "user"}, {"content", ""}};
+    const auto request = read_chat_request({{"messages", Json::array({user, assistant})}});
+    return request.value().messages[1]["tool_calls"][0]["function"]["arguments"];
+  };
+  constexpr std::size_t kLevels = 200'000;
+  std::string deep;
+  for (std::size_t i = 0; i < kLevels; ++i) deep += "{\"a\":";
+  deep += "1" + std::string(kLevels, '}');
+  for (const std::string& text : {deep, std::string("{\"a\":1e400}"), std::string("{"), std::string("[1]")}) {
+    EXPECT_TRUE(arguments_of(text) == text) << text.substr(0, 20);
+  }
+  EXPECT_TRUE(arguments_of("").is_object());
+}
+
+TEST(ChatRequest, says_which_field_is_wrong) {
+  EXPECT_THAT(error_of("[]"), HasSubstr("JSON object"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("'messages'"));
+  EXPECT_THAT(error_of(R"({"messages": []})"), HasSubstr("'messages'"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user", "content": "a"}, 5]})"), HasSubstr("'messages[1]'"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "king", "content": "a"}]})"), HasSubstr("'messages[0].role'"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user"}]})"), HasSubstr("'messages[0].content'"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user", "content": 5}]})"), HasSubstr("but got a number"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})"),
+              HasSubstr("image_url"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "assistant", "tool_calls": [{}]}]})"), HasSubstr("tool_calls[0]"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "web"}]})"),
+              HasSubstr("'tools[0].type'"));
+  EXPECT_THAT(
+      error_of(R"({"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"enable_thinking": 1}})"),
+      HasSubstr("enable_thinking"));
+  EXPECT_THAT(error_of(R"({"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": "yes"})"),
+              HasSubstr("true or false"));
+}
+
+TEST(ChatRequest, arguments_for_the_template_come_from_kwargs_and_effort) {
+  const std::string source = "{{ enable_thinking }} {{ reasoning_effort }} {{ tone }} {{ bos_token }}";
+  EXPECT_EQ(text_of(source, R"({"messages": [{"role": "user", "content": ""}], "reasoning_effort": "none",
+      "chat_template_kwargs": {"tone": "kind"}})"),
+            "False  kind <s>");
+  EXPECT_EQ(text_of(source, R"({"messages": [{"role": "user", "content": ""}], "reasoning_effort": "high"})"),
+            " high  <s>");
+}
+
+TEST(ChatRequest, a_trailing_reply_is_continued_unless_the_request_says_otherwise) {
+  const auto body = [](const std::string& more) {
+    return R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "It is"}])" + more + "}";
+  };
+  EXPECT_EQ(text_of(kPlain, body("")), "[user:q]>It is");
+  EXPECT_EQ(text_of(kPlain, body(R"(, "continue_final_message": true)")), "[user:q]>It is");
+  EXPECT_EQ(text_of(kPlain, body(R"(, "add_generation_prompt": false)")), "[user:q][assistant:It is]");
+  EXPECT_EQ(text_of(kPlain, body(R"(, "add_generation_prompt": true)")), "[user:q][assistant:It is]>");
+  EXPECT_THAT(error_of(body(R"(, "add_generation_prompt": true, "continue_final_message": true)")),
+              HasSubstr("together"));
+  const auto prompt = render(kPlain, body(""));
+  EXPECT_EQ(prompt->pieces.back(), (PromptPiece{.text = "It is", .from_user = true, .message = 1}));
+  EXPECT_THAT(
+      error_of(R"({"messages": [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]})"),
+      HasSubstr("two messages"));
+}
+
+const std::string kTwoCalls =
+    R"({"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "text", "tool_calls": [
+    {"id": "1", "function": {"name": "f", "arguments": "{}"}}, {"id": "2", "function": {"name": "g", "arguments": "{\"x\": 1}"}}]},
+    {"role": "tool", "tool_call_id": "2", "content": "two"}, {"role": "tool", "tool_call_id": "1", "content": "one"}]})";
+const std::string kCalls =
+    "[{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name }}{{ c.function.arguments | "
+    "tojson "
+    "}}>{% endfor %}]";
+
+TEST(ChatRequest, splits_calls_for_templates_that_raise_at_two_or_lose_the_second) {
+  const std::string split = "[user:go][assistant:text<f{}>][tool:one][assistant:<g{\"x\": 1}>][tool:two]";
+  EXPECT_EQ(text_of("{% for m in messages %}{% if m.tool_calls and m.tool_calls | length > 1 %}{{ "
+                    "raise_exception('one') }}{% endif %}" +
+                        kCalls + "{% endfor %}",
+                    kTwoCalls),
+            split);
+  EXPECT_EQ(text_of("{% for m in messages %}[{{ m.role }}:{{ m.content }}{% if m.tool_calls %}<{{ "
+                    "m.tool_calls[0].function.name }}{{ "
+                    "m.tool_calls[0].function.arguments | tojson }}>{% endif %}]{% endfor %}",
+                    kTwoCalls),
+            split);
+  EXPECT_EQ(text_of("{% for m in messages %}" + kCalls + "{% endfor %}", kTwoCalls),
+            "[user:go][assistant:text<f{}><g{\"x\": 1}>][tool:two][tool:one]");
+}
+
+TEST(ChatRequest, gives_arguments_as_text_where_objects_fail) {
+  EXPECT_EQ(text_of("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name + "
+                    "c.function.arguments "
+                    "}}>{% endfor %}{% endfor %}",
+                    kTwoCalls),
+            "gotext<f{}><g{\"x\":1}>twoone");
+}
+
+TEST(ChatRequest, joins_system_text_and_neighbours_where_roles_must_alternate) {
+  const std::string source =
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate!') "
+      "}}{% endif "
+      "%}[{{ m.role }}:{{ m.content }}]{% endfor %}";
+  const std::string body = R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "a"},
+      {"role": "user", "content": "b"}, {"role": "assistant", "content": "c"}, {"role": "user", "content": "d"}]})";
+  EXPECT_EQ(text_of(source, body), "[user:s\n\na\n\nb][assistant:c][user:d]");
+  const auto prompt = render(source, body);
+  EXPECT_EQ(prompt->pieces[3], (PromptPiece{.text = "c", .from_user = true, .message = 3}));
+}
+
+TEST(ChatRequest, an_error_is_what_the_template_said_to_the_messages_as_they_came) {
+  const auto prompt = render("{{ raise_exception('no: ' ~ messages[0].role) }}",
+                             R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}]})");
+  EXPECT_THAT(prompt.status().message(), HasSubstr("no: system"));
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,174 @@
+#include "chat/message_mending.h"
+
+#include <algorithm>
+#include <string>
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool has(unsigned mendings, Mending mending) { return (mendings & static_cast<unsigned>(mending)) != 0; }
+unsigned bit(bool applies, Mending mending) { return applies ? static_cast<unsigned>(mending) : 0U; }
+
+bool has_calls(const Json& message) { return message.contains("tool_calls"); }
+
+std::string joined(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? first + second : first + "\n\n" + second;
+}
+
+void write_arguments(Json& message) {
+  if (!has_calls(message)) return;
+  for (Json& call : message["tool_calls"]) {
+    Json& arguments = call["function"]["arguments"];
+    if (!arguments.is_string()) arguments = arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+// {"name": ..., "arguments": ...} between tags, one call a line: the form most models were shown.
+void write_calls(Json& message) {
+  if (!has_calls(message)) return;
+  std::string text = message["content"].get<std::string>();
+  for (const Json& call : message["tool_calls"]) {
+    const Json written = {{"name", call["function"]["name"]}, {"arguments", call["function"]["arguments"]}};
+    text += (text.empty() ? "" : "\n") + std::string("<tool_call>\n") +
+            written.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n</tool_call>";
+  }
+  message["content"] = text;
+  message.erase("tool_calls");
+}
+
+// A message for each call, each followed by the results that answer it; content and thinking stay with the first.
+SourcedMessages split_calls(const SourcedMessages& messages) {
+  SourcedMessages split;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Json& message = messages[i].message;
+    if (!has_calls(message) || message["tool_calls"].size() < 2) {
+      split.push_back(messages[i]);
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < messages.size() && messages[end].message["role"] == "tool") ++end;
+    std::vector<bool> placed(end - i - 1, false);
+    const Json& calls = message["tool_calls"];
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      Json one = message;
+      one["tool_calls"] = Json::array({calls[c]});
+      if (c > 0) {
+        one["content"] = "";
+        one.erase("reasoning_content");
+      }
+      split.push_back({std::move(one), messages[i].source});
+      for (std::size_t r = i + 1; r < end; ++r) {
+        const Json& result = messages[r].message;
+        const bool answers = result.contains("tool_call_id") && calls[c].contains("id")
+                                 ? result["tool_call_id"] == calls[c]["id"]
+                                 : r - i - 1 == c;
+        if (!answers || placed[r - i - 1]) continue;
+        placed[r - i - 1] = true;
+        split.push_back(messages[r]);
+      }
+    }
+    for (std::size_t r = i + 1; r < end; ++r) {
+      if (!placed[r - i - 1]) split.push_back(messages[r]);
+    }
+    i = end - 1;
+  }
+  return split;
+}
+
+SourcedMessages join_system(const SourcedMessages& messages) {
+  SourcedMessages rest;
+  std::string text;
+  std::size_t source = 0;
+  for (const SourcedMessage& entry : messages) {
+    if (entry.message["role"] != "system") {
+      rest.push_back(entry);
+    } else {
+      if (text.empty()) source = entry.source;
+      text = joined(text, entry.message["content"].get<std::string>());
+    }
+  }
+  const auto user =
+      std::ranges::find_if(rest, [](const SourcedMessage& entry) { return entry.message["role"] == "user"; });
+  if (user == rest.end()) {
+    rest.insert(rest.begin(), {Json{{"role", "user"}, {"content", text}}, source});
+  } else {
+    user->message["content"] = joined(text, user->message["content"].get<std::string>());
+  }
+  return rest;
+}
+
+bool may_join(const Json& first, const Json& second) {
+  return first["role"] == second["role"] && first["role"] != "tool" && !has_calls(first) && !has_calls(second);
+}
+
+SourcedMessages join_neighbours(const SourcedMessages& messages) {
+  SourcedMessages result;
+  for (const SourcedMessage& entry : messages) {
+    if (!result.empty() && may_join(result.back().message, entry.message)) {
+      Json& content = result.back().message["content"];
+      content = joined(content.get<std::string>(), entry.message["content"].get<std::string>());
+    } else {
+      result.push_back(entry);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+unsigned applicable_mendings(const SourcedMessages& messages) {
+  const auto any = [&](auto is) {
+    return std::ranges::any_of(messages, [&](const SourcedMessage& entry) { return is(entry.message); });
+  };
+  const auto joinable = [](const SourcedMessage& a, const SourcedMessage& b) { return may_join(a.message, b.message); };
+  const bool has_system = any([](const Json& message) { return message["role"] == "system"; });
+  return bit(any(has_calls), Mending::kArgumentsAsText) |
+         bit(any([](const Json& message) { return has_calls(message) && message["tool_calls"].size() > 1; }),
+             Mending::kSplitCalls) |
+         bit(has_system, Mending::kJoinSystem) |
+         bit(std::ranges::adjacent_find(messages, joinable) != messages.end() || has_system, Mending::kJoinNeighbours);
+}
+
+SourcedMessages mend(SourcedMessages messages, unsigned mendings) {
+  if (has(mendings, Mending::kSplitCalls)) messages = split_calls(messages);
+  for (SourcedMessage& entry : messages) {
+    if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
+    if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message);
+  }
+  if (has(mendings, Mending::kJoinSystem)) messages = join_system(messages);
+  if (has(mendings, Mending::kJoinNeighbours)) messages = join_neighbours(messages);
+  return messages;
+}
+
+unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs) {
+  constexpr const char* kFirst = "ebbfirstcall";
+  constexpr const char* kSecond = "ebbsecondcall";
+  const auto call = [](const char* name, const char* id, bool as_text) {
+    const Json arguments = as_text ? Json("{}") : Json::object();
+    return Json{{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+  };
+  for (const bool as_text : {false, true}) {
+    TemplateInputs probe = inputs;
+    probe.tools = nullptr;
+    probe.messages = Json::array();
+    probe.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+    probe.messages.push_back(
+        {{"role", "assistant"},
+         {"content", ""},
+         {"tool_calls", Json::array({call(kFirst, "ebbcall01", as_text), call(kSecond, "ebbcall02", as_text)})}});
+    probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall01"}, {"content", "1"}});
+    probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall02"}, {"content", "2"}});
+    const Result<ChatPrompt> prompt = chat_template.render(probe);
+    if (!prompt.ok()) continue;
+    const std::string text = prompt->text();
+    const bool first = text.find(kFirst) != std::string::npos;
+    const bool second = text.find(kSecond) != std::string::npos;
+    if (first && second) return 0;
+    return static_cast<unsigned>(first || second ? Mending::kSplitCalls : Mending::kCallsAsText);
+  }
+  return 0;
+}
+
+}  // namespace ebb

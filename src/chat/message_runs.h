@@ -1,0 +1,33 @@
+// Message runs: which tokens of a rendered prompt came from which message.
+//
+// A message's run goes from where the one before it ended its turn to the end of its own, the template's words around it
+// included. It knows no roles and no names. Borders are those of tokens, and where a vocabulary drops white space they may
+// be off by it: good for names, pins and counters, not for cutting text.
+// Thread rule: a function of its arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "chat/chat_prompt.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+
+struct MessageRun {
+  // None: what the template says before the first message.
+  std::optional<std::size_t> message;
+  std::int32_t n_tokens = 0;
+
+  friend bool operator==(const MessageRun&, const MessageRun&) = default;
+};
+
+// In order, none empty, together all of `tokens`, which are tokenize_prompt() of `prompt`.
+[[nodiscard]] std::vector<MessageRun> find_message_runs(const Vocabulary& vocabulary, const ChatPrompt& prompt,
+                                                        std::span<const Token> tokens);
+
+}  // namespace ebb

@@ -1,0 +1,270 @@
+#include "chat/reply_parser.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ebb {
+namespace {
+
+// How often text that was held for a call and refused is looked through again for another opening mark. More: work on
+// hostile text grows with it; fewer: a call behind that many false ones in one held run comes out as text.
+constexpr std::size_t kMaxRescans = 8;
+
+std::size_t n_leading_space(std::string_view text) {
+  std::size_t n = 0;
+  while (n < text.size() && is_call_space(text[n])) ++n;
+  return n;
+}
+
+}  // namespace
+
+std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
+  const ThinkTags kKnown[] = {{.open = "<seed:think>", .close = "</seed:think>"},
+                              {.open = "[THINK]", .close = "[/THINK]"},
+                              {.open = "<think>", .close = "</think>"}};
+  for (const ThinkTags& tags : kKnown) {
+    if (template_source.find(tags.close) != std::string_view::npos) return tags;
+  }
+  return std::nullopt;
+}
+
+Result<ReasoningFormat> reasoning_format_named(std::string_view name) {
+  if (name == "none") return ReasoningFormat::kNone;
+  if (name == "auto" || name == "deepseek") return ReasoningFormat::kDeepseek;
+  if (name == "deepseek-legacy") return ReasoningFormat::kDeepseekLegacy;
+  return error(Code::kInvalidArgument,
+               "reasoning_format '{:.40}' is unknown; it is none, auto, deepseek or deepseek-legacy", name);
+}
+
+ReplyParser::ReplyParser(ReplyRules rules)
+    : rules_(std::move(rules)), ids_(rules_.id_seed ? CallIds(*rules_.id_seed) : CallIds()) {
+  for (const std::string& id : rules_.used_ids) ids_.reserve(id);
+  if (rules_.thinking_open && rules_.think) place_ = Place::kThinking;
+  find_markers();
+}
+
+// A model may repeat the opening mark that the prompt already gave.
+void ReplyParser::find_markers() {
+  markers_.clear();
+  const bool at_start = place_ == Place::kStart || (place_ == Place::kThinking && rules_.thinking_open && !has_text_);
+  if (rules_.think && at_start) {
+    markers_.push_back({.kind = Marker::Kind::kThinkOpen, .text = rules_.think->open});
+  }
+  if (rules_.think && place_ == Place::kThinking) {
+    markers_.push_back({.kind = Marker::Kind::kThinkClose, .text = rules_.think->close});
+  }
+  if (rules_.calls == nullptr) return;
+  const std::vector<CallOpener>& openers = rules_.calls->openers();
+  for (std::size_t i = 0; i < openers.size(); ++i) {
+    if (openers[i].only_first && place_ != Place::kStart && place_ != Place::kAnswer) continue;
+    markers_.push_back({.kind = Marker::Kind::kCall, .text = openers[i].text, .opener = i});
+  }
+}
+
+std::vector<ReplyDelta> ReplyParser::push(std::string_view text) {
+  for (const char c : text) {
+    take(c);
+    if (!again_.empty()) take_again();
+    if (!reader_) n_rescans_ = 0;
+  }
+  return std::exchange(out_, {});
+}
+
+void ReplyParser::take_again() {
+  while (!again_.empty()) {
+    const char c = again_.front();
+    again_.pop_front();
+    take(c);
+  }
+}
+
+std::vector<ReplyDelta> ReplyParser::finish() {
+  while (reader_) {
+    const bool dropped = reader_->finish(events_);
+    give_calls();
+    if (!dropped) {
+      refuse();
+      take_again();
+      continue;
+    }
+    reader_.reset();
+    held_.clear();
+    place_ = Place::kBehindCall;
+  }
+  if (place_ == Place::kBehindCall) held_.erase(0, n_leading_space(held_));
+  if (!held_.empty()) give_text(std::exchange(held_, {}));
+  return std::exchange(out_, {});
+}
+
+void ReplyParser::take(char c) {
+  if (reader_) {
+    take_call(c);
+  } else {
+    take_text(c);
+  }
+}
+
+void ReplyParser::take_text(char c) {
+  if (markers_.empty()) {
+    give_text({&c, 1});
+    return;
+  }
+  held_ += c;
+  settle_text();
+}
+
+// Gives out what cannot be part of `white space, marker`, the longest such beginning excepted.
+void ReplyParser::settle_text() {
+  while (!held_.empty()) {
+    const std::size_t n_space = n_leading_space(held_);
+    const std::string_view rest = std::string_view(held_).substr(n_space);
+    if (n_space <= ReplyLimits::kMaxSpaceBytes) {
+      const auto found =
+          std::find_if(markers_.begin(), markers_.end(), [&](const Marker& m) { return m.text == rest; });
+      if (found != markers_.end()) {
+        pass_mark(*found, n_space);
+        return;
+      }
+      const auto may_be = [&](const Marker& marker) { return marker.text.starts_with(rest); };
+      if (std::any_of(markers_.begin(), markers_.end(), may_be)) return;
+    }
+    // The space and one byte are text; what follows may still begin a marker.
+    const std::size_t n_text = std::min(held_.size(), n_space + 1);
+    const std::string text = held_.substr(0, n_text);
+    held_.erase(0, n_text);
+    give_text(text);
+  }
+}
+
+void ReplyParser::pass_mark(const Marker& marker, std::size_t n_space) {
+  if (marker.kind == Marker::Kind::kCall) {
+    open_calls(marker, n_space);
+    return;
+  }
+  if (rules_.reasoning != ReasoningFormat::kDeepseek) give(ReplyDelta::Kind::kContent, held_);
+  held_.clear();
+  place_ = marker.kind == Marker::Kind::kThinkOpen ? Place::kThinking : Place::kAnswer;
+  rules_.thinking_open = false;
+  find_markers();
+}
+
+void ReplyParser::open_calls(const Marker& marker, std::size_t n_space) {
+  n_space_ = n_space;
+  n_opener_ = marker.text.size();
+  reader_ = rules_.calls->make_reader(marker.opener, rules_.tools);
+}
+
+void ReplyParser::take_call(char c) {
+  held_ += c;
+  CallReader::Step step = reader_->take(c, events_);
+  give_calls();
+  if (step == CallReader::Step::kHeld && held_.size() > CallLimits::kMaxHeldBytes) step = CallReader::Step::kRefused;
+  if (step == CallReader::Step::kHeld) return;
+  if (step == CallReader::Step::kRefused) {
+    refuse();
+    return;
+  }
+  held_.clear();
+  n_opener_ = n_space_ = 0;
+  if (step == CallReader::Step::kDone) {
+    reader_.reset();
+    place_ = Place::kBehindCall;
+    find_markers();
+  }
+}
+
+// What was held is text: the opening mark surely, the rest unless it holds another one.
+void ReplyParser::refuse() {
+  reader_.reset();
+  const std::string text = std::exchange(held_, {});
+  std::size_t n_sure = std::exchange(n_space_, 0) + std::exchange(n_opener_, 0);
+  if (n_sure == 0) {
+    place_ = Place::kBehindCall;
+    find_markers();
+  }
+  if (++n_rescans_ > kMaxRescans) {
+    n_sure = text.size();
+    n_rescans_ = 0;
+  }
+  if (n_sure > 0) give_text(std::string_view(text).substr(0, n_sure));
+  again_.insert(again_.begin(), text.begin() + static_cast<std::ptrdiff_t>(n_sure), text.end());
+}
+
+void ReplyParser::give_text(std::string_view text) {
+  const bool separates = n_leading_space(text) == text.size();
+  switch (place_) {
+    case Place::kThinking:
+      if (rules_.reasoning != ReasoningFormat::kDeepseek) give(ReplyDelta::Kind::kContent, text);
+      if (!has_text_) text.remove_prefix(n_leading_space(text));
+      if (rules_.reasoning != ReasoningFormat::kNone) give(ReplyDelta::Kind::kReasoning, text);
+      if (!separates && !std::exchange(has_text_, true)) find_markers();
+      return;
+    case Place::kAnswer:
+      if (rules_.reasoning == ReasoningFormat::kDeepseek) text.remove_prefix(n_leading_space(text));
+      [[fallthrough]];
+    default: give(ReplyDelta::Kind::kContent, text);
+  }
+  if (separates || place_ == Place::kContent) return;
+  place_ = Place::kContent;
+  find_markers();
+}
+
+void ReplyParser::give(ReplyDelta::Kind kind, std::string_view text) {
+  if (text.empty()) return;
+  // Thinking and content are two texts: their order among each other means nothing.
+  const auto is_text = [](ReplyDelta::Kind k) {
+    return k == ReplyDelta::Kind::kReasoning || k == ReplyDelta::Kind::kContent;
+  };
+  for (std::size_t i = out_.size(); i > 0; --i) {
+    if (out_[i - 1].kind == kind) {
+      out_[i - 1].text += text;
+      return;
+    }
+    if (!is_text(kind) || !is_text(out_[i - 1].kind)) break;
+  }
+  out_.push_back({.kind = kind, .text = std::string(text)});
+}
+
+std::string ReplyParser::id_of(const std::string& from_model) {
+  return CallIds::is_id(from_model) && ids_.reserve(from_model) ? from_model : ids_.next();
+}
+
+void ReplyParser::give_calls() {
+  for (CallEvent& event : events_.events) {
+    switch (event.kind) {
+      case CallEvent::Kind::kBegin:
+        out_.push_back({.kind = ReplyDelta::Kind::kCallBegin,
+                        .text = std::move(event.text),
+                        .call = n_calls_++,
+                        .id = id_of(event.id)});
+        break;
+      case CallEvent::Kind::kArguments:
+        give(ReplyDelta::Kind::kCallArguments, event.text);
+        out_.back().call = n_calls_ - 1;
+        break;
+      case CallEvent::Kind::kEnd: out_.push_back({.kind = ReplyDelta::Kind::kCallEnd, .call = n_calls_ - 1}); break;
+    }
+    place_ = Place::kBehindCall;  // a call ends thinking
+  }
+  events_.events.clear();
+}
+
+void add_delta(ParsedReply& reply, const ReplyDelta& delta) {
+  switch (delta.kind) {
+    case ReplyDelta::Kind::kReasoning: reply.reasoning += delta.text; return;
+    case ReplyDelta::Kind::kContent: reply.content += delta.text; return;
+    case ReplyDelta::Kind::kCallBegin: reply.calls.push_back({.id = delta.id, .name = delta.text}); return;
+    case ReplyDelta::Kind::kCallArguments: reply.calls.at(delta.call).arguments += delta.text; return;
+    case ReplyDelta::Kind::kCallEnd: reply.calls.at(delta.call).complete = true;
+  }
+}
+
+ParsedReply parse_reply(ReplyRules rules, std::string_view text) {
+  ReplyParser parser(std::move(rules));
+  ParsedReply reply;
+  for (const ReplyDelta& delta : parser.push(text)) add_delta(reply, delta);
+  for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
+  return reply;
+}
+
+}  // namespace ebb

@@ -1,0 +1,15 @@
+#include "grammar/json_schema_grammar.h"
+
+#include "grammar/schema_rules.h"
+
+namespace ebb {
+
+Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema) {
+  SchemaRules rules;
+  EBB_ASSIGN_OR_RETURN(const std::string rule, rules.add_schema(schema));
+  rules.grammar().add("root", rule);
+  EBB_ASSIGN_OR_RETURN(std::string grammar, rules.grammar().finish());
+  return JsonGrammar{.grammar = std::move(grammar), .unsupported = rules.notes().unsupported};
+}
+
+}  // namespace ebb

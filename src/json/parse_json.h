@@ -1,0 +1,21 @@
+// parse_json: how JSON that a client or a model wrote becomes a value.
+//
+// Copying, comparing and writing a value take stack for each of its levels, and a text may have as many levels as bytes; so
+// no other way is taken from such text to a value. It knows no fields. Thread rule: a function of its arguments.
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+
+namespace ebb {
+
+using Json = nlohmann::ordered_json;
+
+// kInvalidArgument says at which byte it stops being JSON, that it is nested too deeply, that it has too many values, or that a
+// number is too large; nothing of the text is repeated.
+Result<Json> parse_json(std::string_view text);
+
+}  // namespace ebb

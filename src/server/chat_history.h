@@ -1,0 +1,16 @@
+// Chat history: what a chat says, a part for each of its messages: who said it, what its blocks are called, and how firmly
+// they are held.
+//
+// Names are "system", "user1", "assistant2", "tool3:read" (the message's place among those that the client sent, a tool's
+// name), unless the message gives one. Thread rule: a function of its arguments.
+#pragma once
+
+#include "server/chat_plan.h"
+
+namespace ebb {
+
+// Takes the plan's tokens. `messages` as the client sent them; their member "ebb" may say {"name", "pin", "priority"}.
+// kInvalidArgument names the field, also for pins that hold more than half of what a request at work can have hot at least.
+Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& messages);
+
+}  // namespace ebb

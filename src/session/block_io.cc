@@ -1,0 +1,229 @@
+#include "session/block_io.h"
+
+#include <algorithm>
+#include <new>
+
+#include "cache/frame_slots.h"
+#include "store/body_checksum.h"
+
+namespace ebb {
+
+// --- frames ---
+
+bool BlockIo::is_open(BlockIndex block) const {
+  if (!layout().seals()) return false;
+  return hot_.n_hot_frames(block) > 0 ? hot_.is_open(block) : !hot_.is_full(block);
+}
+
+std::size_t BlockIo::frame_bytes(BlockIndex block) const {
+  return is_open(block) ? parts_.memory.open_frame_bytes() : parts_.memory.frame_bytes();
+}
+
+std::size_t BlockIo::block_bytes(BlockIndex block) const { return frame_bytes(block) * hot_.shape().n_heads(); }
+
+std::span<const FrameIndex> BlockIo::frames(BlockIndex block) const {
+  return hot_.is_open(block) ? hot_.open_frames(block) : hot_.frames(block);
+}
+
+void BlockIo::read(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const {
+  const bool open = is_open(block);
+  const std::size_t n = frame_bytes(block);
+  heads.for_each([&](std::size_t head) {
+    const FrameIndex frame = frames(block)[head];
+    if (open) {
+      parts_.memory.read_open(frame, bytes.first(n));
+    } else {
+      parts_.memory.read(frame, bytes.first(n));
+    }
+    bytes = bytes.subspan(n);
+  });
+}
+
+void BlockIo::write(BlockIndex block, const HeadSet& heads, std::span<const std::byte> bytes) {
+  const bool open = is_open(block);
+  const std::size_t n = frame_bytes(block);
+  heads.for_each([&](std::size_t head) {
+    const FrameIndex frame = frames(block)[head];
+    if (open) {
+      parts_.memory.write_open(frame, bytes.first(n));
+    } else {
+      parts_.memory.write(frame, bytes.first(n));
+    }
+    bytes = bytes.subspan(n);
+  });
+}
+
+void BlockIo::prepare(BlockIndex block, const HeadSet& heads) {
+  heads.for_each([&](std::size_t head) { parts_.memory.prepare(hot_.frames(block)[head]); });
+}
+
+void BlockIo::turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes, std::int32_t n_anchors) const {
+  if (n_anchors == 0) return;
+  EBB_CHECK(parts_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
+  const std::int32_t n_tokens = hot_.span(block).n_tokens();
+  if (is_open(block)) {
+    parts_.mover->move_open(bytes, heads, n_tokens, n_anchors);
+  } else {
+    parts_.mover->move(bytes, heads, n_tokens, n_anchors);
+  }
+}
+
+void BlockIo::copy_rows(std::span<const std::byte> source, std::int32_t from, BlockIndex block, std::int32_t to,
+                        std::int32_t n_rows) {
+  FrameMemory& memory = parts_.memory;
+  std::vector<std::byte> target(memory.frame_bytes());
+  for (const FrameIndex frame : hot_.frames(block)) {
+    memory.read(frame, target);
+    copy_slots(memory.layout(), source.first(memory.frame_bytes()), from, target, to, n_rows);
+    memory.write(frame, target);
+    source = source.subspan(memory.frame_bytes());
+  }
+}
+
+// --- records ---
+
+Hash128 BlockIo::checksum(BlockIndex block) const {
+  BodyHasher hasher(hot_.block_tokens(block));
+  const std::span<const FrameIndex> frames = this->frames(block);
+  const std::byte* const host = is_open(block) ? parts_.memory.open_host_bytes() : parts_.memory.host_bytes();
+  const std::size_t n = frame_bytes(block);
+  std::vector<std::byte> copy(host == nullptr ? n : 0);
+  for (const FrameIndex frame : frames) {
+    if (host != nullptr) {
+      hasher.add_frame({host + frame.index() * n, n});
+      continue;
+    }
+    parts_.memory.read(frame, copy);
+    hasher.add_frame(copy);
+  }
+  return hasher.finish();
+}
+
+std::optional<Hash128> BlockIo::find(const Hash128& name) const {
+  return parts_.store == nullptr ? std::nullopt : parts_.store->find(name);
+}
+
+bool BlockIo::is_saved(BlockIndex block) const {
+  const std::optional<Hash128> kept = find(hot_.exact_name(block));
+  const Hash128& body = hot_.info(block).body;
+  return kept.has_value() && (body == Hash128() || body == *kept);
+}
+
+RecordKey BlockIo::record_key(const Hash128& name) const {
+  return {.model = parts_.model, .layout = layout().fingerprint(), .name = name};
+}
+
+RecordHeader BlockIo::header(BlockIndex block) const {
+  return {.key = record_key(hot_.exact_name(block)),
+          .body = hot_.info(block).body,
+          .begin = hot_.span(block).begin,
+          .anchor = hot_.anchor(block),
+          .n_frames = hot_.shape().frames_per_block(),
+          .frame_bytes = block_bytes(block)};
+}
+
+Status BlockIo::save(BlockIndex block) {
+  if (parts_.store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
+  wait_for_copy(block);
+  const Hash128 name = hot_.exact_name(block);
+  if (is_saved(block) && parts_.store->touch(name, *find(name))) return {};
+  if (hot_.is_turned(block)) {
+    return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
+  }
+  const HeadSet all = hot_.shape().all_heads();
+  if (hot_.hot_heads(block) != all) {
+    return error(Code::kNotFound, "block {} is hot in {} of {} heads, and the others are no longer kept", block.value(),
+                 hot_.n_hot_frames(block), all.count());
+  }
+  RecordBuilder record(header(block), hot_.block_tokens(block));
+  read(block, all, record.frames());
+  EBB_ASSIGN_OR_RETURN(const bool is_kept, parts_.store->put(std::move(record).seal()));
+  if (is_kept) return {};
+  return error(Code::kNotFound, "other bytes than those of block {} are kept under its name", block.value());
+}
+
+void BlockIo::save_behind(BlockIndex block) {
+  // Frames of other devices are read by the thread that computes.
+  if (parts_.store == nullptr || !is_on_host() || hot_.hot_heads(block) != hot_.shape().all_heads()) return;
+  const FrameMemory& memory = parts_.memory;
+  const std::span<const FrameIndex> frames = hot_.frames(block);
+  parts_.store->put_behind(
+      header(block), hot_.block_tokens(block),
+      [&memory, own = std::vector<FrameIndex>(frames.begin(), frames.end())](std::span<std::byte> bytes) {
+        for (const FrameIndex frame : own) {
+          memory.read(frame, bytes.first(memory.frame_bytes()));
+          bytes = bytes.subspan(memory.frame_bytes());
+        }
+      });
+}
+
+void BlockIo::wait_for_copy(BlockIndex block) const {
+  if (parts_.store != nullptr) parts_.store->wait(hot_.exact_name(block));
+}
+
+std::vector<std::int32_t> BlockIo::frames_of(const HeadSet& heads) {
+  std::vector<std::int32_t> frames;
+  heads.for_each([&](std::size_t head) { frames.push_back(static_cast<std::int32_t>(head)); });
+  return frames;
+}
+
+Result<RecordHandle> BlockIo::get(BlockIndex block, const HeadSet& heads) const {
+  if (parts_.store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
+  EBB_ASSIGN_OR_RETURN(RecordHandle record, parts_.store->get(record_key(hot_.exact_name(block)), frames_of(heads)));
+  EBB_RETURN_IF_ERROR(check(block, record));
+  return record;
+}
+
+Status BlockIo::check(BlockIndex block, const RecordHandle& record) const {
+  const RecordHeader wanted = header(block);
+  const RecordHeader& found = record->header();
+  if (found.key == wanted.key && found.begin == wanted.begin && found.n_frames == wanted.n_frames &&
+      found.frame_bytes == wanted.frame_bytes && std::ranges::equal(record->tokens(), hot_.block_tokens(block))) {
+    if (wanted.body == Hash128() || wanted.body == found.body) return {};
+    // It is sound, and another's.
+    return error(Code::kNotFound, "the record of block {} has the bytes that another session computed", block.value());
+  }
+  parts_.store->refuse(record);
+  return error(Code::kDamaged, "the record of block {} holds something else", block.value());
+}
+
+Status BlockIo::copy_out(const EncodedRecord& record, const HeadSet& heads, std::span<std::byte> bytes) {
+  return record.copy_frames(
+      [&](std::int32_t, std::span<const std::byte> frame) {
+        std::ranges::copy(frame, bytes.begin());
+        bytes = bytes.subspan(frame.size());
+      },
+      frames_of(heads));
+}
+
+Status BlockIo::fill(BlockIndex block, const HeadSet& heads, const EncodedRecord& record) try {
+  const std::int32_t n_anchors = hot_.anchor(block) - record.header().anchor;
+  const std::size_t n = frame_bytes(block);
+  if (n_anchors != 0) {
+    if (parts_.mover == nullptr) {
+      return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
+    }
+    std::vector<std::byte> bytes(n * static_cast<std::size_t>(heads.count()));
+    EBB_RETURN_IF_ERROR(copy_out(record, heads, bytes));
+    turn(block, heads, bytes, n_anchors);
+    write(block, heads, bytes);
+    return {};
+  }
+  const std::span<const FrameIndex> frames = this->frames(block);
+  FrameMemory& memory = parts_.memory;
+  if (std::byte* const host = is_open(block) ? memory.open_host_bytes() : memory.host_bytes(); host != nullptr) {
+    // Past the processor's cache: a turn recalls more than fits there.
+    std::vector<std::byte*> into;
+    heads.for_each([&](std::size_t head) { into.push_back(host + frames[head].index() * n); });
+    return record.copy_frames(into, frames_of(heads));
+  }
+  return record.copy_frames(
+      [&](std::int32_t head, std::span<const std::byte> bytes) {
+        memory.write(frames[static_cast<std::size_t>(head)], bytes);
+      },
+      frames_of(heads));
+} catch (const std::bad_alloc&) {
+  return error(Code::kOutOfBudget, "no memory to recall block {}", block.value());
+}
+
+}  // namespace ebb

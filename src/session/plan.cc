@@ -1,0 +1,62 @@
+#include "session/plan.h"
+
+#include <algorithm>
+
+namespace ebb {
+namespace {
+
+// A step brings at most this share of the budget, so that its tokens still see most of what was hot. Larger: faster
+// prefill, and more of the past is evicted before it could be looked at.
+constexpr std::int32_t kStepsPerBudget = 4;
+
+std::int32_t blocks_per_step(FrameBudget budget, const BlockShape& shape) {
+  return std::max(1, budget.n_blocks(shape) / kStepsPerBudget);
+}
+
+// As many of n_tokens as end with a block, where whole blocks that others computed may go on.
+std::int32_t fit_adopting(std::int32_t n_tokens, const StepState& step, std::int32_t block_size) {
+  if (!step.adopts || step.n_pending <= step.n_rows_left + block_size) return n_tokens;
+  if (step.n_rows_left > 0) return std::min(n_tokens, step.n_rows_left);
+  const bool ends = n_tokens == step.n_pending || n_tokens < block_size;
+  return ends ? n_tokens : n_tokens / block_size * block_size;
+}
+
+// As many of n_tokens as leave no block part-filled.
+std::int32_t fit_whole_blocks(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t block_size) {
+  if (n_tokens <= n_rows_left) return n_tokens;
+  return n_rows_left + (n_tokens - n_rows_left) / block_size * block_size;
+}
+
+}  // namespace
+
+RoomPlan plan_room(const RoomState& room, std::int32_t n_new_frames) {
+  const std::int32_t n_needed = std::max(0, room.n_hot_frames + n_new_frames - room.budget.n_frames);
+  const std::int32_t n_wanted = count_victims(room.n_hot_frames, n_new_frames, room.budget.n_frames, room.watermarks);
+  return {.n_new_frames = n_new_frames,
+          .n_evict_needed = n_needed,
+          .n_evict_wanted = std::max(n_needed, n_wanted),
+          .n_short = std::max(0, n_new_frames - room.n_pool_free)};
+}
+
+std::int32_t plan_adoption(const RoomState& room, std::int32_t n_blocks, const BlockShape& shape) {
+  const std::int32_t n_free = std::min(room.budget.n_frames - room.n_hot_frames, room.n_pool_free);
+  return std::min(n_blocks, std::max(n_free / shape.frames_per_block(), blocks_per_step(room.budget, shape)));
+}
+
+StepPlan plan_step(const StepState& step, const BlockShape& shape) {
+  const std::int32_t share = blocks_per_step(step.room.budget, shape) * shape.block_size;
+  std::int32_t n_tokens = std::min({step.n_to_compute, step.max_rows, share, step.n_anchors_left});
+  n_tokens = fit_adopting(n_tokens, step, shape.block_size);
+  if (!step.may_open) n_tokens = fit_whole_blocks(n_tokens, step.n_rows_left, shape.block_size);
+  if (n_tokens < 1) return {};
+  const std::int32_t n_blocks = shape.n_blocks(std::max(0, n_tokens - step.n_rows_left));
+  return {.n_tokens = n_tokens, .room = plan_room(step.room, n_blocks * shape.frames_per_block())};
+}
+
+std::int32_t fit_rows(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t n_free_frames,
+                      const BlockShape& shape) {
+  const std::int32_t n_blocks = std::max(0, n_free_frames) / shape.frames_per_block();
+  return std::min(n_tokens, n_rows_left + n_blocks * shape.block_size);
+}
+
+}  // namespace ebb

@@ -1,0 +1,72 @@
+// plan: what a step of a session needs, as a value. Pure functions from snapshots; they move nothing.
+//
+// The scheduler asks it what the steps of its requests lack, the session executes it; there is no other arithmetic of
+// room.
+//
+//   rows        as many pending tokens as fit the batch, a share of the budget, the trained context and the open frames
+//   frames      of the blocks that these rows begin
+//   own budget  what is over leaves: n_evict_needed frames must, n_evict_wanted may (watermarks)
+//   the pool    n_short frames are lacking even then: idle sessions give theirs, or else this one does
+//
+// Thread rule: functions of their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/block_shape.h"
+#include "policy/choose.h"
+
+namespace ebb {
+
+// How much a session may have, has, and finds.
+struct RoomState {
+  std::int32_t n_hot_frames = 0;
+  FrameBudget budget;
+  Watermarks watermarks;
+  std::int32_t n_pool_free = 0;
+};
+
+// What it takes to have n_new_frames more.
+struct RoomPlan {
+  std::int32_t n_new_frames = 0;
+  // To leave for the session's budget.
+  std::int32_t n_evict_needed = 0;
+  std::int32_t n_evict_wanted = 0;
+  // That the pool has not, before anything leaves.
+  std::int32_t n_short = 0;
+};
+[[nodiscard]] RoomPlan plan_room(const RoomState& room, std::int32_t n_new_frames);
+
+// How many of n_blocks whole blocks of a prompt that are to be had at once may come: what fits without anything
+// leaving, or as many as a step brings, so that what leaves for them is what would leave if they were computed.
+[[nodiscard]] std::int32_t plan_adoption(const RoomState& room, std::int32_t n_blocks, const BlockShape& shape);
+
+// What bounds the next step of pending tokens.
+struct StepState {
+  std::int32_t n_pending = 0;
+  // Pending tokens that nothing but computing gives.
+  std::int32_t n_to_compute = 0;
+  std::int32_t max_rows = 0;
+  // Rows that the last block has left.
+  std::int32_t n_rows_left = 0;
+  // Anchors that the trained context has left.
+  std::int32_t n_anchors_left = 0;
+  // Whether one more block may be open, that is end the step part-filled.
+  bool may_open = true;
+  // Steps end where whole blocks of others may follow.
+  bool adopts = false;
+  RoomState room;
+};
+
+struct StepPlan {
+  std::int32_t n_tokens = 0;
+  RoomPlan room;
+};
+// n_tokens 0: there is no open frame for even one.
+[[nodiscard]] StepPlan plan_step(const StepState& step, const BlockShape& shape);
+
+// How many of n_tokens rows find a place when so many frames are free.
+[[nodiscard]] std::int32_t fit_rows(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t n_free_frames,
+                                    const BlockShape& shape);
+
+}  // namespace ebb

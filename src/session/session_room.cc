@@ -1,0 +1,220 @@
+// What a session's budget and policy decide: what leaves, and where what stays goes.
+#include <algorithm>
+
+#include "session/session.h"
+
+namespace ebb {
+namespace {
+
+// The share of the trained context that hot blocks may fill after a rebase. More: rebases come often. Less: a session with a large
+// budget loses much at once.
+constexpr std::int32_t kRebaseShare = 2;
+
+}  // namespace
+
+// --- room ---
+
+RoomState Session::room() const {
+  return {.n_hot_frames = hot().n_hot_frames(),
+          .budget = budget_,
+          .watermarks = options_.watermarks,
+          .n_pool_free = parts_.pool.n_free()};
+}
+
+std::int32_t Session::n_free_frames() const {
+  return std::min(budget_.n_frames - hot().n_hot_frames(), parts_.pool.n_free());
+}
+
+void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room(room(), n_frames), acts); }
+
+void Session::make_room(const RoomPlan& plan, Acts& acts) {
+  const std::size_t n_before = acts.evicted.size();
+  if (plan.n_evict_wanted > 0) {
+    evict(choose_victims(parts_.policy, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
+  }
+  evict_for_pool(plan.n_new_frames, acts);
+  if (options_.removal == Removal::kCompact && acts.evicted.size() > n_before) compact(acts);
+}
+
+// Until the pool has so many frames: what others use too gives none back.
+void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
+  const std::int32_t n_needed = n_frames - parts_.pool.n_free();
+  if (n_needed <= 0) return;
+  Evidence now = evidence();
+  for (BlockEvidence& row : now.blocks) {
+    row.n_frames = row.head == kAllHeads ? hot().n_own_frames(row.block)
+                                         : hot().n_own_frames(row.block, static_cast<std::size_t>(row.head));
+  }
+  std::erase_if(now.blocks, [](const BlockEvidence& row) { return row.n_frames == 0; });
+  evict(choose_victims(parts_.policy, now, n_needed, n_needed), acts);
+}
+
+void Session::evict(std::span<const Victim> victims, Acts& acts) {
+  for (const Victim& victim : victims) {
+    HeadSet heads = parts_.shape.all_heads();
+    if (victim.head != kAllHeads) {
+      heads = HeadSet(parts_.shape.n_heads());
+      heads.add(static_cast<std::size_t>(victim.head));
+    }
+    keeper_.evict(victim.block, heads, acts);
+  }
+}
+
+Acts Session::evict(std::span<const BlockIndex> blocks) { return evict(blocks, parts_.shape.all_heads()); }
+
+Acts Session::evict(std::span<const BlockIndex> blocks, const HeadSet& heads) {
+  Acts acts;
+  for (const BlockIndex block : blocks) {
+    const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
+    if (hot().is_full(block) && !is_computing) keeper_.evict(block, heads, acts);
+  }
+  if (options_.removal == Removal::kCompact && !acts.evicted.empty()) compact(acts);
+  return acts;
+}
+
+FrameBudget Session::set_budget(FrameBudget budget) {
+  const std::int32_t per_block = parts_.shape.frames_per_block();
+  budget_.n_frames = std::clamp(budget.n_frames / per_block, 1, parts_.pool.n_frames() / per_block) * per_block;
+  Acts acts;
+  make_room(0, acts);
+  const std::int32_t n_whole = (hot().n_hot_frames() + per_block - 1) / per_block * per_block;
+  budget_.n_frames = std::max(budget_.n_frames, n_whole);
+  return budget_;
+}
+
+bool Session::may_open() const {
+  return parts_.open_pool == nullptr || parts_.open_pool->n_free() >= parts_.shape.frames_per_block();
+}
+
+std::int32_t Session::n_most_open_blocks() const {
+  return parts_.open_pool == nullptr ? 0 : parts_.open_pool->n_frames() / parts_.shape.frames_per_block();
+}
+
+Status Session::save() {
+  if (keeper_.snapshots()) keeper_.snapshots()->save();
+  Status first_error;
+  for (const BlockIndex block : hot().hot_blocks()) {
+    const Status status = keeper_.save(block);
+    if (first_error.ok()) first_error = status;
+  }
+  return first_error;
+}
+
+void Session::save_behind() {
+  for (const BlockIndex block : hot().hot_blocks()) keeper_.save_behind(block);
+}
+
+void Session::save_for_image() {
+  save_behind();
+  if (keeper_.snapshots()) keeper_.snapshots()->save();
+  if (n_blocks() == 0) return;
+  const BlockIndex last = hot().last_block();
+  // What cannot be saved is computed again (law 8).
+  if (!hot().is_full(last) && hot().is_hot(last)) (void)keeper_.save(last);
+}
+
+// --- anchors ---
+
+Status Session::make_anchors_for(std::int32_t n_tokens, Acts& acts) {
+  if (hot().next_anchor().value() + n_tokens <= n_ctx_train()) return {};
+  if (!can_rebase()) {
+    return error(Code::kOutOfBudget,
+                 "the session has {} tokens, as many as the model was trained for; start a new one, or allow rebasing, "
+                 "which goes on with approximate positions",
+                 end().value());
+  }
+  rebase(acts);
+  if (hot().next_anchor().value() + n_tokens <= n_ctx_train()) return {};
+  return error(Code::kOutOfBudget,
+               "{} hot tokens are held, and the model was trained for {}; unpin some, or lower the budget",
+               n_hot_tokens(), n_ctx_train());
+}
+
+void Session::rebase(Acts& acts) {
+  const std::int32_t n_most = n_ctx_train() / kRebaseShare / block_size();
+  const auto n_hot = static_cast<std::int32_t>(hot().hot_blocks().size());
+  if (n_hot > n_most) {
+    // Anchors are taken by blocks, however many of their heads are hot.
+    Evidence now = evidence();
+    const auto twice = std::ranges::unique(now.blocks, {}, &BlockEvidence::block);
+    now.blocks.erase(twice.begin(), twice.end());
+    for (BlockEvidence& row : now.blocks) {
+      row.head = kAllHeads;
+      row.n_frames = 1;
+    }
+    evict(choose_victims(parts_.policy, now, n_hot - n_most, n_hot - n_most), acts);
+  }
+  ++keeper_.stats().n_rebases;
+  compact(acts);
+}
+
+// Frames that others use are turned in copies.
+void Session::compact(Acts& acts) {
+  std::int32_t n_copies = 0;
+  for (const BlockIndex block : hot().hot_blocks()) n_copies += hot().n_hot_frames(block) - hot().n_own_frames(block);
+  if (n_copies > 0) evict_for_pool(n_copies, acts);
+  keeper_.compact(acts);
+}
+
+void Session::settle_anchors(Acts& acts) {
+  if (options_.recall_place == RecallPlace::kCompacted && !(acts.recalled.empty() && acts.recomputed.empty())) {
+    return compact(acts);
+  }
+  keeper_.move_last_block(acts);
+}
+
+Position Session::find_exact_end(Position end) const {
+  for (std::int32_t b = 0; moved() && b < parts_.shape.n_blocks(end.value()); ++b) {
+    const BlockIndex block(b);
+    const BlockRecordInfo& info = hot().info(block);
+    const Span span = hot().span(block);
+    const bool is_split = end < span.begin + block_size();
+    if (!info.is_exact || (is_split && info.anchor != span.begin)) return span.begin;
+  }
+  return end;
+}
+
+Acts Session::cut_anew(Position end) {
+  Acts acts;
+  HotSet& blocks = keeper_.hot();
+  blocks.begin_epoch();
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const BlockIndex block(b);
+    const Position begin = hot().span(block).begin;
+    if (hot().anchor(block) != begin && hot().n_hot_frames(block) > 0) {
+      keeper_.evict(block, parts_.shape.all_heads(), acts);
+    }
+    blocks.set_anchor(block, begin);
+    blocks.join_epoch(block);
+  }
+  // Before the cut: one that it splits goes on where it is.
+  blocks.set_next_anchor(this->end());
+  acts += cut(end);
+  blocks.set_next_anchor(this->end());
+  return acts;
+}
+
+// --- forgetting ---
+
+Acts Session::cut(Position end) {
+  EBB_CHECK(end.value() >= 0 && end <= this->end(), "a cut at {} of {}", end.value(), this->end().value());
+  Acts acts;
+  const Position stays = keeper_.roll_back(end);
+  const auto again = tokens().subspan(stays.index(), static_cast<std::size_t>(end - stays));
+  unfinished_.assign(again.begin(), again.end());
+  const std::int32_t per_block = parts_.shape.frames_per_block();
+  const BlockIndex open = hot().block_at(stays);
+  const bool is_split = stays.value() % block_size() > 0 && stays < this->end();
+  const std::int32_t n_missing = is_split ? per_block - hot().n_hot_frames(open) : 0;
+  if (n_free_frames() < n_missing) make_room(n_missing, acts);
+  // Its copy, where others use it too.
+  if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
+  const std::int32_t n_kept = parts_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
+  for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
+  keeper_.cut(stays, acts);
+  said_.truncate(end);
+  recall_window(acts);
+  return acts;
+}
+
+}  // namespace ebb

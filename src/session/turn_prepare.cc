@@ -1,0 +1,201 @@
+// What a turn does before its steps: waves of blocks that come, rows that are copied, grafts.
+#include <algorithm>
+
+#include "session/turn.h"
+
+namespace ebb {
+
+void Turn::prepare_all(std::int32_t max_rows) {
+  for (Ready ready = prepare(max_rows); ready != Ready::kNow; ready = prepare(max_rows)) {
+    if (ready == Ready::kWaits && wave_ && wave_->fetch != nullptr) wave_->fetch->wait();
+    if (ready == Ready::kWaits && adoption_ && adoption_->fetch != nullptr) adoption_->fetch->wait();
+  }
+}
+
+Turn::Ready Turn::prepare(std::int32_t max_rows) {
+  if (n_step_ > 0) return Ready::kNow;
+  // What the turn asked for does not leave for its prompt.
+  if (!recall_question_.empty()) {
+    recall(session_->select(std::exchange(recall_question_, {}), max_recalled_));
+    return Ready::kMore;
+  }
+  if (const std::optional<Ready> done = end_waves()) return *done;
+  if (const std::optional<Ready> done = wake_last()) return *done;
+  if (recompute_.n_done() > 0) return Ready::kNow;
+  if (recompute_.empty()) {
+    if (const std::optional<Ready> done = adopt(max_rows)) return *done;
+  }
+  if (const std::optional<Ready> done = recall_next()) return *done;
+  if (recompute_.empty()) {
+    if (const std::optional<Ready> done = graft_next()) return *done;
+  }
+  if (const std::optional<Ready> done = refill_next()) return *done;
+  if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
+  return Ready::kNow;
+}
+
+// Records that were read bring their blocks in.
+std::optional<Turn::Ready> Turn::end_waves() {
+  if (wave_) {
+    if (!wave_->is_ready()) return Ready::kWaits;
+    Acts acts;
+    session_->end_wave(*std::exchange(wave_, std::nullopt), acts);
+    // What only fills holes is not computed again.
+    if (!std::exchange(wave_refills_, false)) recompute_.add(acts.lost);
+    came_ |= !acts.recalled.empty();
+    stats_.acts += acts;
+    return Ready::kMore;
+  }
+  if (adoption_) {
+    if (!adoption_->is_ready()) return Ready::kWaits;
+    const auto n_most = static_cast<std::int32_t>(adoption_->names.size()) * session_->block_size();
+    const Adopted adopted =
+        session_->adopt(*std::exchange(adoption_, std::nullopt), pending_.first(n_most), stats_.acts);
+    stats_.n_adopted += adopted.n_tokens();
+    // In the order of the blocks, since what is shared and what is read may alternate.
+    for (std::int32_t n = 0; n < adopted.n_tokens(); n += session_->block_size()) {
+      const BlockIndex block = session_->hot().block_at(end_);
+      const std::vector<BlockIndex>& shared = stats_.acts.shared;
+      const bool is_shared = std::ranges::find(shared, block) != shared.end();
+      take(session_->block_size(), is_shared ? Origin::kShared : Origin::kRecalledExact);
+    }
+    if (adopted.n_tokens() == 0) adopts_ = false;
+    return Ready::kMore;
+  }
+  return std::nullopt;
+}
+
+// The block that new tokens join must be hot before any comes; a session that goes on has it in the cold store.
+std::optional<Turn::Ready> Turn::wake_last() {
+  const HotSet& hot = session_->hot();
+  if (n_pending() == 0 || hot.n_blocks() == 0 || hot.is_full(hot.last_block()) || hot.is_hot(hot.last_block())) {
+    return std::nullopt;
+  }
+  if (recompute_.contains(hot.last_block())) {
+    if (recompute_.n_done() == 0) recompute_.add_first(hot.last_block());
+    return std::nullopt;
+  }
+  if (was_refused_) return std::nullopt;
+  const Status woken = session_->wake_last(stats_.acts);
+  if (woken.code() == Code::kNotFound) recompute_.add_first(hot.last_block());
+  was_refused_ = woken.code() == Code::kOutOfBudget;
+  return Ready::kMore;
+}
+
+// Whole blocks by their exact names, as long as another session has them hot (then its frames serve both) or the cold store
+// has them: what any session computed for the same tokens behind the same visible blocks. Of the block that is open before
+// and behind them, a copy of the rows that go on as another's do. At least one token stays pending.
+std::optional<Turn::Ready> Turn::adopt(std::int32_t max_rows) {
+  const std::int32_t block_size = session_->block_size();
+  if (!session_->options().adopts || n_pending() < 2 || n_step_ > 0) return std::nullopt;
+  const HotSet& hot = session_->hot();
+  if (hot.end().value() % block_size == 0 && n_pending() > block_size && adopts_) {
+    const auto n_most = static_cast<std::int32_t>(
+        std::min<std::size_t>(kWaveBlocks, static_cast<std::size_t>((n_pending() - 1) / block_size)));
+    const auto look = [&] {
+      Adoption found = session_->find_adoption(pending_.first(n_most * block_size), n_most);
+      if (!found.names.empty()) adoption_ = std::move(found);
+      return adoption_.has_value();
+    };
+    if (look()) return Ready::kMore;
+    // What the step will evict anyway leaves first: a history longer than the budget was computed so, and has its names
+    // from what was visible then.
+    const StepPlan plan = plan_step(step_state(max_rows), hot.shape());
+    if (plan.room.n_evict_wanted > 0 && plan.n_tokens > 0) {
+      session_->make_room(plan.room, stats_.acts);
+      if (look()) return Ready::kMore;
+    }
+  }
+  const std::int32_t n_rows = session_->copy_alike(pending_.first(std::min(n_pending() - 1, block_size)), stats_.acts);
+  if (n_rows == 0) return std::nullopt;
+  take(n_rows, Origin::kRecalledExact);
+  stats_.n_adopted += n_rows;
+  adopts_ = true;
+  return Ready::kMore;
+}
+
+std::optional<Turn::Ready> Turn::recall_next() {
+  if (to_recall_.empty()) return std::nullopt;
+  std::vector<BlockIndex> some;
+  while (some.size() < kWaveBlocks && !to_recall_.empty()) {
+    if (!session_->hot().is_hot(to_recall_.front())) some.push_back(to_recall_.front());
+    to_recall_.pop_front();
+  }
+  if (!some.empty()) wave_ = session_->begin_wave(some);
+  return Ready::kMore;
+}
+
+std::optional<Turn::Ready> Turn::refill_next() {
+  if (!refill_) return std::nullopt;
+  const HotSet& hot = session_->hot();
+  const std::int32_t per_block = hot.shape().frames_per_block();
+  if (!refill_chosen_) {
+    refill_chosen_ = true;
+    if (session_->n_free_frames() > refill_->n_left_blocks * per_block) {
+      to_refill_ = session_->choose_holes(refill_->question, refill_->holes);
+      std::ranges::reverse(to_refill_);
+    }
+  }
+  // Beside what is pending and the reply.
+  const std::int32_t n_left = (refill_->n_left_blocks + n_pending() / session_->block_size() + 1) * per_block;
+  std::int32_t n_free = session_->n_free_frames() - n_left;
+  std::vector<BlockIndex> some;
+  while (!to_refill_.empty() && some.size() < kWaveBlocks) {
+    n_free -= hot.missing_heads(to_refill_.back()).count();
+    if (n_free < 0) break;
+    some.push_back(to_refill_.back());
+    to_refill_.pop_back();
+  }
+  if (some.empty()) {
+    refill_.reset();
+    return Ready::kMore;
+  }
+  std::ranges::sort(some);
+  wave_ = session_->begin_wave(some);
+  wave_refills_ = true;
+  return Ready::kMore;
+}
+
+// --- grafts ---
+
+// A run of what the history says now that stood in the session before the edit, in pieces of a block.
+void Turn::add_graft(const TokenRun& run, std::int32_t n_recomputed) {
+  const std::int32_t block_size = session_->block_size();
+  const Position edit = first_;
+  const std::int32_t shift = run.from - run.to;
+  const Span to = {edit + run.to, std::min(edit + run.to + run.n_tokens, edit + n_pending() - 1)};
+  for (std::int32_t b = to.begin.value() / block_size; Position(b * block_size) < to.end; ++b) {
+    const Span piece = intersect(to, {Position(b * block_size), Position((b + 1) * block_size)});
+    const Position first = piece.begin + n_recomputed;
+    if (first < piece.end) grafts_.push_back({.to = {first, piece.end}, .from = first + shift});
+  }
+}
+
+// As far as they go on from where the session ends: what of the next one donor has and the block under way holds. What is
+// not to be had is left to be computed.
+std::optional<Turn::Ready> Turn::graft_next() {
+  while (!grafts_.empty() && grafts_.front().to.end <= session_->end()) grafts_.pop_front();
+  if (grafts_.empty() || grafts_.front().to.begin > session_->end()) return std::nullopt;
+  Graft& graft = grafts_.front();
+  const std::int32_t n_had = session_->end() - graft.to.begin;
+  graft = {.to = {session_->end(), graft.to.end}, .from = graft.from + n_had};
+  const HotSet& hot = session_->hot();
+  const std::int32_t block_size = session_->block_size();
+  if (!session_->make_anchors_for(graft.to.n_tokens(), stats_.acts).ok()) return std::nullopt;
+  // Before the donor is turned: what leaves may close up, and what comes then has other anchors.
+  if (hot.room_in_last_block() == 0) session_->make_room(hot.shape().frames_per_block(), stats_.acts);
+  const Donor& donor = donors_[static_cast<std::size_t>(graft.from.value() / block_size)];
+  const std::int32_t from = graft.from - donor.begin;
+  const std::int32_t room = hot.room_in_last_block() > 0 ? hot.room_in_last_block() : block_size;
+  const std::int32_t n_tokens = std::min({graft.to.n_tokens(), block_size - from, room});
+  if (const Status taken = session_->graft(donor, from, pending_.first(n_tokens)); !taken.ok()) {
+    if (taken.code() == Code::kOutOfBudget) return std::nullopt;
+    graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
+    return Ready::kMore;
+  }
+  take(n_tokens, Origin::kRecalledApproximate);
+  stats_.n_grafted += n_tokens;
+  return Ready::kMore;
+}
+
+}  // namespace ebb

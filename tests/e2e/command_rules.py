@@ -1,0 +1,205 @@
+"""How each command that the pages show fits a test: the least that is added to it, what it reads, and what its outcome must be.
+
+A rule is called with the test, the words of the command (the program first) and the folder it runs in.
+"""
+import html.parser
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+import figures
+from server import Server
+from shown_commands import root_of_the_tree
+
+ROOT = root_of_the_tree()
+MODEL = str(ROOT / "models" / "ebb-recall.gguf")
+FACT = "The code of the north gate is 4711."
+QUESTION = "What is the code of the north gate?"
+REQUEST = {"messages": [{"role": "user", "content": QUESTION}]}
+# Nothing takes as long; what hangs is ended.
+TIMEOUT = 300
+
+
+class Outcome:
+    def __init__(self, words, folder, stdin=""):
+        # A home of its own, so that no cache of this machine is read or written.
+        home = {**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(pathlib.Path(folder) / ".cache")}
+        self.run = subprocess.run(words, cwd=folder, input=stdin, text=True, capture_output=True, timeout=TIMEOUT, env=home)
+        self.out, self.err, self.code = self.run.stdout, self.run.stderr, self.run.returncode
+
+
+class Page(html.parser.HTMLParser):
+    """An HTML report: that it is whole, plots something and loads nothing."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        if tag not in ("meta", "br", "link", "hr", "img"):
+            self.open.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href") and not value.startswith("#"):
+                raise figures.Nonsense(f"the page loads {value}")
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            raise figures.Nonsense(f"</{tag}> closes something else")
+
+
+def replies_by_chat(test, words, folder):
+    # Longer than a block, so that the store has what to keep.
+    reading = "Read this: " + "The shepherd crossed the meadow before the rain began. " * 16
+    said = "\n".join([FACT, reading, QUESTION, "/stats", "/quit", ""])
+    outcome = Outcome([*words, "-n", "24", "--temp", "0"], folder, said)
+    test.assertEqual(outcome.code, 0, outcome.err)
+    test.assertIn("4711", outcome.out)
+    if any("disk=" in word for word in words):
+        cold = pathlib.Path(re.search(r"disk=([^,\s]+)", " ".join(words))[1])
+        test.assertTrue(list(cold.glob("segment-*.ebb")), "the cold store on disk has no segment")
+
+
+def answers_by_serve(test, words, _folder):
+    test.assertEqual(words[2], "-m")
+    with Server(words[0], *words[4:]) as server:
+        body = {"messages": [{"role": "user", "content": f"{FACT} {QUESTION}"}], "temperature": 0, "max_tokens": 24}
+        answer = post(server.url + "/v1/chat/completions", body)
+        test.assertIn("4711", answer["choices"][0]["message"]["content"])
+        prompt = answer["ebb"]["prompt"]
+        test.assertEqual(sum(prompt.values()), answer["usage"]["prompt_tokens"])
+
+
+def post(url, body):
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=TIMEOUT) as answer:
+        return json.load(answer)
+
+
+def says(*patterns):
+    def check(test, words, folder, stdin=""):
+        outcome = Outcome(words, folder, stdin)
+        test.assertEqual(outcome.code, 0, outcome.err)
+        for pattern in patterns:
+            test.assertRegex(outcome.out, pattern)
+
+    return check
+
+
+def plays_the_demo(test, words, folder):
+    outcome = Outcome(words, folder)
+    test.assertEqual(outcome.code, 0, outcome.err)
+    test.assertRegex(outcome.out, r"truncated: .*\[wrong\]")
+    test.assertRegex(outcome.out, r"  ebb: .*4711\..*\[right\]")
+    ours = [int(figure) for figure in re.search(r"^ebb +((?:\d+ +){7})", outcome.out, re.MULTILINE)[1].split()]
+    session, budget, peak, _holes, evicted, recalled, computed = ours
+    test.assertTrue(peak <= budget < session and evicted >= 10 and recalled > 0, outcome.out)
+    # Whatever was evicted, no token was computed twice: recalls need no forward pass.
+    test.assertLess(computed, session * 1.1)
+
+
+class Bench:
+    """`ebb bench NAME`: run once for all pages that show it alike, with --json and --html whether shown or not."""
+
+    reports = {}
+
+    def __init__(self, check, *least):
+        self.check, self.least = check, least
+
+    def __call__(self, test, words, folder):
+        words = list(words)
+        for flag, value in zip(self.least[::2], self.least[1::2]):
+            if flag not in words:
+                words += [flag, value]
+        told = {flag: words[words.index(flag) + 1] for flag in ("--json", "--html") if flag in words}
+        for flag, name in told.items():
+            at = words.index(flag)
+            del words[at : at + 2]
+        key = tuple(words)
+        if key not in self.reports:
+            files = {flag: told.get(flag, f"report.{flag[2:]}") for flag in ("--json", "--html")}
+            outcome = Outcome([*words, *(part for pair in files.items() for part in pair)], folder)
+            test.assertEqual(outcome.code, 0, outcome.err[-2000:])
+            test.assertTrue(outcome.out)
+            report = json.loads((pathlib.Path(folder) / files["--json"]).read_text())
+            page = Page((pathlib.Path(folder) / files["--html"]).read_text())
+            test.assertEqual((page.open, bool(page.seen & {"svg", "table", "pre"})), ([], True))
+            self.reports[key] = report
+        report = self.reports[key]
+        test.assertEqual(report["bench"], words[2])
+        figures.check_numbers(report)
+        self.check(report, words[0])
+
+
+def alone(check):
+    """A check that needs no second report."""
+    return lambda report, _program: check(report)
+
+
+SPEED = Bench(alone(figures.check_speed), "-m", MODEL, "--depths", "0,512", "--repeat", "3", "-n", "8")
+
+
+def check_splice(report, program):
+    """Beside the prompt speed of the speed bench, run for it where no test has yet."""
+    if not any(key[2] == "speed" for key in Bench.reports):
+        with tempfile.TemporaryDirectory() as folder:
+            SPEED(unittest.TestCase(), [program, "bench", "speed"], folder)
+    prompts = [
+        line["ebb"]["tokens_per_s"]["max"]
+        for key, speed in Bench.reports.items()
+        if key[2] == "speed"
+        for line in speed["models"][0]["lines"]
+        if line["test"] == "prompt"
+    ]
+    figures.check_splice(report, max(prompts))
+
+
+# By the words before the first flag. serve gets a free port from Server.
+RULES = {
+    "run": says(r"\S"),
+    "chat": replies_by_chat,
+    "serve": answers_by_serve,
+    "key": says(r"^\S{20,}\n(.*\n)*sha256:[0-9a-f]{64}"),
+    "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
+    "inspect": says(r"architecture +qwen3", r"context +16384", r"f16 +2048 "),
+    "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
+    "demo": plays_the_demo,
+    "bench speed": SPEED,
+    "bench splice": Bench(check_splice, "-m", MODEL),
+    "bench sparse": Bench(alone(figures.check_sparse), "-m", MODEL, "--depths", "2048", "--repeat", "1",
+                          "--text-scored", "64", "--text-generated", "32"),
+    "bench fidelity": Bench(alone(figures.check_fidelity), "--facts", "1", "--spans", "64", "--distances", "256"),
+    "bench wall": Bench(alone(figures.check_wall), "--session", "4000", "--sections", "16",
+                        "--questions", "4", "--kv-budget", "1024"),
+    "bench concurrency": Bench(alone(figures.check_concurrency), "--repeat", "1", "-n", "16"),
+    "bench agent": Bench(alone(figures.check_agent), "--questions", "2"),
+    "bench gapfill": Bench(alone(figures.check_resend), "--sessions", "1", "--chunks", "10",
+                           "--characters", "1000", "--budgets", "1024"),
+    "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
+}
+
+
+def write_what_commands_read(folder):
+    """The files that the pages' examples name."""
+    asked = [
+        {"role": "system", "content": "You are a coding agent. Read before you write."},
+        {"role": "user", "content": f"{FACT} Look at the files."},
+        {"role": "assistant", "content": "I will."},
+        {"role": "user", "content": QUESTION},
+    ]
+    path = {"type": "object", "properties": {"path": {"type": "string", "maxLength": 8}}, "required": ["path"]}
+    tools = [{"type": "function", "function": {"name": "read", "description": "Reads a file", "parameters": path}}]
+    (folder / "recorded").mkdir()
+    for n_messages in (2, 4):
+        body = {"messages": asked[:n_messages], "tools": tools}
+        (folder / "recorded" / f"{n_messages}.json").write_text(json.dumps(body))
+    (folder / "war-and-peace.txt").write_text((ROOT / "docs" / "house.md").read_text())

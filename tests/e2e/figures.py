@@ -1,0 +1,199 @@
+"""Whether the figures of a bench (its --json) make sense: that they are finite, that ratios are those of their parts, that
+budgets hold, and relations that no machine can reverse.
+
+Nothing here says how long anything may take. Where times are compared, the sides differ by so much that a machine whose
+cores are taken keeps their order: the slowest round of what must be slow is held against the quickest of what must be quick.
+"""
+import math
+
+# Times vary by far less than this between two measurements of the same thing, whatever else runs.
+MARGIN = 10
+
+
+class Nonsense(AssertionError):
+    pass
+
+
+def hold(truth, what):
+    if not truth:
+        raise Nonsense(what)
+
+
+def close(a, b, what):
+    hold(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-12), f"{what}: {a} is not {b}")
+
+
+def check_numbers(value, path="report"):
+    """All of a report: no number is infinite or none, medians lie between least and most, speeds and times are positive."""
+    if isinstance(value, list):
+        for at, part in enumerate(value):
+            check_numbers(part, f"{path}[{at}]")
+    elif isinstance(value, dict):
+        if value.keys() == {"min", "median", "max", "n"}:
+            hold(value["n"] > 0, f"{path}: of no rounds")
+            hold(value["min"] <= value["median"] <= value["max"], f"{path}: {value} are not in order")
+        for key, part in value.items():
+            where = f"{path}.{key}"
+            # Beside an arm that ended early there is nothing to compare with.
+            if key == "seconds_over_none" and part is None:
+                continue
+            check_numbers(part, where)
+            if key in ("ms", "seconds", "tokens_per_s", "gb_per_s", "copy_gb_per_s", "read_gb_per_s"):
+                hold(least(part) > 0, f"{where}: {part} is not positive")
+            elif key.startswith(("n_", "peak_", "evicted", "recalled", "computed")) and isinstance(part, (int, float)):
+                hold(part >= 0, f"{where}: {part} is negative")
+    elif isinstance(value, float):
+        hold(math.isfinite(value), f"{path}: {value}")
+    else:
+        hold(value is not None, f"{path}: not a number")
+
+
+def least(value):
+    return value["min"] if isinstance(value, dict) else value
+
+
+def check_speed(report):
+    for model in report["models"]:
+        hold({line["test"] for line in model["lines"]} == {"prompt", "decode"}, "both prompts and decoding are measured")
+        for line in model["lines"]:
+            for side in ("ebb", "libllama"):
+                hold(line[side]["tokens_per_s"]["min"] > 0, f"{side} makes no tokens: {line}")
+            sides = [line[side]["tokens_per_s"] for side in ("ebb", "libllama")]
+            ratio = line["ratio"]["median"]
+            hold(sides[0]["min"] / sides[1]["max"] <= ratio * 1.001, f"the ratio {ratio} is below what the sides allow: {line}")
+            hold(ratio <= sides[0]["max"] / sides[1]["min"] * 1.001, f"the ratio {ratio} is above what the sides allow: {line}")
+            hold(0 <= line["logits_difference"] < 0.1, f"the sides did not do the same work: {line}")
+
+
+def check_splice(report, prompt_speed=None):
+    """prompt_speed: tokens per second of the quickest prompt of `ebb bench speed` on the same model."""
+    for kind in report["kv_types"]:
+        for span in kind["spans"]:
+            where = f"{kind['kv_type']}, {span['n_tokens_asked']} tokens"
+            hold(span["n_tokens"] >= span["n_tokens_asked"] > 0, f"{where}: {span['n_tokens']} hold them")
+            close(span["n_tokens"], span["n_blocks"] * report["block_size"], f"{where}: tokens of blocks")
+            close(span["n_bytes"], span["n_tokens"] * kind["kv_bytes_per_token"], f"{where}: bytes of tokens")
+            moves = span["moves"]
+            prefill = moves["prefill"]["ms"]
+            for name, move in moves.items():
+                ratio = prefill["median"] / move["ms"]["median"]
+                close(move["prefill_ratio"], ratio, f"{where}, {name}: the ratio of prefill to it")
+                if "gb_per_s" in move:
+                    close(move["gb_per_s"], span["n_bytes"] / move["ms"]["median"] / 1e6, f"{where}, {name}: GB/s")
+            for name in ("save_eager", "recall_ram", "recall_ram_moved", "recall_disk"):
+                hold(moves[name]["ms"]["min"] < prefill["max"], f"{where}: {name} is no faster than a forward pass: {moves}")
+            if prompt_speed:
+                hold(prefill["max"] > span["n_tokens"] / prompt_speed * 1000 / MARGIN,
+                     f"{where}: prefill in {prefill['max']} ms, where prompts run at {prompt_speed} tokens/s")
+        # Per token, a longer span is no more than somewhat cheaper.
+        cheapest = min(span["moves"]["prefill"]["ms"]["min"] / span["n_tokens"] for span in kind["spans"])
+        for span in kind["spans"]:
+            dearest = span["moves"]["prefill"]["ms"]["max"] / span["n_tokens"]
+            hold(dearest * MARGIN > cheapest, f"a forward pass costs nothing: {span}")
+        stall = kind.get("decode_stall")
+        hold(not stall or stall["slowdown"]["min"] > -1, f"decoding with saving behind takes no time or less: {stall}")
+
+
+def check_sparse(report):
+    for depth in report["depths"]:
+        everything = depth["arms"][0]
+        hold(everything["way"] == "no eviction" and everything["n_evicted_blocks"] == 0, f"nothing is evicted in {everything}")
+        hold(everything["peak_hot_tokens"] >= depth["n_tokens"], f"all is hot in {everything}")
+        for arm in depth["arms"][1:]:
+            check_budgeted(arm)
+            hold(0 < arm["kv_bytes_read_per_token"] < everything["kv_bytes_read_per_token"], f"reads as much as all: {arm}")
+            hold(arm["n_evicted_blocks"] > 0, f"evicts nothing: {arm}")
+            hold((arm["n_moved_blocks"] > 0) == (arm["way"] == "compact"), f"who moves blocks: {arm}")
+    for arm in report["text"]["arms"]:
+        hold(1 <= arm["perplexity"] and 0 <= arm["word_overlap"] <= 1, f"no text: {arm}")
+        if arm["way"] != "no eviction":
+            check_budgeted(arm)
+    close(report["text"]["arms"][0]["word_overlap"], 1, "the words that no eviction has in common with itself")
+
+
+def check_budgeted(arm):
+    hold(0 < arm["peak_hot_tokens"] <= arm["budget_tokens"], f"a peak beyond the budget: {arm}")
+
+
+def check_fidelity(report):
+    for case in report["cases"]:
+        arms = case["arms"]
+        for name, arm in arms.items():
+            for part, whole in (("facts_right", "sessions"), ("bitwise_equal_sessions", "sessions"),
+                                ("same_replies", "sessions"), ("same_reply_tokens", "reply_tokens")):
+                hold(0 <= arm[part] <= arm[whole], f"{name}: {part} of {whole}: {arm}")
+            hold(arm["kl_nats"]["mean"] <= arm["kl_nats"]["max"] + 1e-12, f"{name}: a mean over the most: {arm}")
+            hold(0 <= arm["same_top"] <= 1, f"{name}: {arm}")
+        for name in ("reference", *(["recalled_sparse"] if case["absence"] == "moment" else [])):
+            hold(arms[name]["bitwise_equal_sessions"] == arms[name]["sessions"], f"{name} is not bitwise equal: {arms[name]}")
+            hold(arms[name]["logit_difference_of_range"]["max"] == 0, f"{name} differs: {arms[name]}")
+        hold(arms["recalled_sparse"]["tokens_before_question"]["recalled_exact"] > 0, f"nothing came back: {arms}")
+        hold(arms["redecoded"]["blocks"]["recomputed"] > 0, f"nothing was computed again: {arms}")
+        hold(arms["discarded"]["tokens_before_question"]["holes"] > 0, f"nothing is missing: {arms}")
+        hold(arms["discarded"]["logit_difference_of_range"]["max"] > 0, f"a hole changes nothing: {arms}")
+
+
+def check_wall(report):
+    arms = {arm["name"]: arm for arm in report["arms"]}
+    for arm in arms.values():
+        check_budgeted(arm)
+        hold(arm["right"] == sum(answer["right"] for answer in arm["answers"]), f"right answers of {arm['name']}")
+        hold(arm["right"] <= arm["asked"] <= report["questions"], f"{arm['name']}: {arm['right']} of {arm['asked']}")
+        hold(all(turn["hot_tokens"] <= arm["budget_tokens"] for turn in arm["turns"]), f"{arm['name']}: hot beyond its budget")
+    ours, without = arms["ebb"], arms["no recall"]
+    hold(ours["session_tokens"] > ours["budget_tokens"], "the session fits the budget, so that nothing was shown")
+    hold(ours["evicted_blocks"] > 0 and ours["recalled_blocks"] > 0, "nothing left and came back")
+    hold(without["recalled_blocks"] == 0 and arms["no eviction"]["evicted_blocks"] == 0, "arms that do what they leave out")
+    hold(ours["right"] >= without["right"], "recalling loses answers")
+
+
+def check_concurrency(report):
+    counts = [line["n_sessions"] for line in report["lines"]]
+    hold(counts == sorted(set(counts)), f"numbers of sessions: {counts}")
+    hold(report["n_pool_blocks"] <= report["n_seen_blocks"], "shared frames are more than those seen")
+    for line in report["lines"]:
+        hold(0 <= line["logits_difference"] < 0.1, f"the sides did not do the same work: {line}")
+        for side in ("ebb", "libllama_split", "libllama_unified"):
+            speedup = line[side]["speedup"]
+            hold(0 < speedup["min"] and (line["n_sessions"] > 1 or speedup["max"] == 1), f"{side}: speedup {speedup}")
+        # Against the faster of the other side's two ways, of the same round.
+        quickest = max(line[side]["tokens_per_s"]["max"] for side in ("libllama_split", "libllama_unified"))
+        least_ratio = line["ebb"]["tokens_per_s"]["min"] / quickest
+        hold(line["ratio"]["max"] >= least_ratio * 0.999, f"the ratio is below its parts: {line}")
+
+
+def check_resend(report):
+    """gapfill and baseline: arms of a client that says its whole history each time."""
+    for case in report["cases"]:
+        arms = {arm["arm"]: arm for arm in case["arms"]}
+        for name, arm in arms.items():
+            hold(arm["right"] == sum(one["right"] for one in arm["answers"]) <= arm["questions"], f"{name}: right answers")
+            hold(arm["found_right"] <= arm["found"] <= arm["questions"] and arm["cold"] <= arm["questions"], f"{name}: found")
+            for part in ("overhead_asking", "overhead_reading"):
+                share = arm[part]["share_of_turn"]
+                hold(0 <= share["min"] <= share["max"] <= 1, f"{name}: {part}: {share}")
+            if name in ("truncate", "aware", "ours"):
+                hold(arm["peak_hot_tokens"] <= case["budget_tokens"], f"{name}: a peak beyond the budget {case['budget_tokens']}")
+        hold(arms["none"]["evicted_blocks"] == 0, "none evicts")
+        if arms["none"]["ended_by"]:
+            hold(all(arm["seconds_over_none"] is None for arm in arms.values()), "times over an arm that ended early")
+        else:
+            close(arms["none"]["seconds_over_none"]["median"], 1, "none over none")
+
+
+def check_agent(report):
+    for run in report["runs"]:
+        for of in ("n_computed", "n_prefix_cache"):
+            close(run[of], sum(step[of] for step in run["steps"]), f"{of} of all steps")
+        close(run["ratio"], run["n_computed"] / run["n_prefix_cache"], "computed over prefix cache")
+        for step in run["steps"]:
+            # Replies may be held in a few other tokens than they are said in.
+            parts = sum(step[of] for of in ("n_computed", "n_exact", "n_approximate", "n_holes"))
+            hold(abs(step["n_prompt"] - parts) <= 8 + step["n_prompt"] // 50, f"places of the prompt's tokens: {step}")
+            hold(step["n_computed"] > 0, f"a request that computes nothing: {step}")
+            hold(step["peak_hot_tokens"] <= run["budget_tokens"], f"a peak beyond {run['budget_tokens']}: {step}")
+            hold(run["reuse"] == "approximate" or step["n_approximate"] == 0, f"approximate where exact was asked: {step}")
+    for edit in report["edits"]:
+        for right in ("n_right_behind", "n_right_changed", "n_right_cleared"):
+            hold(0 <= edit[right] <= edit["n_asked"], f"{edit['name']}: {right}")
+        hold(edit["n_computed"] + edit["n_approximate"] <= edit["n_prompt"], f"{edit['name']}: more tokens than prompts")

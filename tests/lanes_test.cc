@@ -1,0 +1,94 @@
+#include "engine/lanes.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "model/random_model.h"
+#include "tests/files.h"
+
+namespace ebb {
+namespace {
+
+class LaneSearch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_random_model({}, file_.path()).ok());
+    Result<std::unique_ptr<Engine>> engine = Engine::open({.model = file_.path(), .n_threads = 1, .block_size = 16});
+    ASSERT_TRUE(engine.ok()) << engine.status().message();
+    engine_ = *std::move(engine);
+    lanes_ = std::make_unique<Lanes>(*engine_, SessionOptions(), LaneLimits());
+  }
+
+  // A lane that was parked with what it holds.
+  Lane* park(const std::string& id, std::vector<Token> tokens) {
+    Lane* const lane = lanes_->find_or_open("", id, {});
+    lane->image = SessionImage{.tokens = std::move(tokens)};
+    lanes_->release(*lane);
+    return lane;
+  }
+
+  static std::vector<Token> text(std::int32_t n_tokens, std::uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<Token> tokens;
+    for (std::int32_t i = 0; i < n_tokens; ++i) tokens.emplace_back(static_cast<std::int32_t>('a' + random() % 26));
+    return tokens;
+  }
+
+  static std::vector<Token> joined(std::initializer_list<std::vector<Token>> texts) {
+    std::vector<Token> all;
+    for (const std::vector<Token>& one : texts) all.insert(all.end(), one.begin(), one.end());
+    return all;
+  }
+
+  TemporaryFile file_{".gguf"};
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Lanes> lanes_;
+};
+
+TEST_F(LaneSearch, of_many_conversations_that_begin_alike_a_changed_root_finds_its_own) {
+  const std::vector<Token> instructions = text(1500, 1);
+  std::vector<Lane*> lanes;
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    lanes.push_back(park(fmt::format("client~root{}", i), joined({instructions, text(2500, 100 + i)})));
+  }
+  const std::vector<Token> stamp = text(40, 2);
+  const auto history = joined({stamp, instructions, text(2500, 100 + 41), text(50, 3)});
+  EXPECT_EQ(lanes_->find_or_open("", "client~new", history), lanes[41]);
+  EXPECT_EQ(lanes[41]->id, "client~new");
+  EXPECT_LE(lanes_->n_compared(), 3) << "the others are told by their sketches";
+}
+
+TEST_F(LaneSearch, a_conversation_that_only_begins_like_others_gets_a_lane_of_its_own) {
+  const std::vector<Token> instructions = text(1500, 1);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    park(fmt::format("client~root{}", i), joined({instructions, text(2500, 100 + i)}));
+  }
+  const auto history = joined({instructions, text(2500, 7)});
+  EXPECT_EQ(lanes_->find_or_open("", "client~new", history)->public_id, "client~new");
+  EXPECT_EQ(lanes_->all().size(), 11U);
+}
+
+TEST_F(LaneSearch, without_an_id_the_lane_that_has_most_of_the_history_goes_on_with_it) {
+  const std::vector<Token> instructions = text(1500, 1);
+  std::vector<Lane*> lanes;
+  for (std::uint32_t i = 0; i < 20; ++i) lanes.push_back(park("", joined({instructions, text(200, 100 + i)})));
+  lanes[7]->image->unfinished = text(3, 8);
+  const auto history = joined({instructions, text(200, 107), text(3, 8), text(30, 9)});
+  EXPECT_EQ(lanes_->find_or_open("", "", history), lanes[7]);
+}
+
+TEST_F(LaneSearch, without_an_id_a_reply_that_was_cut_into_other_tokens_is_still_the_lanes_own) {
+  const Vocabulary& vocabulary = engine_->vocabulary();
+  const std::vector<Token> asked = *vocabulary.tokenize("where does the quagga sleep ");
+  std::vector<Token> letter_by_letter;
+  for (const char c : std::string_view("in the barn")) {
+    for (const Token token : *vocabulary.tokenize(std::string_view(&c, 1))) letter_by_letter.push_back(token);
+  }
+  Lane* const lane = park("", joined({asked, letter_by_letter}));
+  const auto history = joined({asked, *vocabulary.tokenize("in the barn"), *vocabulary.tokenize(" and why")});
+  EXPECT_EQ(lanes_->find_or_open("", "", history), lane);
+}
+
+}  // namespace
+}  // namespace ebb
