@@ -66,3 +66,8 @@ endif()
 
 # Programs of ours find the libraries where they lie, also after cmake --install.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # The libraries' own libraries too: llama.cpp, installed by cmake --install, has libraries that do not say where their
+  # siblings lie, and the newer tag (DT_RUNPATH) would serve only what a program names itself.
+  add_link_options(LINKER:--disable-new-dtags)
+endif()

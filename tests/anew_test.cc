@@ -37,7 +37,7 @@ class Anew : public ::testing::TestWithParam<RowType> {
 
   std::unique_ptr<Session> open_session(RecallPlace place = RecallPlace::kOriginal, ColdStore* store = nullptr) {
     return std::make_unique<Session>(
-        sessions_->parts(store == nullptr ? store_.get() : store),
+        sessions_->deps(store == nullptr ? store_.get() : store),
         SessionOptions{
             .budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize, .recall_place = place});
   }
@@ -178,7 +178,7 @@ TEST_P(Anew, blocks_that_differ_in_the_last_bits_only_are_exact_and_grafts_are_n
   SessionOptions tail = session_->options();
   tail.recall_place = RecallPlace::kTail;
   ASSERT_TRUE(session_->save().ok());
-  session_ = *Session::restore(sessions_->parts(store_.get()), tail, session_->image());
+  session_ = *Session::restore(sessions_->deps(store_.get()), tail, session_->image());
   session_->recall(std::vector{BlockIndex(0)});
   ASSERT_TRUE(session_->moved());
   EXPECT_EQ(session_->find_exact_end(session_->end()), Position(2 * kBlockSize)) << "the graft begins in this block";

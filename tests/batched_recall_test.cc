@@ -23,7 +23,7 @@ class BatchedRecall : public ::testing::Test {
     ASSERT_TRUE(write_random_model(model, file_.path()).ok());
     sessions_ = *SoloSessions::open(file_.path(), {.n_threads = 1, .block_size = kBlockSize, .n_ctx = 8192}, "recency");
     store_ = *ColdStore::open({.ram_bytes = std::size_t{64} << 20});
-    Session session(sessions_->parts(store_.get()), options(RecallPlace::kOriginal));
+    Session session(sessions_->deps(store_.get()), options(RecallPlace::kOriginal));
     say(session);
     for (const BlockIndex block : all_blocks()) bytes_.push_back(sessions_->bytes_of(session, block));
     evict_all(session);
@@ -67,7 +67,7 @@ class BatchedRecall : public ::testing::Test {
   static void evict_all(Session& session) { ASSERT_EQ(std::ssize(session.evict(all_blocks()).evicted), kBlocks); }
 
   std::unique_ptr<Session> restore(RecallPlace place) {
-    return *Session::restore(sessions_->parts(store_.get()), options(place), image_);
+    return *Session::restore(sessions_->deps(store_.get()), options(place), image_);
   }
 
   static std::ptrdiff_t recall(Session& session, const std::vector<BlockIndex>& blocks) {

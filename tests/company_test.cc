@@ -71,9 +71,9 @@ class Companies : public ::testing::TestWithParam<World> {
     }
     actor.reset();
     const bool shares = GetParam().composed || draw(4) != 0;
-    const SessionParts parts = shares ? sessions_->sharing_parts(store_.get()) : sessions_->parts(store_.get());
+    const SessionDeps deps = shares ? sessions_->sharing_deps(store_.get()) : sessions_->deps(store_.get());
     actor = std::make_unique<Session>(
-        parts, SessionOptions{.budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize});
+        deps, SessionOptions{.budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize});
   }
 
   // Few stories, so that names are met again; they part at different places.
@@ -150,7 +150,7 @@ class Companies : public ::testing::TestWithParam<World> {
     ASSERT_TRUE(actor->save().ok());
     const SessionImage image = actor->image();
     const SessionOptions options = actor->options();
-    actor = *Session::restore(sessions_->sharing_parts(store_.get()), options, image);
+    actor = *Session::restore(sessions_->sharing_deps(store_.get()), options, image);
     actor->refill(2);
   }
 

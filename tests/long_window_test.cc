@@ -43,7 +43,7 @@ TEST(LongWindow, at_8192_tokens_sliding_layers_hold_a_window_and_logits_are_libl
   const auto sessions = *SoloSessions::open(
       file.path(), {.kv_type = RowType::kF32, .block_size = kBlockSize, .n_ctx = kTokens}, "recency");
   const auto store = *ColdStore::open({.ram_bytes = std::size_t{64} << 20});
-  Session session(sessions->parts(store.get()), {.budget_tokens = kTokens, .adopts = false});
+  Session session(sessions->deps(store.get()), {.budget_tokens = kTokens, .adopts = false});
   const std::vector<std::int32_t> windows = session.shape().windows;
   ASSERT_EQ(std::ranges::count_if(windows, [](std::int32_t window) { return window > 0; }), 6);
 

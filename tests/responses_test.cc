@@ -1,6 +1,9 @@
 // The Responses API, as Codex and openai-python speak it: items, events in order, tools, usage; and llama.cpp's own
 // completion.
+#include <future>
+#include <latch>
 #include <map>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,7 +149,26 @@ TEST_F(Responses, what_makes_no_sense_is_refused_with_the_field_named) {
   }
 }
 
-using NativeCompletion = Server;
+class NativeCompletion : public Server {
+ protected:
+  // The answer to a body of n choices, none of which begins before all of them wait.
+  std::shared_ptr<Kept> ask_while_held(const Json& body, std::size_t n) {
+    std::latch held{1};
+    std::promise<void> go;
+    const std::jthread holder([&] {
+      scheduler_->inspect([&](const Lanes&) {
+        held.count_down();
+        go.get_future().wait();
+      });
+    });
+    held.wait();
+    std::shared_ptr<Kept> kept = send("POST", "/completion", body.dump());
+    while (scheduler_->stats().n_waiting < n) std::this_thread::yield();
+    go.set_value();
+    kept->wait();
+    return kept;
+  }
+};
 
 TEST_F(NativeCompletion, is_llama_cpps_shape_whole_and_streamed) {
   Json body = {
@@ -180,7 +202,7 @@ TEST_F(NativeCompletion, its_last_part_says_how_it_was_asked_for_where_it_ran_an
   const std::string text = ask("POST", "/completion", body.dump())->json()[0]["content"];
   ASSERT_GT(text.size(), 4U);
   body["stop"] = {text.substr(2, 2), "never said"};
-  const Json both = ask("POST", "/completion", body.dump())->json();
+  const Json both = ask_while_held(body, 2)->json();
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both[0]["content"], text.substr(0, 2));
   EXPECT_EQ(both[0]["stop_type"], "word");

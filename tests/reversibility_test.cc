@@ -88,10 +88,10 @@ class Reversibility : public ::testing::TestWithParam<World> {
                         : *SoloSessions::open(file_.path(), options, GetParam().policy);
     disk_.before_append([&] { disk_gate_.pass(); });
     open_store();
-    session_ = std::make_unique<Session>(sessions_->parts(store_.get()), session_options());
-    SessionParts twin_parts = sessions_->parts(nullptr);
-    twin_parts.shape.windows.clear();
-    twin_ = std::make_unique<Session>(twin_parts, session_options());
+    session_ = std::make_unique<Session>(sessions_->deps(store_.get()), session_options());
+    SessionDeps twin_deps = sessions_->deps(nullptr);
+    twin_deps.shape.windows.clear();
+    twin_ = std::make_unique<Session>(twin_deps, session_options());
   }
 
   // The store's thread writes what it was given before it ends.
@@ -281,7 +281,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
   // The child goes on in the parent's place; it has nothing hot.
   void fork() {
     save_all();
-    session_ = *Session::restore(sessions_->parts(store_.get()), session_options(), session_->image());
+    session_ = *Session::restore(sessions_->deps(store_.get()), session_options(), session_->image());
     ++n_operations_;
   }
 
@@ -299,7 +299,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
     }
     if (draw(8) == 0) put_old_copy();
     open_store();
-    session_ = *Session::restore(sessions_->parts(store_.get()), session_options(), *decode_image(image));
+    session_ = *Session::restore(sessions_->deps(store_.get()), session_options(), *decode_image(image));
     ++n_operations_;
   }
 

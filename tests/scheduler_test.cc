@@ -129,6 +129,19 @@ TEST_F(Schedulers, lanes_that_do_not_fit_together_are_parked_and_come_back_whole
   }
 }
 
+TEST_F(Schedulers, a_parked_session_that_fits_its_budget_comes_back_without_holes) {
+  start({.n_parallel = 1});
+  const std::string history = letters(590, 'a');
+  const Said first = say(request(history, "", "a"));
+  const auto park = [&] { scheduler_->act([](Lanes& lanes) { EXPECT_TRUE(lanes.park_one()); }); };
+  park();
+  // Nothing in it shares a word with what stands there.
+  const Said second = say(request(history + first.text + "Z", "", "a"));
+  EXPECT_EQ(second.end.turn.from[Origin::kHole], 0);
+  EXPECT_LE(second.end.turn.from.n_computed(), 16);
+  EXPECT_GE(second.end.session.n_recalled_blocks, 37);
+}
+
 TEST_F(Schedulers, lanes_that_fit_together_stay_hot_and_only_as_many_are_parked_as_a_new_one_needs) {
   start({.n_parallel = 1});
   const std::string a = letters(250, 'a');
@@ -401,7 +414,7 @@ TEST_F(Schedulers, what_an_act_throws_is_its_callers_and_the_next_request_is_ser
     Lane& lane = lanes.all().front();
     (void)act_on(lane, [&]() -> Status {
       const std::vector<std::string> first = {lane.session->block_name(BlockIndex(0))};
-      EXPECT_TRUE(evict_blocks(*lane.session, first).ok());
+      EXPECT_TRUE(evict_blocks(*lane.session, first, lane.session->shape().all_heads()).ok());
       throw std::bad_alloc();
     });
   };

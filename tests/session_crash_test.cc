@@ -124,8 +124,8 @@ class Life {
     ledger_ = ::open(places.ledger().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     require(ledger_ >= 0, "the ledger does not open");
     const std::optional<Left> left = read_image(places);
-    session_ = left ? *Session::restore(sessions_->parts(store_.get()), kOptions, left->image)
-                    : std::make_unique<Session>(sessions_->parts(store_.get()), kOptions);
+    session_ = left ? *Session::restore(sessions_->deps(store_.get()), kOptions, left->image)
+                    : std::make_unique<Session>(sessions_->deps(store_.get()), kOptions);
   }
 
   [[noreturn]] void play() {
@@ -265,7 +265,7 @@ class SessionCrash : public ::testing::Test {
     ASSERT_TRUE(write_random_model(kModel, file_.path()).ok());
     places_ = {.model = file_.path(), .folder = folder_.path()};
     sessions_ = open_sessions(places_);
-    twin_ = std::make_unique<Session>(sessions_->parts(nullptr), kOptions);
+    twin_ = std::make_unique<Session>(sessions_->deps(nullptr), kOptions);
   }
 
   void live_and_die(std::uint64_t seed, std::uint64_t n_work) {
@@ -280,7 +280,7 @@ class SessionCrash : public ::testing::Test {
   // Brings back every block, one by one.
   void check_bytes(ColdStore& store, const Left& left) {
     const std::map<Hash128, Hash128> ledger = read_ledger(places_);
-    const auto session = *Session::restore(sessions_->parts(&store), kOptions, left.image);
+    const auto session = *Session::restore(sessions_->deps(&store), kOptions, left.image);
     std::int32_t n_lost = 0;
     for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
       const BlockIndex block(b);
@@ -304,7 +304,7 @@ class SessionCrash : public ::testing::Test {
 
   // As far as the twin has computed the same, both go on.
   void check_logits(ColdStore& store, const Left& left) {
-    const auto session = *Session::restore(sessions_->parts(&store), kOptions, left.image);
+    const auto session = *Session::restore(sessions_->deps(&store), kOptions, left.image);
     cut(*session, kLockStepTokens);
     bring_twin_to(session->tokens());
     std::int32_t n_same = 0;

@@ -26,9 +26,9 @@ class SessionFaults : public ::testing::Test {
     ASSERT_TRUE(write_random_model(model, file_.path()).ok());
     sessions_ = *SoloSessions::open(file_.path(), {.n_threads = 1, .kv_type = RowType::kF16, .block_size = kBlockSize},
                                     "recency");
-    twin_ = std::make_unique<Session>(sessions_->parts(nullptr), kOptions);
+    twin_ = std::make_unique<Session>(sessions_->deps(nullptr), kOptions);
     open_store();
-    session_ = std::make_unique<Session>(sessions_->parts(store_.get()), kOptions);
+    session_ = std::make_unique<Session>(sessions_->deps(store_.get()), kOptions);
   }
 
   void TearDown() override { gate_.open(); }
@@ -48,7 +48,7 @@ class SessionFaults : public ::testing::Test {
     store_.reset();
     meanwhile();
     open_store(ram_bytes);
-    session_ = *Session::restore(sessions_->parts(store_.get()), kOptions, *decode_image(image));
+    session_ = *Session::restore(sessions_->deps(store_.get()), kOptions, *decode_image(image));
   }
 
   static Token token(std::int32_t i) { return Token(i * 7 % 272); }
@@ -119,7 +119,7 @@ TEST_F(SessionFaults, a_disk_that_falls_behind_holds_the_session_up_and_changes_
   store_.reset();
   constexpr std::size_t kQueueBytes = 6 << 10;  // two records
   open_store(0, kQueueBytes);
-  session_ = std::make_unique<Session>(sessions_->parts(store_.get()), kOptions);
+  session_ = std::make_unique<Session>(sessions_->deps(store_.get()), kOptions);
   std::size_t most_queued_bytes = 0;
   disk_.before_append([&] {
     gate_.pass();
@@ -150,10 +150,10 @@ TEST_F(SessionFaults, what_is_fetched_slowly_is_what_was_saved) {
   disk_.before_read([&] { gate_.pass(); });
   gate_.close();
   std::vector<RecordRequest> requests;
-  const SessionParts parts = sessions_->parts(store_.get());
+  const SessionDeps deps = sessions_->deps(store_.get());
   for (const BlockIndex block : all_blocks()) {
     const RecordKey key = {
-        .model = parts.model, .layout = parts.memory.layout().fingerprint(), .name = session_->exact_name(block)};
+        .model = deps.model, .layout = deps.memory.layout().fingerprint(), .name = session_->exact_name(block)};
     requests.push_back({.key = key, .frames = {}});
   }
   const auto fetch = store_->fetch(std::move(requests));
@@ -164,6 +164,21 @@ TEST_F(SessionFaults, what_is_fetched_slowly_is_what_was_saved) {
   gate_.open();
   for (const Result<RecordHandle>& record : fetch->take()) EXPECT_TRUE(record.ok());
   EXPECT_EQ(std::ssize(recall_all().recalled), kBlocks);
+  expect_as_the_twin();
+}
+
+TEST_F(SessionFaults, what_came_from_the_disk_comes_from_memory_the_next_time) {
+  say_blocks(kBlocks);
+  evict_all();
+  ASSERT_TRUE(store_->flush().ok());
+  restart(1 << 20, [] {});
+  EXPECT_EQ(std::ssize(recall_all().recalled), kBlocks);
+  EXPECT_EQ(store_->stats().tier("ram").n_records, kBlocks) << "read whole, they are kept nearer";
+  const std::int64_t n_read = store_->stats().tier("disk").n_hits;
+  EXPECT_GE(n_read, kBlocks);
+  evict_all();
+  EXPECT_EQ(std::ssize(recall_all().recalled), kBlocks);
+  EXPECT_EQ(store_->stats().tier("disk").n_hits, n_read);
   expect_as_the_twin();
 }
 
@@ -203,7 +218,7 @@ TEST_F(SessionFaults, files_of_another_run_under_a_running_store_are_refused) {
   disk_.put_back({});
 
   open_store();
-  session_ = std::make_unique<Session>(sessions_->parts(store_.get()), kOptions);
+  session_ = std::make_unique<Session>(sessions_->deps(store_.get()), kOptions);
   say_blocks(kBlocks);
   evict_all();
   ASSERT_TRUE(store_->flush().ok());

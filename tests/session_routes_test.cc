@@ -152,6 +152,30 @@ TEST_F(SessionRoutes, blocks_leave_and_come_back_by_name_and_the_next_request_co
   EXPECT_EQ(again["ebb"]["prompt"]["holes"], 0);
 }
 
+TEST_F(SessionRoutes, a_block_leaves_in_some_heads_and_recall_brings_it_back_whole) {
+  const std::string id = talk("ses");
+  const Json block = blocks(id)[1];
+  const int n_heads = block["hot_heads"];
+  ASSERT_GT(n_heads, 1);
+  const auto act_in = [&](const std::string& act, const Json& heads) {
+    return ask("POST", "/v1/sessions/" + id + "/blocks/" + act,
+               Json({{"names", {block["name"]}}, {"heads", heads}}).dump());
+  };
+  for (const char* wrong : {"[]", "[[0,99]]", "[[-1,0]]", "[[0]]", "[0,0]", "\"all\"", "[[0,0.5]]"}) {
+    const auto refused = act_in("evict", Json::parse(wrong));
+    EXPECT_EQ(refused->status(), 400) << wrong;
+    EXPECT_EQ(refused->json()["error"]["param"], "heads") << wrong;
+  }
+  EXPECT_EQ(act_in("recall", Json::parse("[[0,0]]"))->status(), 400);
+  const auto evicted = act_in("evict", Json::parse("[[0,0]]"));
+  ASSERT_EQ(evicted->status(), 200) << evicted->body();
+  EXPECT_EQ(evicted->json()["data"][0]["hot_heads"], n_heads - 1);
+  EXPECT_EQ(evicted->json()["data"][0]["state"], "saved");
+  const auto recalled = act(id, "recall", Json::array({block["name"]}));
+  EXPECT_EQ(recalled->json()["data"][0]["hot_heads"], n_heads);
+  EXPECT_EQ(chat(messages_, {}, {{"x-session-id", "ses"}})->json()["ebb"]["prompt"]["holes"], 0);
+}
+
 TEST_F(SessionRoutes, looking_and_moving_blocks_between_two_requests_changes_no_names) {
   std::vector<Json> names;
   for (const bool is_watched : {false, true}) {
@@ -372,7 +396,9 @@ TEST_F(SessionRoutes, the_budget_changes_at_run_time_and_is_kept) {
   kept->leave();
   kept->wait();
   for (const char* wrong : {R"({"tokens":64})", R"({"tokens":4096})", R"({"tokens":"x"})", "{}"}) {
-    EXPECT_EQ(ask("POST", "/v1/budget", wrong)->status(), 400) << wrong;
+    const auto refused = ask("POST", "/v1/budget", wrong);
+    EXPECT_EQ(refused->status(), 400) << wrong;
+    EXPECT_EQ(refused->json()["error"]["param"], "tokens") << wrong;
   }
   EXPECT_EQ(ask("POST", "/v1/budget", R"({"tokens":1024})")->json()["tokens"], 1024);
 }
@@ -385,8 +411,11 @@ TEST_F(SessionRoutes, a_session_keeps_its_own_budget) {
   const Json reply = chat(messages_, {}, {{"x-session-id", "ses"}})->json();
   EXPECT_LE(reply["ebb"]["hot_tokens"].get<int>(), 256);
   EXPECT_EQ(reply["ebb"]["budget_tokens"], 256);
-  EXPECT_EQ(ask("POST", "/v1/sessions/" + id + "/budget", R"({"tokens":1})")->status(), 400);
-  EXPECT_EQ(ask("POST", "/v1/sessions/" + id + "/budget", "{}")->status(), 400);
+  for (const char* wrong : {R"({"tokens":1})", R"({"tokens":9999999})", "{}"}) {
+    const auto refused = ask("POST", "/v1/sessions/" + id + "/budget", wrong);
+    EXPECT_EQ(refused->status(), 400) << wrong;
+    EXPECT_EQ(refused->json()["error"]["param"], "tokens") << wrong;
+  }
 }
 
 TEST_F(SessionRoutes, slots_are_not_told_where_the_operator_says_so) {

@@ -56,7 +56,7 @@ class Sharing : public ::testing::TestWithParam<Form> {
   std::unique_ptr<Session> make_session(SessionOptions options = {}) {
     if (options.budget_tokens == 0) options.budget_tokens = kBudgetBlocks * kBlockSize;
     options.recent_tokens = kBlockSize;
-    return std::make_unique<Session>(sessions_->sharing_parts(store_.get()), options);
+    return std::make_unique<Session>(sessions_->sharing_deps(store_.get()), options);
   }
 
   // Tokens for every session of one variant: the same n behind the same n_before; all variants begin alike.

@@ -241,7 +241,7 @@ TEST_P(Sharing, frames_that_the_store_still_reads_outlive_the_session_that_gave_
     const std::vector<std::byte> bytes = bytes_of(*first, 2);
     auto second = make_session();
     say(*second, 3 * kBlockSize + 1, i);
-    const RecordKey key = {.model = sessions_->parts(nullptr).model,
+    const RecordKey key = {.model = sessions_->deps(nullptr).model,
                            .layout = sessions_->solo().memory().layout().fingerprint(),
                            .name = first->exact_name(BlockIndex(2))};
     first.reset();

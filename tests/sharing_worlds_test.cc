@@ -42,7 +42,7 @@ class SharingWorlds : public Sharing {
     actor.variant = static_cast<std::int32_t>(draw(3));
     actor.session = make_session({.recall_place = actor.moves ? RecallPlace::kCompacted : RecallPlace::kOriginal});
     actor.twin = std::make_unique<Session>(
-        twins_->parts(nullptr),
+        twins_->deps(nullptr),
         SessionOptions{.budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize, .adopts = false});
   }
 
@@ -99,7 +99,7 @@ class SharingWorlds : public Sharing {
     (void)actor.session->save();
     const SessionImage image = actor.session->image();
     const SessionOptions options = actor.session->options();
-    std::unique_ptr<Session> child = *Session::restore(sessions_->sharing_parts(store_.get()), options, image);
+    std::unique_ptr<Session> child = *Session::restore(sessions_->sharing_deps(store_.get()), options, image);
     n_shared_blocks_ += child->refill(1).shared.size();
     child->check_invariants();
     // The parent dies behind its child.

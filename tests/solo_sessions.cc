@@ -22,7 +22,7 @@ Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::
   return sessions;
 }
 
-SessionParts SoloSessions::parts(ColdStore* store) {
+SessionDeps SoloSessions::deps(ColdStore* store) {
   return {.pool = solo_->pool(),
           .memory = solo_->memory(),
           .vocabulary = *vocabulary_,
@@ -35,11 +35,11 @@ SessionParts SoloSessions::parts(ColdStore* store) {
           .n_ctx_train = solo_->model().hparams().n_ctx_train};
 }
 
-SessionParts SoloSessions::sharing_parts(ColdStore* store) {
-  SessionParts parts = this->parts(store);
-  parts.hot = &hot_;
-  parts.starts = &starts_;
-  return parts;
+SessionDeps SoloSessions::sharing_deps(ColdStore* store) {
+  SessionDeps deps = this->deps(store);
+  deps.hot = &hot_;
+  deps.starts = &starts_;
+  return deps;
 }
 
 std::vector<std::byte> SoloSessions::bytes_of(const Session& session, BlockIndex block) {

@@ -20,10 +20,10 @@ class SoloSessions {
   static Result<std::unique_ptr<SoloSessions>> open(const std::filesystem::path& gguf, const SoloOptions& options,
                                                     std::unique_ptr<Policy> policy);
 
-  // The parts of sessions that keep their bytes in `store`, or that never evict.
-  [[nodiscard]] SessionParts parts(ColdStore* store);
-  // The parts of sessions that use one another's frames, too.
-  [[nodiscard]] SessionParts sharing_parts(ColdStore* store);
+  // What sessions stand on that keep their bytes in `store`, or that never evict.
+  [[nodiscard]] SessionDeps deps(ColdStore* store);
+  // What sessions stand on that use one another's frames, too.
+  [[nodiscard]] SessionDeps sharing_deps(ColdStore* store);
   // The bytes of a hot block, frame by frame.
   [[nodiscard]] static std::vector<std::byte> bytes_of(const Session& session, BlockIndex block);
   // One row of the turn: its logits, none if it was not the last token's. Nothing where the turn finds no room. Steps

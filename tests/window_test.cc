@@ -44,14 +44,14 @@ class Windows : public ::testing::TestWithParam<Sliding> {
                                     "recency");
     store_ = *ColdStore::open({.ram_bytes = std::size_t{8} << 20});
     session_ = open_session();
-    SessionParts parts = sessions_->parts(nullptr);
-    parts.shape.windows.clear();
+    SessionDeps deps = sessions_->deps(nullptr);
+    deps.shape.windows.clear();
     whole_ =
-        std::make_unique<Session>(parts, SessionOptions{.budget_tokens = 2 * kBlocks * kBlockSize, .adopts = false});
+        std::make_unique<Session>(deps, SessionOptions{.budget_tokens = 2 * kBlocks * kBlockSize, .adopts = false});
   }
 
   std::unique_ptr<Session> open_session(std::int32_t n_blocks = 2 * kBlocks) {
-    return std::make_unique<Session>(sessions_->sharing_parts(store_.get()),
+    return std::make_unique<Session>(sessions_->sharing_deps(store_.get()),
                                      SessionOptions{.budget_tokens = n_blocks * kBlockSize});
   }
 
@@ -183,7 +183,7 @@ TEST_P(Windows, where_a_prompt_is_adopted_in_part_its_last_tokens_see_their_whol
   say(*session_, kBlocks * kBlockSize);
   ASSERT_TRUE(session_->save().ok());
   // A record never changes, except where memory is sick.
-  const RecordHandle record = *store_->get({.model = sessions_->parts(nullptr).model,
+  const RecordHandle record = *store_->get({.model = sessions_->deps(nullptr).model,
                                             .layout = sessions_->solo().memory().layout().fingerprint(),
                                             .name = session_->exact_name(BlockIndex(10))});
   session_ = open_session();

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "cache/block_table.h"
+#include "cache/head_set.h"
 
 namespace ebb {
 
@@ -35,9 +36,8 @@ class HotBlocks {
     return at == by_name_.end() ? nullptr : &at->second;
   }
 
-  // Lists a block without frames; the name must not be listed.
+  // Lists a block with the frames that it has; the name must not be listed.
   void add(const Hash128& name, HotBlock block) {
-    EBB_CHECK(block.n_frames == 0, "{} is listed with {} frames at once", name.hex(), block.n_frames);
     const bool is_new = by_name_.emplace(name, std::move(block)).second;
     EBB_CHECK(is_new, "{} is listed already", name.hex());
   }
@@ -49,12 +49,16 @@ class HotBlocks {
     ++at->second.n_frames;
   }
   // The name goes with its last frame.
-  void remove_frame(const Hash128& name, std::size_t head) {
+  void remove_frames(const Hash128& name, const HeadSet& heads) {
     const auto at = by_name_.find(name);
-    EBB_CHECK(at != by_name_.end() && at->second.frames[head] != kNoFrame, "{} is not listed in head {}", name.hex(),
-              head);
-    at->second.frames[head] = kNoFrame;
-    if (--at->second.n_frames == 0) by_name_.erase(at);
+    EBB_CHECK(at != by_name_.end(), "{} is not listed", name.hex());
+    HotBlock& block = at->second;
+    heads.for_each([&](std::size_t head) {
+      EBB_CHECK(block.frames[head] != kNoFrame, "{} is not listed in head {}", name.hex(), head);
+      block.frames[head] = kNoFrame;
+      --block.n_frames;
+    });
+    if (block.n_frames == 0) by_name_.erase(at);
   }
 
  private:

@@ -7,6 +7,12 @@ namespace {
 
 constexpr Hash128 kName = {.low = 1};
 
+HeadSet heads(std::initializer_list<std::size_t> heads) {
+  HeadSet set(4);
+  for (const std::size_t head : heads) set.add(head);
+  return set;
+}
+
 HotBlock unlisted() { return {.frames = std::vector<FrameIndex>(4, kNoFrame)}; }
 
 TEST(HotBlocks, a_block_is_listed_head_by_head) {
@@ -23,6 +29,16 @@ TEST(HotBlocks, a_block_is_listed_head_by_head) {
   EXPECT_EQ(blocks.size(), 1U);
 }
 
+TEST(HotBlocks, a_block_may_come_with_its_frames) {
+  HotBlocks blocks;
+  blocks.add(kName, {.frames = {FrameIndex(1), kNoFrame, FrameIndex(3), kNoFrame}, .n_frames = 2});
+  blocks.add_frame(kName, 1, FrameIndex(2));
+  blocks.remove_frames(kName, heads({0, 2}));
+  EXPECT_EQ(blocks.find(kName)->n_frames, 1);
+  blocks.remove_frames(kName, heads({1}));
+  EXPECT_EQ(blocks.size(), 0U);
+}
+
 TEST(HotBlocks, a_name_goes_with_its_last_frame) {
   HotBlocks blocks;
   for (const std::uint64_t name : {1U, 2U}) {
@@ -30,12 +46,11 @@ TEST(HotBlocks, a_name_goes_with_its_last_frame) {
     blocks.add_frame({.low = name}, 1, FrameIndex(static_cast<std::int32_t>(name)));
     blocks.add_frame({.low = name}, 3, FrameIndex(7));
   }
-  blocks.remove_frame(kName, 1);
+  blocks.remove_frames(kName, heads({1}));
   ASSERT_NE(blocks.find(kName), nullptr);
   EXPECT_EQ(blocks.find(kName)->frames[1], kNoFrame);
   blocks.add_frame(kName, 1, FrameIndex(8));
-  blocks.remove_frame(kName, 1);
-  blocks.remove_frame(kName, 3);
+  blocks.remove_frames(kName, heads({1, 3}));
   EXPECT_EQ(blocks.find(kName), nullptr);
   EXPECT_EQ(blocks.find({.low = 2})->n_frames, 2);
 }
@@ -43,13 +58,12 @@ TEST(HotBlocks, a_name_goes_with_its_last_frame) {
 TEST(HotBlocksDeathTest, it_stops_on_misuse) {
   HotBlocks blocks;
   EXPECT_DEATH(blocks.add_frame(kName, 0, FrameIndex(1)), "is not listed at all");
-  EXPECT_DEATH(blocks.remove_frame(kName, 0), "is not listed in head 0");
+  EXPECT_DEATH(blocks.remove_frames(kName, heads({0})), "is not listed");
   blocks.add(kName, unlisted());
   EXPECT_DEATH(blocks.add(kName, unlisted()), "is listed already");
   blocks.add_frame(kName, 0, FrameIndex(1));
   EXPECT_DEATH(blocks.add_frame(kName, 0, FrameIndex(2)), "or there already");
-  EXPECT_DEATH(blocks.remove_frame(kName, 1), "is not listed in head 1");
-  EXPECT_DEATH(blocks.add({.low = 2}, {.frames = {FrameIndex(1)}, .n_frames = 1}), "with 1 frames at once");
+  EXPECT_DEATH(blocks.remove_frames(kName, heads({0, 1})), "is not listed in head 1");
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 namespace ebb {
 namespace {
 
-// Entries of each table that are changed in place between two steps; each moves those behind it. More: as many moves as a
+// Entries of each table that are edited in place between two steps; each moves those behind it. More: as many moves as a
 // table has entries would cost its square. Fewer: steps that move little derive whole tables.
-constexpr std::int64_t kMostEdits = 4;
+constexpr std::size_t kMostEdits = 4;
 
 }  // namespace
 
@@ -115,6 +115,7 @@ std::int32_t HotSet::n_own_frames(BlockIndex block, std::size_t head) const {
 }
 
 const FrameTables& HotSet::tables() const {
+  edit_tables();
   stale_.for_each([&](std::size_t head) { tables_.entries(head).clear(); });
   if (stale_.count() > 0) {
     // Block by block, since the frames of one lie together.
@@ -126,7 +127,6 @@ const FrameTables& HotSet::tables() const {
     }
     stale_ = HeadSet(shape_.n_heads());
   }
-  n_edits_ = 0;
   tables_.set_end(rows_end_);
   return tables_;
 }
@@ -139,20 +139,35 @@ TableEntry HotSet::entry(BlockIndex block, std::size_t head) const {
           .open = b.open.empty() ? kNoFrame : b.open[head]};
 }
 
-// A step that evicts or recalls a block or two costs that many entries of each table, not all of them.
-void HotSet::edit_table(BlockIndex block, std::size_t head) {
-  if (stale_.contains(head)) return;
-  if (++n_edits_ > kMostEdits * static_cast<std::int64_t>(shape_.n_heads())) return stale_.add(head);
-  std::vector<TableEntry>& entries = tables_.entries(head);
-  const auto at = std::ranges::lower_bound(entries, span(block).begin, {}, &TableEntry::begin);
-  const bool is_there = at != entries.end() && at->begin == span(block).begin;
-  if (!is_hot(block, head)) {
-    if (is_there) entries.erase(at);
-  } else if (is_there) {
-    *at = entry(block, head);
-  } else {
-    entries.insert(at, entry(block, head));
+// A step that evicts or recalls a block or two costs that many entries of each table, not all of them; and only the step
+// does, whatever left and came before it.
+void HotSet::note_change(BlockIndex block) {
+  if (std::ranges::find(changed_, block) != changed_.end()) return;
+  changed_.push_back(block);
+  if (changed_.size() <= kMostEdits) return;
+  stale_ = shape_.all_heads();
+  changed_.clear();
+}
+
+void HotSet::edit_tables() const {
+  for (std::size_t head = 0; head < shape_.n_heads() && !changed_.empty(); ++head) {
+    if (stale_.contains(head)) continue;
+    std::vector<TableEntry>& entries = tables_.entries(head);
+    for (const BlockIndex block : changed_) {
+      const Position begin(block.value() * shape_.block_size);
+      const auto at = std::ranges::lower_bound(entries, begin, {}, &TableEntry::begin);
+      const bool is_there = at != entries.end() && at->begin == begin;
+      // One that was forgotten since is hot no more.
+      if (block.value() >= n_blocks() || !is_hot(block, head)) {
+        if (is_there) entries.erase(at);
+      } else if (is_there) {
+        *at = entry(block, head);
+      } else {
+        entries.insert(at, entry(block, head));
+      }
+    }
   }
+  changed_.clear();
 }
 
 // --- tokens ---
@@ -163,6 +178,7 @@ Status HotSet::open(std::int32_t n_tokens) {
   EBB_CHECK(blocks_.empty() || is_full(last_block()) || blocks_.back().n_hot == shape_.frames_per_block(),
             "rows behind block {}, which is hot in {} heads of {}", last_block().value(), blocks_.back().n_hot,
             shape_.frames_per_block());
+  edit_tables();
   while (n_tokens > 0) {
     if (room_in_last_block() == 0) {
       if (const Status opened = open_block(); !opened.ok()) {

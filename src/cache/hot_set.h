@@ -254,12 +254,13 @@ class HotSet {
   void drop_last_block();
   void set_hot(BlockIndex block, std::size_t head, FrameIndex frame);
   void set_cold(BlockIndex block, std::size_t head);
-  void release(BlockIndex block, std::size_t head);
+  void unlist(BlockIndex block, const HeadSet& heads);
   void release_open(BlockIndex block, std::size_t head);
   void note_rows(BlockIndex block);
   [[nodiscard]] TableEntry entry(BlockIndex block, std::size_t head) const;
-  // The table of a head says again what is so of the block there.
-  void edit_table(BlockIndex block, std::size_t head);
+  // The tables are to say again what is so of the block.
+  void note_change(BlockIndex block);
+  void edit_tables() const;
   [[nodiscard]] bool is_moved(BlockIndex block) const { return shift(block) != 0; }
   // hot_set_names.cc
   void rename(BlockIndex block);
@@ -285,8 +286,8 @@ class HotSet {
   PrefixHash whole_;
   mutable FrameTables tables_;
   mutable HeadSet stale_;  // heads whose tables are to be derived anew
-  // Entries that were changed in place since they were derived last.
-  mutable std::int64_t n_edits_ = 0;
+  // Blocks whose entries in the other tables are to be edited; no table lists rows behind theirs until that is done.
+  mutable std::vector<BlockIndex> changed_;
 };
 
 }  // namespace ebb

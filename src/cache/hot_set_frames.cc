@@ -9,7 +9,6 @@ void HotSet::set_hot(BlockIndex block, std::size_t head, FrameIndex frame) {
   Block& b = get(block);
   if (b.frames.empty()) b.frames.assign(shape_.n_heads(), kNoFrame);
   b.frames[head] = frame;
-  edit_table(block, head);
   ++n_hot_frames_;
   if (b.n_hot++ == 0) hot_.insert(std::ranges::lower_bound(hot_, block), block);
 }
@@ -17,7 +16,6 @@ void HotSet::set_hot(BlockIndex block, std::size_t head, FrameIndex frame) {
 void HotSet::set_cold(BlockIndex block, std::size_t head) {
   Block& b = get(block);
   b.frames[head] = kNoFrame;
-  edit_table(block, head);
   --n_hot_frames_;
   if (--b.n_hot > 0) return;
   hot_.erase(std::ranges::lower_bound(hot_, block));
@@ -27,15 +25,18 @@ void HotSet::set_cold(BlockIndex block, std::size_t head) {
   b.turned = false;
 }
 
-// What nobody uses any more is not listed.
-void HotSet::release(BlockIndex block, std::size_t head) {
+// Takes those of its frames off the list that nobody else uses.
+void HotSet::unlist(BlockIndex block, const HeadSet& heads) {
   const Block& b = get(block);
-  const FrameIndex frame = b.frames[head];
-  if (b.listed && sources_.pool.n_users(frame) == 1) {
-    const HotBlock* const listed = sources_.shared->find(exact_name(block));
-    if (listed != nullptr && listed->frames[head] == frame) sources_.shared->remove_frame(exact_name(block), head);
-  }
-  sources_.pool.release({&frame, 1});
+  if (!b.listed) return;
+  const Hash128 name = exact_name(block);
+  const HotBlock* const listed = sources_.shared->find(name);
+  if (listed == nullptr) return;
+  HeadSet own(shape_.n_heads());
+  heads.for_each([&](std::size_t head) {
+    if (listed->frames[head] == b.frames[head] && sources_.pool.n_users(b.frames[head]) == 1) own.add(head);
+  });
+  if (!own.empty()) sources_.shared->remove_frames(name, own);
 }
 
 void HotSet::release_open(BlockIndex block, std::size_t head) {
@@ -43,17 +44,18 @@ void HotSet::release_open(BlockIndex block, std::size_t head) {
   if (b.open.empty() || b.open[head] == kNoFrame) return;
   sources_.open_pool->release({&b.open[head], 1});
   b.open[head] = kNoFrame;
-  edit_table(block, head);
 }
 
 void HotSet::leave(BlockIndex block, const HeadSet& heads) {
-  if (get(block).n_hot == 0) return;
-  heads.for_each([&](std::size_t head) {
-    if (!is_hot(block, head)) return;
+  const HeadSet leaving = hot_heads(block) & heads;
+  if (leaving.empty()) return;
+  unlist(block, leaving);
+  leaving.for_each([&](std::size_t head) {
     release_open(block, head);
-    release(block, head);
+    sources_.pool.release({&get(block).frames[head], 1});
     set_cold(block, head);
   });
+  note_change(block);
   update_leaf(block);
 }
 
@@ -77,6 +79,7 @@ Result<HeadSet> HotSet::come(BlockIndex block, const HeadSet& heads, bool takes_
     set_hot(block, head, listed->frames[head]);
   });
   if (fill != heads) get(block).listed = true;
+  note_change(block);
   update_leaf(block);
   return fill;
 }
@@ -105,8 +108,10 @@ Status HotSet::hold_open(BlockIndex block) {
 
 void HotSet::seal(BlockIndex block) {
   Block& b = get(block);
+  if (b.open.empty()) return;
   for (std::size_t head = 0; head < b.open.size(); ++head) release_open(block, head);
   b.open = {};
+  note_change(block);
 }
 
 const HotBlock* HotSet::find_listed(BlockIndex block) const {
@@ -129,7 +134,10 @@ void HotSet::publish(BlockIndex block) {
     sources_.shared->add(name, {.tokens = {tokens.begin(), tokens.end()},
                                 .anchor = b.info.anchor,
                                 .body = b.info.body,
-                                .frames = std::vector<FrameIndex>(shape_.n_heads(), kNoFrame)});
+                                .frames = b.frames,
+                                .n_frames = b.n_hot});
+    b.listed = true;
+    return;
   }
   const HotBlock* const listed = find_listed(block);
   if (listed == nullptr) return;
@@ -141,29 +149,25 @@ void HotSet::publish(BlockIndex block) {
     sources_.pool.share({&theirs, 1});
     sources_.pool.release({&b.frames[head], 1});
     b.frames[head] = theirs;
-    edit_table(block, head);
+    note_change(block);
   });
 }
 
 Status HotSet::make_own(BlockIndex block) {
   Block& b = get(block);
   if (!b.listed) return {};
-  const Hash128 name = exact_name(block);
   const HeadSet heads = hot_heads(block);
   const auto n_others = static_cast<std::size_t>(b.n_hot - n_own_frames(block));
   std::vector<FrameIndex> own(n_others);
   EBB_RETURN_IF_ERROR(sources_.pool.acquire(own));
+  unlist(block, heads);
   std::size_t n_taken = 0;
   heads.for_each([&](std::size_t head) {
-    if (sources_.pool.n_users(b.frames[head]) > 1) {
-      sources_.pool.release({&b.frames[head], 1});
-      b.frames[head] = own[n_taken++];
-      stale_.add(head);
-      return;
-    }
-    const HotBlock* const listed = sources_.shared->find(name);
-    if (listed != nullptr && listed->frames[head] == b.frames[head]) sources_.shared->remove_frame(name, head);
+    if (sources_.pool.n_users(b.frames[head]) == 1) return;
+    sources_.pool.release({&b.frames[head], 1});
+    b.frames[head] = own[n_taken++];
   });
+  note_change(block);
   b.listed = false;
   return {};
 }

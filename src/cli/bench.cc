@@ -1,6 +1,8 @@
 // `ebb bench`: one subcommand per benchmark.
 #include "cli/bench.h"
 
+#include <iostream>
+
 #include <CLI/CLI.hpp>
 
 namespace ebb {
@@ -29,6 +31,11 @@ void add_kv_type_flag(CLI::App& command, std::string& value, const char* help) {
       ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE")
       ->capture_default_str();
+}
+
+void note_unused_quant(const CLI::App& command) {
+  if (command.count("--model") == 0 || command.count("--quant") == 0) return;
+  std::cerr << "ebb: --quant is of the random model that is measured without -m: it has no effect here\n";
 }
 
 void add_report_flags(CLI::App& command, ReportFlags& flags) {

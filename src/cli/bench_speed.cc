@@ -73,7 +73,10 @@ void add_bench_speed(CLI::App& bench, Action& action) {
   command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
       ->type_name("FOLDER")
       ->capture_default_str();
-  command->callback([flags, &action] { action = [flags] { return bench_speed(*flags); }; });
+  command->callback([flags, command, &action] {
+    note_unused_quant(*command);
+    action = [flags] { return bench_speed(*flags); };
+  });
 }
 
 }  // namespace ebb

@@ -312,7 +312,9 @@ void add_serve(CLI::App& app, Action& action) {
                    "GGUF file of an embedding model (bge, MiniLM); without it, /v1/embeddings is refused")
       ->type_name("FILE")
       ->group(group);
-  command->add_option("--parallel", flags->n_parallel, "Requests computed together, which share the budget")
+  command
+      ->add_option("--parallel", flags->n_parallel,
+                   "Requests computed together, which share the budget; each needs at least 4 blocks of it")
       ->check(CLI::Range(1, 256))
       ->type_name("N")
       ->capture_default_str()

@@ -228,7 +228,7 @@ Result<Session> Engine::restore(std::span<const std::byte> image, const SessionO
   ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->restore_session(to_options(options), *decoded);
   if (!session.ok()) return to_error(session.status());
   // What was hot is not any more; as much as fits comes back, with room left for what comes.
-  (*session)->refill((*session)->budget().n_blocks((*session)->shape()) / 4);
+  (*session)->refill(plan_left_free((*session)->n_blocks(), 1, kReplyBlocks, (*session)->budget_blocks()));
   return Session(std::make_unique<Session::State>(*state_->engine, *std::move(session)));
 }
 

@@ -49,7 +49,7 @@ struct Engine::State {
 
   Status open_frames(const EngineOptions& options);
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
-  [[nodiscard]] SessionParts session_parts();
+  [[nodiscard]] SessionDeps session_deps();
   Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
   Status run(std::span<const SequenceInput> inputs);
   void gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts, std::vector<StepPart>& parts,
@@ -135,7 +135,7 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   return options;
 }
 
-SessionParts Engine::State::session_parts() {
+SessionDeps Engine::State::session_deps() {
   return {.pool = *pool,
           .memory = *memory,
           .vocabulary = *vocabulary,
@@ -159,12 +159,12 @@ Result<std::unique_ptr<Session>> Engine::new_session() {
 
 Result<std::unique_ptr<Session>> Engine::new_session(const SessionOptions& options) {
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
-  return std::make_unique<Session>(state_->session_parts(), checked);
+  return std::make_unique<Session>(state_->session_deps(), checked);
 }
 
 Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& options, const SessionImage& image) {
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
-  return Session::restore(state_->session_parts(), checked, image);
+  return Session::restore(state_->session_deps(), checked, image);
 }
 
 std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) const {

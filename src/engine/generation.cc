@@ -1,13 +1,6 @@
 #include "engine/generation.h"
 
 namespace ebb {
-namespace {
-
-// Room that filling holes leaves for the reply. More: holes stay that could be filled. Less: what was just recalled
-// leaves.
-constexpr std::int32_t kReplyBlocks = 4;
-
-}  // namespace
 
 Result<Writer> Writer::create(const Vocabulary& vocabulary, const GenerationOptions& options) {
   EBB_ASSIGN_OR_RETURN(Sampler sampler, Sampler::create(vocabulary, options.sampling));

@@ -60,9 +60,9 @@ Status set_pinned(Session& session, std::span<const std::string> names, bool pin
   return {};
 }
 
-Status evict_blocks(Session& session, std::span<const std::string> names) {
+Status evict_blocks(Session& session, std::span<const std::string> names, const HeadSet& heads) {
   EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, names));
-  session.evict(blocks);
+  session.evict(blocks, heads);
   return {};
 }
 

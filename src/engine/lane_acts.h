@@ -23,8 +23,8 @@ Result<std::vector<BlockIndex>> find_blocks(const Session& session, std::span<co
 
 // kInvalidArgument, and nothing is pinned, when more than most_tokens would be.
 Status set_pinned(Session& session, std::span<const std::string> names, bool pinned, std::int32_t most_tokens);
-// Full blocks leave, saved; the last one stays while it is written to.
-Status evict_blocks(Session& session, std::span<const std::string> names);
+// Full blocks leave in these heads, saved; the last one stays while it is written to.
+Status evict_blocks(Session& session, std::span<const std::string> names, const HeadSet& heads);
 // Saved blocks come back without a forward pass, up to half of the session's budget; lost ones stay missing until a
 // request needs them.
 Status recall_blocks(Session& session, std::span<const std::string> names);

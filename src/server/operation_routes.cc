@@ -54,8 +54,10 @@ void answer_set_budget(ApiState& state, const ApiCall& call) {
   JsonFields fields(*body);
   const std::int64_t n_tokens = fields.integer("tokens", 0, 1, std::numeric_limits<std::int32_t>::max());
   if (!fields.status().ok()) return refuse(call, fields.status());
-  const Status status = state.scheduler.set_budget(static_cast<std::int32_t>(n_tokens));
-  if (!status.ok()) return refuse(call, status);
+  if (const Status set = state.scheduler.set_budget(static_cast<std::int32_t>(n_tokens)); !set.ok()) {
+    fields.refuse("tokens", set.message());
+    return refuse(call, fields.status());
+  }
   call.send(json_answer(budget_json(state)));
 }
 

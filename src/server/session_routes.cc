@@ -70,6 +70,7 @@ Json blocks_json(const Session& session) {
                       {"end", span.end.value()},
                       {"tokens", span.n_tokens()},
                       {"state", state_name(session.state(block))},
+                      {"hot_heads", session.hot().n_hot_frames(block)},
                       {"pinned", session.is_pinned(block)},
                       {"score", score ? Json(*score) : Json(nullptr)}});
   }
@@ -103,6 +104,29 @@ Result<std::vector<std::string>> read_names(const Json& body) {
   if (names.empty()) fields.refuse("names", "must hold the name of a block or a part");
   EBB_RETURN_IF_ERROR(fields.status());
   return names;
+}
+
+// [[layer, KV head], ...]; all of them where none are named.
+Result<HeadSet> read_heads(const Json& body, const BlockShape& shape) {
+  JsonFields fields(body);
+  const Json* const given = fields.find("heads");
+  if (given == nullptr) return shape.all_heads();
+  HeadSet heads(shape.n_heads());
+  const auto add = [&](const Json& pair) {
+    if (!pair.is_array() || pair.size() != 2) return false;
+    const auto layer = integer_between(pair[0], 0, shape.n_layers - 1);
+    const auto head = integer_between(pair[1], 0, shape.n_kv_heads - 1);
+    if (layer && head) {
+      heads.add(shape.head(LayerIndex(static_cast<std::int32_t>(*layer)), HeadIndex(static_cast<std::int32_t>(*head))));
+    }
+    return layer && head;
+  };
+  if (!given->is_array() || given->empty() || given->size() > shape.n_heads() || !std::ranges::all_of(*given, add)) {
+    fields.refuse("heads", fmt::format("must be up to {} pairs [layer, KV head], of layers 0 to {} and heads 0 to {}",
+                                       shape.n_heads(), shape.n_layers - 1, shape.n_kv_heads - 1));
+    return fields.status();
+  }
+  return heads;
 }
 
 }  // namespace
@@ -161,6 +185,14 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
   if (!body) return;
   const Result<std::vector<std::string>> names = read_names(*body);
   if (!names.ok()) return refuse(call, names.status());
+  const Result<HeadSet> heads = read_heads(*body, state.engine.shape());
+  if (!heads.ok()) return refuse(call, heads.status());
+  if (call.act != "evict" && body->contains("heads")) {
+    JsonFields fields(*body);
+    fields.refuse("heads",
+                  "only evict is done to some heads; pins hold, and recall brings back, a block in all of them");
+    return refuse(call, fields.status());
+  }
   const std::int32_t most_pinned = state.scheduler.most_pinned_tokens();
   Json data;
   const auto act = [&](Lanes& lanes, Lane& lane) {
@@ -168,7 +200,7 @@ void answer_block_act(ApiState& state, const ApiCall& call) {
     Session& session = *lane.session;
     if (pins) EBB_RETURN_IF_ERROR(set_pinned(session, *names, call.act == "pin", most_pinned));
     if (pins && !lane.busy) lanes.keep(lane);
-    if (call.act == "evict") EBB_RETURN_IF_ERROR(evict_blocks(session, *names));
+    if (call.act == "evict") EBB_RETURN_IF_ERROR(evict_blocks(session, *names, *heads));
     if (call.act == "recall") EBB_RETURN_IF_ERROR(recall_blocks(session, *names));
     EBB_ASSIGN_OR_RETURN(const std::vector<BlockIndex> blocks, find_blocks(session, *names));
     const Json all = blocks_json(session);
@@ -189,7 +221,12 @@ void answer_session_budget(ApiState& state, const ApiCall& call) {
   if (!fields.status().ok()) return refuse(call, fields.status());
   Json json;
   const auto act = [&](Lanes&, Lane& lane) {
-    EBB_RETURN_IF_ERROR(state.scheduler.set_budget(lane, static_cast<std::int32_t>(n_tokens)));
+    const Status set = state.scheduler.set_budget(lane, static_cast<std::int32_t>(n_tokens));
+    if (set.code() == Code::kInvalidArgument) {
+      fields.refuse("tokens", set.message());
+      return fields.status();
+    }
+    EBB_RETURN_IF_ERROR(set);
     json = session_json(lane);
     return Status();
   };

@@ -16,7 +16,7 @@ bool BlockIo::is_open(BlockIndex block) const {
 }
 
 std::size_t BlockIo::frame_bytes(BlockIndex block) const {
-  return is_open(block) ? parts_.memory.open_frame_bytes() : parts_.memory.frame_bytes();
+  return is_open(block) ? deps_.memory.open_frame_bytes() : deps_.memory.frame_bytes();
 }
 
 std::size_t BlockIo::block_bytes(BlockIndex block) const { return frame_bytes(block) * hot_.shape().n_heads(); }
@@ -31,9 +31,9 @@ void BlockIo::read(BlockIndex block, const HeadSet& heads, std::span<std::byte> 
   heads.for_each([&](std::size_t head) {
     const FrameIndex frame = frames(block)[head];
     if (open) {
-      parts_.memory.read_open(frame, bytes.first(n));
+      deps_.memory.read_open(frame, bytes.first(n));
     } else {
-      parts_.memory.read(frame, bytes.first(n));
+      deps_.memory.read(frame, bytes.first(n));
     }
     bytes = bytes.subspan(n);
   });
@@ -45,32 +45,32 @@ void BlockIo::write(BlockIndex block, const HeadSet& heads, std::span<const std:
   heads.for_each([&](std::size_t head) {
     const FrameIndex frame = frames(block)[head];
     if (open) {
-      parts_.memory.write_open(frame, bytes.first(n));
+      deps_.memory.write_open(frame, bytes.first(n));
     } else {
-      parts_.memory.write(frame, bytes.first(n));
+      deps_.memory.write(frame, bytes.first(n));
     }
     bytes = bytes.subspan(n);
   });
 }
 
 void BlockIo::prepare(BlockIndex block, const HeadSet& heads) {
-  heads.for_each([&](std::size_t head) { parts_.memory.prepare(hot_.frames(block)[head]); });
+  heads.for_each([&](std::size_t head) { deps_.memory.prepare(hot_.frames(block)[head]); });
 }
 
 void BlockIo::turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes, std::int32_t n_anchors) const {
   if (n_anchors == 0) return;
-  EBB_CHECK(parts_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
+  EBB_CHECK(deps_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
   const std::int32_t n_tokens = hot_.span(block).n_tokens();
   if (is_open(block)) {
-    parts_.mover->move_open(bytes, heads, n_tokens, n_anchors);
+    deps_.mover->move_open(bytes, heads, n_tokens, n_anchors);
   } else {
-    parts_.mover->move(bytes, heads, n_tokens, n_anchors);
+    deps_.mover->move(bytes, heads, n_tokens, n_anchors);
   }
 }
 
 void BlockIo::copy_rows(std::span<const std::byte> source, std::int32_t from, BlockIndex block, std::int32_t to,
                         std::int32_t n_rows) {
-  FrameMemory& memory = parts_.memory;
+  FrameMemory& memory = deps_.memory;
   std::vector<std::byte> target(memory.frame_bytes());
   for (const FrameIndex frame : hot_.frames(block)) {
     memory.read(frame, target);
@@ -85,7 +85,7 @@ void BlockIo::copy_rows(std::span<const std::byte> source, std::int32_t from, Bl
 Hash128 BlockIo::checksum(BlockIndex block) const {
   BodyHasher hasher(hot_.block_tokens(block));
   const std::span<const FrameIndex> frames = this->frames(block);
-  const std::byte* const host = is_open(block) ? parts_.memory.open_host_bytes() : parts_.memory.host_bytes();
+  const std::byte* const host = is_open(block) ? deps_.memory.open_host_bytes() : deps_.memory.host_bytes();
   const std::size_t n = frame_bytes(block);
   std::vector<std::byte> copy(host == nullptr ? n : 0);
   for (const FrameIndex frame : frames) {
@@ -93,14 +93,14 @@ Hash128 BlockIo::checksum(BlockIndex block) const {
       hasher.add_frame({host + frame.index() * n, n});
       continue;
     }
-    parts_.memory.read(frame, copy);
+    deps_.memory.read(frame, copy);
     hasher.add_frame(copy);
   }
   return hasher.finish();
 }
 
 std::optional<Hash128> BlockIo::find(const Hash128& name) const {
-  return parts_.store == nullptr ? std::nullopt : parts_.store->find(name);
+  return deps_.store == nullptr ? std::nullopt : deps_.store->find(name);
 }
 
 bool BlockIo::is_saved(BlockIndex block) const {
@@ -110,7 +110,7 @@ bool BlockIo::is_saved(BlockIndex block) const {
 }
 
 RecordKey BlockIo::record_key(const Hash128& name) const {
-  return {.model = parts_.model, .layout = layout().fingerprint(), .name = name};
+  return {.model = deps_.model, .layout = layout().fingerprint(), .name = name};
 }
 
 RecordHeader BlockIo::header(BlockIndex block) const {
@@ -123,10 +123,10 @@ RecordHeader BlockIo::header(BlockIndex block) const {
 }
 
 Status BlockIo::save(BlockIndex block) {
-  if (parts_.store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
+  if (deps_.store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
   wait_for_copy(block);
   const Hash128 name = hot_.exact_name(block);
-  if (is_saved(block) && parts_.store->touch(name, *find(name))) return {};
+  if (is_saved(block) && deps_.store->touch(name, *find(name))) return {};
   if (hot_.is_turned(block)) {
     return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
   }
@@ -137,17 +137,17 @@ Status BlockIo::save(BlockIndex block) {
   }
   RecordBuilder record(header(block), hot_.block_tokens(block));
   read(block, all, record.frames());
-  EBB_ASSIGN_OR_RETURN(const bool is_kept, parts_.store->put(std::move(record).seal()));
+  EBB_ASSIGN_OR_RETURN(const bool is_kept, deps_.store->put(std::move(record).seal()));
   if (is_kept) return {};
   return error(Code::kNotFound, "other bytes than those of block {} are kept under its name", block.value());
 }
 
 void BlockIo::save_behind(BlockIndex block) {
   // Frames of other devices are read by the thread that computes.
-  if (parts_.store == nullptr || !is_on_host() || hot_.hot_heads(block) != hot_.shape().all_heads()) return;
-  const FrameMemory& memory = parts_.memory;
+  if (deps_.store == nullptr || !is_on_host() || hot_.hot_heads(block) != hot_.shape().all_heads()) return;
+  const FrameMemory& memory = deps_.memory;
   const std::span<const FrameIndex> frames = hot_.frames(block);
-  parts_.store->put_behind(
+  deps_.store->put_behind(
       header(block), hot_.block_tokens(block),
       [&memory, own = std::vector<FrameIndex>(frames.begin(), frames.end())](std::span<std::byte> bytes) {
         for (const FrameIndex frame : own) {
@@ -158,18 +158,20 @@ void BlockIo::save_behind(BlockIndex block) {
 }
 
 void BlockIo::wait_for_copy(BlockIndex block) const {
-  if (parts_.store != nullptr) parts_.store->wait(hot_.exact_name(block));
+  if (deps_.store != nullptr) deps_.store->wait(hot_.exact_name(block));
 }
 
 std::vector<std::int32_t> BlockIo::frames_of(const HeadSet& heads) {
+  EBB_CHECK(!heads.empty(), "frames of no head");
   std::vector<std::int32_t> frames;
+  if (static_cast<std::size_t>(heads.count()) == heads.n_heads()) return frames;
   heads.for_each([&](std::size_t head) { frames.push_back(static_cast<std::int32_t>(head)); });
   return frames;
 }
 
 Result<RecordHandle> BlockIo::get(BlockIndex block, const HeadSet& heads) const {
-  if (parts_.store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
-  EBB_ASSIGN_OR_RETURN(RecordHandle record, parts_.store->get(record_key(hot_.exact_name(block)), frames_of(heads)));
+  if (deps_.store == nullptr) return error(Code::kNotFound, "no cold store to recall block {} from", block.value());
+  EBB_ASSIGN_OR_RETURN(RecordHandle record, deps_.store->get(record_key(hot_.exact_name(block)), frames_of(heads)));
   EBB_RETURN_IF_ERROR(check(block, record));
   return record;
 }
@@ -183,7 +185,7 @@ Status BlockIo::check(BlockIndex block, const RecordHandle& record) const {
     // It is sound, and another's.
     return error(Code::kNotFound, "the record of block {} has the bytes that another session computed", block.value());
   }
-  parts_.store->refuse(record);
+  deps_.store->refuse(record);
   return error(Code::kDamaged, "the record of block {} holds something else", block.value());
 }
 
@@ -200,7 +202,7 @@ Status BlockIo::fill(BlockIndex block, const HeadSet& heads, const EncodedRecord
   const std::int32_t n_anchors = hot_.anchor(block) - record.header().anchor;
   const std::size_t n = frame_bytes(block);
   if (n_anchors != 0) {
-    if (parts_.mover == nullptr) {
+    if (deps_.mover == nullptr) {
       return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
     }
     std::vector<std::byte> bytes(n * static_cast<std::size_t>(heads.count()));
@@ -210,10 +212,11 @@ Status BlockIo::fill(BlockIndex block, const HeadSet& heads, const EncodedRecord
     return {};
   }
   const std::span<const FrameIndex> frames = this->frames(block);
-  FrameMemory& memory = parts_.memory;
+  FrameMemory& memory = deps_.memory;
   if (std::byte* const host = is_open(block) ? memory.open_host_bytes() : memory.host_bytes(); host != nullptr) {
     // Past the processor's cache: a turn recalls more than fits there.
     std::vector<std::byte*> into;
+    into.reserve(heads.n_heads());
     heads.for_each([&](std::size_t head) { into.push_back(host + frames[head].index() * n); });
     return record.copy_frames(into, frames_of(heads));
   }

@@ -25,7 +25,7 @@ namespace ebb {
 
 class BlockIo {
  public:
-  struct Parts {
+  struct Deps {
     FrameMemory& memory;
     // Null: no bytes are kept of what is evicted.
     ColdStore* store = nullptr;
@@ -34,13 +34,13 @@ class BlockIo {
     Hash128 model;
   };
 
-  BlockIo(const Parts& parts, const HotSet& hot) : parts_(parts), hot_(hot) {}
+  BlockIo(const Deps& deps, const HotSet& hot) : deps_(deps), hot_(hot) {}
 
-  [[nodiscard]] const FrameLayout& layout() const { return parts_.memory.layout(); }
-  [[nodiscard]] bool can_move() const { return parts_.mover != nullptr; }
-  [[nodiscard]] bool has_store() const { return parts_.store != nullptr; }
+  [[nodiscard]] const FrameLayout& layout() const { return deps_.memory.layout(); }
+  [[nodiscard]] bool can_move() const { return deps_.mover != nullptr; }
+  [[nodiscard]] bool has_store() const { return deps_.store != nullptr; }
   // Several threads may fill frames at once.
-  [[nodiscard]] bool is_on_host() const { return parts_.memory.host_bytes() != nullptr; }
+  [[nodiscard]] bool is_on_host() const { return deps_.memory.host_bytes() != nullptr; }
 
   // --- frames ---
   // Whether a block's rows are, or would be if it were hot, in open frames.
@@ -81,19 +81,19 @@ class BlockIo {
   // New frames of a block in these heads, from its record, turned to the block's anchor. Writes nothing but those
   // frames. kDamaged when the bytes were not what was saved, kOutOfBudget when memory is short.
   Status fill(BlockIndex block, const HeadSet& heads, const EncodedRecord& record);
-  void refuse(const RecordHandle& record) const { parts_.store->refuse(record); }
+  void refuse(const RecordHandle& record) const { deps_.store->refuse(record); }
   // The frames of some heads as a record has them.
   static Status copy_out(const EncodedRecord& record, const HeadSet& heads, std::span<std::byte> bytes);
-  // The frame numbers of heads, as records count them.
+  // The frame numbers of heads, as records count them; none where they are all, which a store reads, and keeps nearer, whole.
   [[nodiscard]] static std::vector<std::int32_t> frames_of(const HeadSet& heads);
 
-  [[nodiscard]] ColdStore* store() const { return parts_.store; }
+  [[nodiscard]] ColdStore* store() const { return deps_.store; }
 
  private:
   [[nodiscard]] std::span<const FrameIndex> frames(BlockIndex block) const;
   [[nodiscard]] RecordHeader header(BlockIndex block) const;
 
-  Parts parts_;
+  Deps deps_;
   const HotSet& hot_;
 };
 

@@ -23,13 +23,12 @@ Acts& Acts::operator+=(const Acts& more) {
   return *this;
 }
 
-Keeper::Keeper(const Parts& parts)
-    : parts_(parts), hot_(parts.sources, parts.shape, parts.identity), io_(parts.io, hot_) {
-  if (parts.state == nullptr) return;
-  snapshots_.emplace(Snapshots::Parts{.state = *parts.state,
-                                      .store = parts.remains == Remains::kBytes ? parts.io.store : nullptr,
-                                      .model = parts.io.model,
-                                      .block_size = parts.shape.block_size});
+Keeper::Keeper(const Deps& deps) : deps_(deps), hot_(deps.sources, deps.shape, deps.identity), io_(deps.io, hot_) {
+  if (deps.state == nullptr) return;
+  snapshots_.emplace(Snapshots::Deps{.state = *deps.state,
+                                     .store = deps.remains == Remains::kBytes ? deps.io.store : nullptr,
+                                     .model = deps.io.model,
+                                     .block_size = deps.shape.block_size});
 }
 
 Keeper::~Keeper() {
@@ -41,7 +40,7 @@ void Keeper::note_peak() { stats_.peak_hot_frames = std::max(stats_.peak_hot_fra
 // --- leaving ---
 
 Status Keeper::save(BlockIndex block) {
-  if (parts_.remains != Remains::kBytes) return error(Code::kNotFound, "nothing remains of what is evicted");
+  if (deps_.remains != Remains::kBytes) return error(Code::kNotFound, "nothing remains of what is evicted");
   if (block == computing_) return error(Code::kNotFound, "block {} is half computed", block.value());
   // What stands in a block that goes on is named as it is now.
   const bool is_whole = hot_.hot_heads(block) == hot_.shape().all_heads();
@@ -68,7 +67,7 @@ void Keeper::name_apart(BlockIndex block) {
 }
 
 void Keeper::save_behind(BlockIndex block) {
-  if (parts_.remains == Remains::kBytes && block != computing_ && hot_.is_full(block) && !hot_.is_turned(block) &&
+  if (deps_.remains == Remains::kBytes && block != computing_ && hot_.is_full(block) && !hot_.is_turned(block) &&
       !io_.is_saved(block)) {
     io_.save_behind(block);
   }
@@ -123,8 +122,8 @@ void Keeper::name_full(BlockIndex block, const std::optional<Hash128>& body_befo
   const Hash128 body = io_.checksum(block);
   const Hash128 name = hot_.exact_name(block);
   std::optional<Hash128> known = body_before;
-  if (!known && parts_.sources.shared != nullptr) {
-    if (const HotBlock* const listed = parts_.sources.shared->find(name); listed != nullptr) known = listed->body;
+  if (!known && deps_.sources.shared != nullptr) {
+    if (const HotBlock* const listed = deps_.sources.shared->find(name); listed != nullptr) known = listed->body;
   }
   if (!known) known = io_.find(name);
   Hash128 variant;
@@ -137,13 +136,13 @@ void Keeper::name_full(BlockIndex block, const std::optional<Hash128>& body_befo
 // Whoever comes to the exact name of a full block may use its frames. Before its bytes are given to the store's thread, which
 // would go on reading frames that this gives back.
 void Keeper::publish(BlockIndex block) {
-  if (parts_.sources.shared == nullptr || !hot_.is_full(block) || hot_.is_turned(block)) return;
+  if (deps_.sources.shared == nullptr || !hot_.is_full(block) || hot_.is_turned(block)) return;
   const BlockRecordInfo& info = hot_.info(block);
   const std::vector<Lineage::Run>& runs = info.lineage.runs();
-  if (parts_.starts != nullptr && info.variant == Hash128() && !runs.empty()) {
+  if (deps_.starts != nullptr && info.variant == Hash128() && !runs.empty()) {
     // For those whose prompt begins this block as it does.
-    parts_.starts->add(hot_.place_name(hot_.span(block).begin, runs.front().visible), hot_.exact_name(block),
-                       hot_.block_tokens(block).first(static_cast<std::size_t>(runs.front().n_tokens)));
+    deps_.starts->add(hot_.place_name(hot_.span(block).begin, runs.front().visible), hot_.exact_name(block),
+                      hot_.block_tokens(block).first(static_cast<std::size_t>(runs.front().n_tokens)));
   }
   hot_.publish(block);
 }
@@ -201,7 +200,7 @@ void Keeper::end_recompute(BlockIndex block, Lineage lineage, Acts& acts) {
 // --- anchors ---
 
 bool Keeper::keeps_anchor(BlockIndex block) const {
-  const bool stays = hot_.n_hot_frames(block) > 0 || parts_.place == RecallPlace::kOriginal;
+  const bool stays = hot_.n_hot_frames(block) > 0 || deps_.place == RecallPlace::kOriginal;
   return stays && hot_.info(block).epoch == hot_.epoch();
 }
 
@@ -300,20 +299,30 @@ Position Keeper::roll_back(Position end) {
   return stays;
 }
 
-void Keeper::cut(Position end, Acts& acts) {
+// Whoever comes back to what these hold takes it from there; what cannot be saved is computed again (law 8).
+void Keeper::leave_from(Position end) {
+  const BlockIndex first(hot_.shape().n_blocks(end.value()));
+  for (const BlockIndex block : std::vector(hot_.hot_blocks().begin(), hot_.hot_blocks().end())) {
+    if (block < first) continue;
+    if (hot_.is_full(block)) (void)save(block);
+    io_.wait_for_copy(block);
+    hot_.leave(block);
+  }
+}
+
+void Keeper::cut(Position end, bool has_room, Acts& acts) {
   const BlockIndex open = hot_.block_at(end);
   const bool is_split = end.value() % hot_.block_size() > 0 && end < hot_.end();
   // Codes of a sealed block do not give its rows back: what stays of it is missing, and computed again before any token
   // joins it.
   const bool rows_are_gone = is_split && io_.layout().seals() && hot_.is_full(open);
-  // Whoever comes back to what these hold takes it from there; what cannot be saved is computed again (law 8).
-  for (const BlockIndex block : std::vector(hot_.hot_blocks().begin(), hot_.hot_blocks().end())) {
-    if (block >= open && hot_.is_full(block)) (void)save(block);
-    if (block >= open) io_.wait_for_copy(block);
+  if (is_split) {
+    if (hot_.is_full(open)) (void)save(open);
+    io_.wait_for_copy(open);
   }
   if (hot_.n_blocks() > 0) hot_.look_from(std::min(end, hot_.end()));
   // The record of a block is found by all its tokens: after the cut it would be looked for in vain.
-  if (is_split && !rows_are_gone && !hot_.is_hot(open)) {
+  if (is_split && !rows_are_gone && !hot_.is_hot(open) && has_room) {
     Acts came;
     end_wave(begin_wave({&open, 1}, ReadBy::kCaller), came);
     came.lost.clear();

@@ -118,12 +118,12 @@ struct Donor {
 
 class Keeper {
  public:
-  struct Parts {
+  struct Deps {
     HotSet::Sources sources;
     BlockShape shape;
     // Hash of the model, the frame layout and whose session it is.
     Hash128 identity;
-    BlockIo::Parts io;
+    BlockIo::Deps io;
     // What sessions computed, by its begin; null: only whole blocks of others are taken.
     BlockStarts* starts = nullptr;
     // What this sequence carries on beside K and V; null: nothing.
@@ -134,7 +134,7 @@ class Keeper {
     RecallPlace place = RecallPlace::kOriginal;
   };
 
-  explicit Keeper(const Parts& parts);
+  explicit Keeper(const Deps& deps);
   // Waits for blocks that are being copied to the cold store.
   ~Keeper();
   Keeper(const Keeper&) = delete;
@@ -202,8 +202,11 @@ class Keeper {
   // --- forgetting ---
   // How far a cut at `end` must go: to where the sequence's state can be had, and stands then. `end` itself where there is none.
   Position roll_back(Position end);
-  // What leaves is saved. The block that is cut in two stays hot where its rows can be had.
-  void cut(Position end, Acts& acts);
+  // Blocks that begin at `end` or behind it leave, saved.
+  void leave_from(Position end);
+  // After leave_from(end). The block that is cut in two stays hot where its rows can be had; one that is cold comes back only
+  // where there is room.
+  void cut(Position end, bool has_room, Acts& acts);
   // The block has another begin of names from now on, since what moved is not what computing gives.
   void name_moved(BlockIndex block, std::int32_t n_anchors);
 
@@ -228,7 +231,7 @@ class Keeper {
   void publish(BlockIndex block);
   void note_peak();
   void count_move(BlockIndex block);
-  Result<Arrival> begin_arrival(BlockIndex block, const Result<RecordHandle>& read, const HeadSet& heads_read,
+  Result<Arrival> begin_arrival(BlockIndex block, const Result<RecordHandle>* read, const HeadSet& heads_read,
                                 bool is_placed);
   Status end_arrival(Arrival& arrival);
   void fill_all(std::span<Arrival> arrivals);
@@ -245,7 +248,7 @@ class Keeper {
   Status load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
   void settle_next_anchor();
 
-  Parts parts_;
+  Deps deps_;
   HotSet hot_;
   BlockIo io_;
   std::optional<Snapshots> snapshots_;

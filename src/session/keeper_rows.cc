@@ -54,7 +54,7 @@ BlockStarts::Match Keeper::find_alike(std::span<const Token> tokens) const {
   std::ranges::copy(tokens, std::back_inserter(all));
   const Position begin = hot_.end() - n_held;
   BlockStarts::Match match;
-  if (parts_.starts != nullptr) match = parts_.starts->find(hot_.place_name(begin, visible), all);
+  if (deps_.starts != nullptr) match = deps_.starts->find(hot_.place_name(begin, visible), all);
   const auto n_whole = static_cast<std::size_t>(hot_.block_size());
   if (n_held == 0 || all.size() < n_whole || match.n_common == n_whole) return match;
   // What another process computed is not listed, but the whole block may be saved.
@@ -68,14 +68,14 @@ BlockStarts::Match Keeper::find_alike(std::span<const Token> tokens) const {
 // it any more.
 bool Keeper::load_alike(const Hash128& name, std::span<const Token> wanted) {
   const std::int32_t n_held = n_in_last();
-  const HotBlock* const listed = parts_.sources.shared == nullptr ? nullptr : parts_.sources.shared->find(name);
+  const HotBlock* const listed = deps_.sources.shared == nullptr ? nullptr : deps_.sources.shared->find(name);
   if (listed == nullptr || listed->n_frames < hot_.shape().frames_per_block()) {
     const Donor donor = {.name = name, .begin = hot_.end() - n_held};
     return io_.has_store() && load_donor(donor, n_held, wanted).ok() && donor_.n_anchors == 0;
   }
   const auto rows = std::span(listed->tokens).subspan(static_cast<std::size_t>(n_held), wanted.size());
   if (listed->anchor + n_held != hot_.next_anchor() || !std::ranges::equal(rows, wanted)) return false;
-  const FrameMemory& memory = parts_.io.memory;
+  const FrameMemory& memory = deps_.io.memory;
   donor_ = {
       .name = name, .n_anchors = 0, .bytes = std::vector<std::byte>(listed->frames.size() * memory.frame_bytes())};
   std::span<std::byte> into = donor_.bytes;
@@ -95,7 +95,7 @@ Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const
   const RecordHeader& header = record->header();
   const std::size_t n_heads = hot_.shape().n_heads();
   const bool has_frames = std::cmp_equal(header.n_frames, n_heads) &&
-                          header.frame_bytes == n_heads * parts_.io.memory.frame_bytes() && header.begin == donor.begin;
+                          header.frame_bytes == n_heads * deps_.io.memory.frame_bytes() && header.begin == donor.begin;
   if (!has_frames || tokens.size() < n_before + wanted.size() ||
       !std::ranges::equal(tokens.subspan(n_before, wanted.size()), wanted)) {
     store.refuse(record);
@@ -113,7 +113,7 @@ Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const
     store.refuse(record);
     return copied;
   }
-  if (n_anchors != 0) parts_.io.mover->move(donor_.bytes, all, header.n_tokens, n_anchors);
+  if (n_anchors != 0) deps_.io.mover->move(donor_.bytes, all, header.n_tokens, n_anchors);
   return {};
 }
 

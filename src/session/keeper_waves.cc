@@ -26,7 +26,7 @@ std::vector<Result<RecordHandle>> take(const std::shared_ptr<Fetch>& fetch) {
 }  // namespace
 
 std::shared_ptr<Fetch> Keeper::fetch(std::vector<RecordRequest> requests, ReadBy by) {
-  return requests.empty() ? nullptr : io_.store()->fetch(std::move(requests), parts_.when_fetched, by);
+  return requests.empty() ? nullptr : io_.store()->fetch(std::move(requests), deps_.when_fetched, by);
 }
 
 // --- waves ---
@@ -37,7 +37,7 @@ Wave Keeper::begin_wave(std::span<const BlockIndex> blocks, ReadBy by) {
   for (const BlockIndex block : blocks) {
     const HeadSet missing = hot_.missing_heads(block);
     wave.heads.push_back(missing);
-    bool is_listed = false;
+    bool is_listed = missing.empty();
     if (const HotBlock* const listed = hot_.find_listed(block); listed != nullptr) {
       is_listed = true;
       missing.for_each([&](std::size_t head) { is_listed &= listed->frames[head] != kNoFrame; });
@@ -57,10 +57,9 @@ void Keeper::end_wave(Wave wave, Acts& acts) {
   for (std::size_t i = 0; i < wave.blocks.size(); ++i) {
     const BlockIndex block = wave.blocks[i];
     if (hot_.is_hot(block)) continue;  // came by itself while the records were read
-    const Result<RecordHandle> none = error(Code::kNotFound, "block {} was hot elsewhere", block.value());
-    Result<Arrival> arrival =
-        begin_arrival(block, wave.records[i] < 0 ? none : records[static_cast<std::size_t>(wave.records[i])],
-                      wave.heads[i], wave.is_placed);
+    const Result<RecordHandle>* const read =
+        wave.records[i] < 0 ? nullptr : &records[static_cast<std::size_t>(wave.records[i])];
+    Result<Arrival> arrival = begin_arrival(block, read, wave.heads[i], wave.is_placed);
     arrivals.push_back(arrival.ok() ? std::move(arrival).value() : Arrival{.block = block, .status = arrival.status()});
   }
   fill_all(arrivals);
@@ -72,13 +71,15 @@ void Keeper::end_wave(Wave wave, Acts& acts) {
   acts.recall_ms += watch.elapsed_ms();
 }
 
-// Frames for a block: those that another session has it in, or else its own and a record to fill them.
-Result<Keeper::Arrival> Keeper::begin_arrival(BlockIndex block, const Result<RecordHandle>& read,
+// Frames for a block: those that another session has it in, or else its own and a record to fill them. `read` is null where
+// the block was hot elsewhere.
+Result<Keeper::Arrival> Keeper::begin_arrival(BlockIndex block, const Result<RecordHandle>* read,
                                               const HeadSet& heads_read, bool is_placed) {
   const HeadSet missing = hot_.missing_heads(block);
   Arrival arrival{.block = block, .was_cold = hot_.n_hot_frames(block) == 0};
   if (!is_placed) place_cold(block);
-  if (read.ok()) EBB_RETURN_IF_ERROR(io_.check(block, *read));
+  const bool is_read = read != nullptr && read->ok();
+  if (is_read) EBB_RETURN_IF_ERROR(io_.check(block, **read));
   EBB_ASSIGN_OR_RETURN(arrival.heads, hot_.come(block, missing));
   const auto give_up = [&](const Status& status) {
     hot_.leave(block, missing);
@@ -88,14 +89,15 @@ Result<Keeper::Arrival> Keeper::begin_arrival(BlockIndex block, const Result<Rec
     if (Status held = hot_.hold_open(block); !held.ok()) return give_up(held);
   }
   if (arrival.heads.empty()) return arrival;
-  if (read.ok() && (arrival.heads - heads_read).empty()) {
-    arrival.record = *read;
+  if (is_read && (arrival.heads - heads_read).empty()) {
+    arrival.record = **read;
     return arrival;
   }
   // What another session had hot may have left meanwhile, saved; and so may more of the block than was asked for.
   Result<RecordHandle> record = io_.get(block, arrival.heads);
   if (!record.ok()) {
-    return give_up(read.ok() || read.status().code() == Code::kNotFound ? record.status() : read.status());
+    const bool says_more = read != nullptr && !read->ok() && read->status().code() != Code::kNotFound;
+    return give_up(says_more ? read->status() : record.status());
   }
   arrival.record = *std::move(record);
   return arrival;
@@ -192,7 +194,7 @@ Adoption Keeper::find_blocks(std::span<const Token> tokens, bool whole) {
   std::vector<RecordRequest> requests;
   const auto size = static_cast<std::size_t>(hot_.block_size());
   const auto find = [&](const HotSet::NamedBlock& named, std::span<const Token> own) -> std::optional<Hash128> {
-    const HotBlock* listed = parts_.sources.shared == nullptr ? nullptr : parts_.sources.shared->find(named.name);
+    const HotBlock* listed = deps_.sources.shared == nullptr ? nullptr : deps_.sources.shared->find(named.name);
     const Position anchor = hot_.next_anchor() + static_cast<std::int32_t>(adoption.records.size() * size);
     const bool is_hot = listed != nullptr && listed->n_frames == hot_.shape().frames_per_block() &&
                         listed->anchor == anchor && std::ranges::equal(listed->tokens, own);
@@ -237,10 +239,9 @@ Adopted Keeper::adopt(Adoption adoption, std::span<const Token> tokens, Acts& ac
   for (std::size_t i = 0; i < adoption.names.size(); ++i) {
     const BlockIndex block = hot_.block_at(begin + static_cast<std::int32_t>(i * size));
     EBB_CHECK(hot_.exact_name(block) == adoption.names[i].name, "block {} is adopted by another name", block.value());
-    const Result<RecordHandle> none = error(Code::kNotFound, "block {} was hot elsewhere", block.value());
-    Result<Arrival> arrival =
-        begin_arrival(block, adoption.records[i] < 0 ? none : records[static_cast<std::size_t>(adoption.records[i])],
-                      hot_.shape().all_heads(), true);
+    const Result<RecordHandle>* const read =
+        adoption.records[i] < 0 ? nullptr : &records[static_cast<std::size_t>(adoption.records[i])];
+    Result<Arrival> arrival = begin_arrival(block, read, hot_.shape().all_heads(), true);
     if (!arrival.ok()) break;
     arrivals.push_back(std::move(arrival).value());
   }

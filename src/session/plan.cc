@@ -9,6 +9,9 @@ namespace {
 // prefill, and more of the past is evicted before it could be looked at.
 constexpr std::int32_t kStepsPerBudget = 4;
 
+// The share of the budget that is kept free for a reply at most. Larger: holes stay in small budgets that could be filled.
+constexpr std::int32_t kReplyShare = 8;
+
 std::int32_t blocks_per_step(FrameBudget budget, const BlockShape& shape) {
   return std::max(1, budget.n_blocks(shape) / kStepsPerBudget);
 }
@@ -41,6 +44,11 @@ RoomPlan plan_room(const RoomState& room, std::int32_t n_new_frames) {
 std::int32_t plan_adoption(const RoomState& room, std::int32_t n_blocks, const BlockShape& shape) {
   const std::int32_t n_free = std::min(room.budget.n_frames - room.n_hot_frames, room.n_pool_free);
   return std::min(n_blocks, std::max(n_free / shape.frames_per_block(), blocks_per_step(room.budget, shape)));
+}
+
+std::int32_t plan_left_free(std::int32_t n_blocks, std::int32_t n_new, std::int32_t n_reply, std::int32_t n_budget) {
+  if (n_blocks + n_new <= n_budget) return n_new;
+  return n_new + std::min(n_reply, n_budget / kReplyShare);
 }
 
 StepPlan plan_step(const StepState& step, const BlockShape& shape) {

@@ -41,6 +41,16 @@ struct RoomPlan {
 // leaving, or as many as a step brings, so that what leaves for them is what would leave if they were computed.
 [[nodiscard]] std::int32_t plan_adoption(const RoomState& room, std::int32_t n_blocks, const BlockShape& shape);
 
+// Blocks that filling holes leaves free for a reply. More: holes stay that could be filled. Less: what was just recalled leaves
+// for it.
+inline constexpr std::int32_t kReplyBlocks = 4;
+
+// Blocks that filling holes leaves free: n_new for what comes next and, for a reply behind it, n_reply, or an eighth of the
+// budget where that is less. None for the reply where the whole session fits: it then has no holes, as if nothing had ever
+// left.
+[[nodiscard]] std::int32_t plan_left_free(std::int32_t n_blocks, std::int32_t n_new, std::int32_t n_reply,
+                                          std::int32_t n_budget);
+
 // What bounds the next step of pending tokens.
 struct StepState {
   std::int32_t n_pending = 0;

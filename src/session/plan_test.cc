@@ -21,6 +21,20 @@ BlockShape toy_shape() { return {.n_layers = 2, .n_kv_heads = 3, .block_size = k
 
 FrameBudget blocks(std::int32_t n_blocks) { return {.n_frames = n_blocks * kPerBlock}; }
 
+// --- plan_left_free ---
+
+TEST(PlanLeftFree, a_session_that_fits_leaves_no_more_than_what_comes_next_takes) {
+  EXPECT_EQ(plan_left_free(7, 1, kReplyBlocks, 8), 1);
+  EXPECT_EQ(plan_left_free(8, 0, kReplyBlocks, 8), 0);
+  EXPECT_EQ(plan_left_free(90, 3, kReplyBlocks, 93), 3);
+}
+
+TEST(PlanLeftFree, one_that_does_not_leaves_room_for_a_reply_and_at_most_an_eighth_of_the_budget) {
+  EXPECT_EQ(plan_left_free(8, 1, kReplyBlocks, 8), 2);
+  EXPECT_EQ(plan_left_free(100, 2, kReplyBlocks, 93), 2 + kReplyBlocks);
+  EXPECT_EQ(plan_left_free(100, 0, kReplyBlocks, 4), 0);
+}
+
 // --- plan_room ---
 
 struct RoomCase {

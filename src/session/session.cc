@@ -21,21 +21,21 @@ constexpr double kMassKept = 0.95;
 // How fast what was recalled becomes a block like any other, per turn. EVOKE's value.
 constexpr double kRecoveryKept = 0.7;
 
-Hash128 identity_of(const SessionParts& parts, const std::string& tenant) {
+Hash128 identity_of(const SessionDeps& deps, const std::string& tenant) {
   Hasher hasher;
-  hasher.add(parts.model).add(parts.memory.layout().fingerprint());
+  hasher.add(deps.model).add(deps.memory.layout().fingerprint());
   if (!tenant.empty()) hasher.add_text(tenant);
   return hasher.finish();
 }
 
-Keeper::Parts keeper_parts(const SessionParts& parts, const SessionOptions& options) {
-  return {.sources = {.pool = parts.pool, .open_pool = parts.open_pool, .shared = options.adopts ? parts.hot : nullptr},
-          .shape = parts.shape,
-          .identity = identity_of(parts, options.tenant),
-          .io = {.memory = parts.memory, .store = parts.store, .mover = parts.mover, .model = parts.model},
-          .starts = options.adopts ? parts.starts : nullptr,
-          .state = parts.state,
-          .when_fetched = parts.when_fetched,
+Keeper::Deps keeper_deps(const SessionDeps& deps, const SessionOptions& options) {
+  return {.sources = {.pool = deps.pool, .open_pool = deps.open_pool, .shared = options.adopts ? deps.hot : nullptr},
+          .shape = deps.shape,
+          .identity = identity_of(deps, options.tenant),
+          .io = {.memory = deps.memory, .store = deps.store, .mover = deps.mover, .model = deps.model},
+          .starts = options.adopts ? deps.starts : nullptr,
+          .state = deps.state,
+          .when_fetched = deps.when_fetched,
           .remains = options.remains,
           .place = options.recall_place};
 }
@@ -54,16 +54,16 @@ Status SessionOptions::validate() const {
   return watermarks.validate();
 }
 
-Session::Session(const SessionParts& parts, const SessionOptions& options)
-    : parts_(parts),
+Session::Session(const SessionDeps& deps, const SessionOptions& options)
+    : deps_(deps),
       options_(options),
-      budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, parts.shape),
-                       FrameBudget{.n_frames = parts.pool.n_frames() / parts.shape.frames_per_block() *
-                                               parts.shape.frames_per_block()})),
-      keeper_(keeper_parts(parts, options)) {
+      budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, deps.shape),
+                       FrameBudget{.n_frames = deps.pool.n_frames() / deps.shape.frames_per_block() *
+                                               deps.shape.frames_per_block()})),
+      keeper_(keeper_deps(deps, options)) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
-  EBB_CHECK(budget_.n_frames >= parts.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
-            options.budget_tokens, parts.shape.block_size);
+  EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
+            options.budget_tokens, deps.shape.block_size);
 }
 
 Session::~Session() = default;
@@ -79,11 +79,11 @@ std::int32_t Session::n_hot_tokens() const {
 }
 
 std::int32_t Session::peak_hot_tokens() const {
-  return FrameBudget{.n_frames = stats().peak_hot_frames}.n_tokens(parts_.shape);
+  return FrameBudget{.n_frames = stats().peak_hot_frames}.n_tokens(deps_.shape);
 }
 
 Result<std::string> Session::block_text(BlockIndex block) const {
-  return parts_.vocabulary.detokenize(hot().block_tokens(block), SpecialTokens::kShow);
+  return deps_.vocabulary.detokenize(hot().block_tokens(block), SpecialTokens::kShow);
 }
 
 std::string Session::block_name(BlockIndex block) const {
@@ -95,7 +95,7 @@ std::string Session::block_name(BlockIndex block) const {
 std::vector<BlockIndex> Session::blocks_of_parts(std::string_view name) const {
   std::vector<BlockIndex> blocks;
   for (const Span span : said_.find(name)) {
-    const std::int32_t last = std::min(parts_.shape.n_blocks(span.end.value()), n_blocks());
+    const std::int32_t last = std::min(deps_.shape.n_blocks(span.end.value()), n_blocks());
     for (std::int32_t b = span.begin.value() / block_size(); b < last; ++b) {
       if (blocks.empty() || blocks.back() < BlockIndex(b)) blocks.emplace_back(b);
     }
@@ -134,12 +134,12 @@ void Session::read_frames(BlockIndex block, const HeadSet& heads, std::span<std:
 }
 
 void Session::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
-  read_frames(block, parts_.shape.all_heads(), bytes);
+  read_frames(block, deps_.shape.all_heads(), bytes);
 }
 
 std::vector<std::optional<double>> Session::scores() const {
   const Evidence now = evidence();
-  const std::vector<double> hot_scores = parts_.policy.score(now);
+  const std::vector<double> hot_scores = deps_.policy.score(now);
   std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
   for (std::size_t i = 0; i < hot_scores.size(); ++i) {
     std::optional<double>& score = scores[now.blocks[i].block.index()];
@@ -178,7 +178,7 @@ Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
   // The block that is still written to stays whatever happens.
   if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
   if (is_of(holds_.kept)) return Hold::kKept;
-  const bool is_sink = parts_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
+  const bool is_sink = deps_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.
   const bool is_system = said.source == Source::kSystem;
@@ -187,7 +187,7 @@ Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
 
 Evidence Session::evidence() const {
   Evidence evidence{.end = end()};
-  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_.n_blocks(parts_.shape));
+  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_.n_blocks(deps_.shape));
   for (const BlockIndex block : hot().hot_blocks()) {
     const Part said = said_.merged(hot().span(block));
     const BlockNotes& notes = hot().notes(block);
@@ -199,10 +199,10 @@ Evidence Session::evidence() const {
                       .priority = said.priority,
                       .last_access = notes.last_access,
                       .recovery = notes.recovery};
-    if (parts_.policy.wants_attention()) row.attention = notes.attention;
-    if (parts_.policy.wants_focus()) row.focus = focus_.similarity(words_, block);
+    if (deps_.policy.wants_attention()) row.attention = notes.attention;
+    if (deps_.policy.wants_focus()) row.focus = focus_.similarity(words_, block);
     n_pins_left -= is_pinned(block) ? 1 : 0;
-    if (!parts_.policy.wants_heads()) {
+    if (!deps_.policy.wants_heads()) {
       evidence.blocks.push_back(row);
       continue;
     }
@@ -258,7 +258,7 @@ void Session::say(const Prompt& prompt, std::int32_t n_held, Position begin) {
     begin = begin + n_new;
     if (part.source != Source::kUser) continue;
     const std::size_t n = std::min(static_cast<std::size_t>(n_new), kHeardBytes);
-    const Result<std::string> text = parts_.vocabulary.detokenize(own.last(n), SpecialTokens::kHide);
+    const Result<std::string> text = deps_.vocabulary.detokenize(own.last(n), SpecialTokens::kHide);
     if (text.ok()) focus_.hear(std::string_view(*text).substr(text->size() - std::min(text->size(), kHeardBytes)));
   }
 }
@@ -277,8 +277,8 @@ void Session::index_words(BlockIndex block) {
   const Position from(std::max(0, span.begin.value() - kTokensBefore));
   const auto before = tokens().subspan(from.index(), static_cast<std::size_t>(span.begin - from));
   const auto all = tokens().subspan(from.index(), static_cast<std::size_t>(span.end - from));
-  const Result<std::string> head = parts_.vocabulary.detokenize(before, SpecialTokens::kShow);
-  const Result<std::string> text = parts_.vocabulary.detokenize(all, SpecialTokens::kShow);
+  const Result<std::string> head = deps_.vocabulary.detokenize(before, SpecialTokens::kShow);
+  const Result<std::string> text = deps_.vocabulary.detokenize(all, SpecialTokens::kShow);
   if (!head.ok() || !text.ok() || !text->starts_with(*head)) {
     if (const Result<std::string> own = block_text(block); own.ok()) words_.add(block, *own);
     return;
@@ -317,20 +317,20 @@ SessionImage Session::image() const {
   return image;
 }
 
-Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, const SessionOptions& options,
+Result<std::unique_ptr<Session>> Session::restore(const SessionDeps& deps, const SessionOptions& options,
                                                   const SessionImage& image) {
-  const std::int32_t size = parts.shape.block_size;
+  const std::int32_t size = deps.shape.block_size;
   const auto n_tokens = static_cast<std::int32_t>(image.tokens.size());
-  const std::int32_t n_blocks = parts.shape.n_blocks(n_tokens);
+  const std::int32_t n_blocks = deps.shape.n_blocks(n_tokens);
   if (std::ssize(image.blocks) != n_blocks) {
     return error(Code::kDamaged, "a session of {} tokens in {} blocks, and blocks of {} make {}", n_tokens,
                  image.blocks.size(), size, n_blocks);
   }
   for (const std::vector<Token>* tokens : {&image.tokens, &image.unfinished}) {
     for (const Token token : *tokens) {
-      if (!parts.vocabulary.contains(token)) {
+      if (!deps.vocabulary.contains(token)) {
         return error(Code::kDamaged, "a session with token {}, which the vocabulary of {} does not have", token.value(),
-                     parts.vocabulary.n_tokens());
+                     deps.vocabulary.n_tokens());
       }
     }
   }
@@ -354,7 +354,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionParts& parts, con
   if (!image.borders.empty() && std::ssize(image.borders) != n_tokens / size) {
     return error(Code::kDamaged, "a session with {} snapshots of {} tokens", image.borders.size(), n_tokens);
   }
-  auto session = std::make_unique<Session>(parts, options);
+  auto session = std::make_unique<Session>(deps, options);
   session->n_turns_ = image.n_turns;
   session->awaits_words_ = true;
   session->keeper_.stats() = image.stats;

@@ -34,7 +34,7 @@
 namespace ebb {
 
 // What a session stands on; all must outlive it.
-struct SessionParts {
+struct SessionDeps {
   FramePool& pool;
   FrameMemory& memory;
   const Vocabulary& vocabulary;
@@ -134,13 +134,13 @@ struct SessionImage {
 class Session {
  public:
   // options.validate() must hold.
-  Session(const SessionParts& parts, const SessionOptions& options);
+  Session(const SessionDeps& deps, const SessionOptions& options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other or these parts. Where the sequence
+  // With nothing hot. kDamaged for an image whose blocks and tokens do not fit each other, or not what it would stand on. Where the sequence
   // has a state, it goes on where that can be had, and what lies behind is said and not computed.
-  static Result<std::unique_ptr<Session>> restore(const SessionParts& parts, const SessionOptions& options,
+  static Result<std::unique_ptr<Session>> restore(const SessionDeps& deps, const SessionOptions& options,
                                                   const SessionImage& image);
   [[nodiscard]] SessionImage image() const;
 
@@ -155,24 +155,24 @@ class Session {
   [[nodiscard]] const SessionStats& stats() const { return keeper_.stats(); }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return said_.all(); }
-  [[nodiscard]] const Vocabulary& vocabulary() const { return parts_.vocabulary; }
-  [[nodiscard]] const Policy& policy() const { return parts_.policy; }
-  [[nodiscard]] std::int32_t n_ctx_train() const { return parts_.n_ctx_train; }
+  [[nodiscard]] const Vocabulary& vocabulary() const { return deps_.vocabulary; }
+  [[nodiscard]] const Policy& policy() const { return deps_.policy; }
+  [[nodiscard]] std::int32_t n_ctx_train() const { return deps_.n_ctx_train; }
   [[nodiscard]] std::int32_t n_turns() const { return n_turns_; }
   // Whether it goes on past what the model was trained for.
-  [[nodiscard]] bool can_rebase() const { return options_.rebases && parts_.mover != nullptr; }
+  [[nodiscard]] bool can_rebase() const { return options_.rebases && deps_.mover != nullptr; }
 
   [[nodiscard]] Hash128 exact_name(BlockIndex block) const { return hot().exact_name(block); }
   [[nodiscard]] Position anchor(BlockIndex block) const { return hot().anchor(block); }
 
-  [[nodiscard]] const BlockShape& shape() const { return parts_.shape; }
-  [[nodiscard]] std::int32_t block_size() const { return parts_.shape.block_size; }
+  [[nodiscard]] const BlockShape& shape() const { return deps_.shape; }
+  [[nodiscard]] std::int32_t block_size() const { return deps_.shape.block_size; }
   [[nodiscard]] std::int32_t n_blocks() const { return hot().n_blocks(); }
   // Hot in any head.
   [[nodiscard]] std::int32_t n_hot_blocks() const { return static_cast<std::int32_t>(hot().hot_blocks().size()); }
   [[nodiscard]] FrameBudget budget() const { return budget_; }
-  [[nodiscard]] std::int32_t budget_blocks() const { return budget_.n_blocks(parts_.shape); }
-  [[nodiscard]] std::int32_t budget_tokens() const { return budget_.n_tokens(parts_.shape); }
+  [[nodiscard]] std::int32_t budget_blocks() const { return budget_.n_blocks(deps_.shape); }
+  [[nodiscard]] std::int32_t budget_tokens() const { return budget_.n_tokens(deps_.shape); }
   // Tokens of the blocks that are hot wherever what comes next may look.
   [[nodiscard]] std::int32_t n_hot_tokens() const;
   // The most frames that were ever hot at once, as tokens of whole blocks.
@@ -313,7 +313,7 @@ class Session {
   void recall_window(Acts& acts);
   void note_full(std::span<const BlockIndex> blocks);
 
-  SessionParts parts_;
+  SessionDeps deps_;
   SessionOptions options_;
   FrameBudget budget_;
   Keeper keeper_;

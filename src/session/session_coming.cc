@@ -48,7 +48,7 @@ Acts Session::recall(std::span<const BlockIndex> blocks) {
   Acts acts;
   if (options_.remains == Remains::kNothing) return acts;
   // Half of the budget stays for what comes.
-  const auto n_most = static_cast<std::size_t>(std::max(1, budget_.n_blocks(parts_.shape) / 2));
+  const auto n_most = static_cast<std::size_t>(std::max(1, budget_.n_blocks(deps_.shape) / 2));
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : blocks) {
     if (wanted.size() < n_most && std::ranges::find(wanted, block) == wanted.end()) wanted.push_back(block);
@@ -74,10 +74,10 @@ Acts Session::recall(std::span<const BlockIndex> blocks) {
 
 Acts Session::refill(std::int32_t n_left_blocks, std::string_view question, Holes holes) {
   Acts acts;
-  const std::int32_t n_left = n_left_blocks * parts_.shape.frames_per_block();
+  const std::int32_t n_left = n_left_blocks * deps_.shape.frames_per_block();
   std::vector<BlockIndex> some;
   for (const BlockIndex block : choose_holes(question, holes)) {
-    if (n_free_frames() - n_left < parts_.shape.frames_per_block()) break;
+    if (n_free_frames() - n_left < deps_.shape.frames_per_block()) break;
     some.assign(1, block);
     end_wave(begin_wave(some, ReadBy::kCaller), acts);
   }
@@ -138,10 +138,10 @@ std::vector<BlockIndex> Session::choose_holes(std::string_view question, Holes h
 // What windows showed to the tokens that are forgotten, they show again to those that come: of blocks that are hot in any
 // head, or that have none but such as slide.
 void Session::recall_window(Acts& acts) {
-  const std::vector<std::int32_t>& windows = parts_.shape.windows;
+  const std::vector<std::int32_t>& windows = deps_.shape.windows;
   const auto n_sliding = std::ranges::count_if(windows, [](std::int32_t window) { return window > 0; });
   if (n_sliding == 0) return;
-  const bool all_slide = std::cmp_equal(n_sliding, parts_.shape.n_layers);
+  const bool all_slide = std::cmp_equal(n_sliding, deps_.shape.n_layers);
   std::vector<BlockIndex> seen;
   std::int32_t n_frames = 0;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
@@ -170,7 +170,7 @@ void Session::look_from(Position eye, Acts& acts) {
 }
 
 Status Session::begin_recompute(BlockIndex block, bool keeps_open, Acts& acts) {
-  const std::int32_t n_frames = parts_.shape.frames_per_block() - hot().n_hot_frames(block);
+  const std::int32_t n_frames = deps_.shape.frames_per_block() - hot().n_hot_frames(block);
   // Not down to the low mark: of several that come at once, one must not leave for another.
   if (n_free_frames() < n_frames) make_room(n_frames, acts);
   if (n_free_frames() < n_frames) return error(Code::kOutOfBudget, "no room for block {}", block.value());
@@ -193,7 +193,7 @@ void Session::append(std::span<const Token> tokens) {
 Adoption Session::find_adoption(std::span<const Token> pending, std::int32_t max_blocks) {
   const auto size = static_cast<std::size_t>(block_size());
   // What is held more firmly than the prompt does not leave for it.
-  const std::int32_t n_most = plan_adoption(room(), std::max(0, max_blocks), parts_.shape);
+  const std::int32_t n_most = plan_adoption(room(), std::max(0, max_blocks), deps_.shape);
   std::size_t n_blocks = std::min(static_cast<std::size_t>(n_most), pending.size() / size);
   const std::int32_t n_anchors_left = n_ctx_train() - hot().next_anchor().value();
   n_blocks = std::min({n_blocks, kWaveBlocks, static_cast<std::size_t>(std::max(0, n_anchors_left)) / size});
@@ -207,7 +207,7 @@ Adoption Session::find_adoption(std::span<const Token> pending, std::int32_t max
 }
 
 Adopted Session::adopt(Adoption adoption, std::span<const Token> pending, Acts& acts) {
-  const std::int32_t per_block = parts_.shape.frames_per_block();
+  const std::int32_t per_block = deps_.shape.frames_per_block();
   const auto n_names = static_cast<std::int32_t>(adoption.names.size());
   if (n_free_frames() < n_names * per_block) make_room(n_names * per_block, acts);
   const std::int32_t n_fit = std::clamp(n_free_frames() / per_block, 0, n_names);
@@ -227,7 +227,7 @@ Adopted Session::adopt(Adoption adoption, std::span<const Token> pending, Acts& 
 std::int32_t Session::copy_alike(std::span<const Token> pending, Acts& acts) {
   if (!options_.adopts || pending.empty()) return 0;
   const std::int32_t n_rows = hot().room_in_last_block();
-  if (n_rows == 0 && (n_free_frames() < parts_.shape.frames_per_block() || !may_open())) return 0;
+  if (n_rows == 0 && (n_free_frames() < deps_.shape.frames_per_block() || !may_open())) return 0;
   const std::int32_t n_anchors_left = n_ctx_train() - hot().next_anchor().value();
   if (n_anchors_left < block_size()) return 0;
   Acts came;
@@ -239,7 +239,7 @@ std::int32_t Session::copy_alike(std::span<const Token> pending, Acts& acts) {
 
 // Codes of a sealed block share scales between tokens, which one of them cannot take along; and none takes a state along.
 bool Session::can_graft() const {
-  return parts_.store != nullptr && parts_.mover != nullptr && parts_.open_pool == nullptr && parts_.state == nullptr &&
+  return deps_.store != nullptr && deps_.mover != nullptr && deps_.open_pool == nullptr && deps_.state == nullptr &&
          options_.remains == Remains::kBytes;
 }
 

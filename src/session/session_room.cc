@@ -18,11 +18,11 @@ RoomState Session::room() const {
   return {.n_hot_frames = hot().n_hot_frames(),
           .budget = budget_,
           .watermarks = options_.watermarks,
-          .n_pool_free = parts_.pool.n_free()};
+          .n_pool_free = deps_.pool.n_free()};
 }
 
 std::int32_t Session::n_free_frames() const {
-  return std::min(budget_.n_frames - hot().n_hot_frames(), parts_.pool.n_free());
+  return std::min(budget_.n_frames - hot().n_hot_frames(), deps_.pool.n_free());
 }
 
 void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room(room(), n_frames), acts); }
@@ -30,7 +30,7 @@ void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room
 void Session::make_room(const RoomPlan& plan, Acts& acts) {
   const std::size_t n_before = acts.evicted.size();
   if (plan.n_evict_wanted > 0) {
-    evict(choose_victims(parts_.policy, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
+    evict(choose_victims(deps_.policy, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
   }
   evict_for_pool(plan.n_new_frames, acts);
   if (options_.removal == Removal::kCompact && acts.evicted.size() > n_before) compact(acts);
@@ -38,7 +38,7 @@ void Session::make_room(const RoomPlan& plan, Acts& acts) {
 
 // Until the pool has so many frames: what others use too gives none back.
 void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
-  const std::int32_t n_needed = n_frames - parts_.pool.n_free();
+  const std::int32_t n_needed = n_frames - deps_.pool.n_free();
   if (n_needed <= 0) return;
   Evidence now = evidence();
   for (BlockEvidence& row : now.blocks) {
@@ -46,21 +46,21 @@ void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
                                          : hot().n_own_frames(row.block, static_cast<std::size_t>(row.head));
   }
   std::erase_if(now.blocks, [](const BlockEvidence& row) { return row.n_frames == 0; });
-  evict(choose_victims(parts_.policy, now, n_needed, n_needed), acts);
+  evict(choose_victims(deps_.policy, now, n_needed, n_needed), acts);
 }
 
 void Session::evict(std::span<const Victim> victims, Acts& acts) {
   for (const Victim& victim : victims) {
-    HeadSet heads = parts_.shape.all_heads();
+    HeadSet heads = deps_.shape.all_heads();
     if (victim.head != kAllHeads) {
-      heads = HeadSet(parts_.shape.n_heads());
+      heads = HeadSet(deps_.shape.n_heads());
       heads.add(static_cast<std::size_t>(victim.head));
     }
     keeper_.evict(victim.block, heads, acts);
   }
 }
 
-Acts Session::evict(std::span<const BlockIndex> blocks) { return evict(blocks, parts_.shape.all_heads()); }
+Acts Session::evict(std::span<const BlockIndex> blocks) { return evict(blocks, deps_.shape.all_heads()); }
 
 Acts Session::evict(std::span<const BlockIndex> blocks, const HeadSet& heads) {
   Acts acts;
@@ -73,8 +73,8 @@ Acts Session::evict(std::span<const BlockIndex> blocks, const HeadSet& heads) {
 }
 
 FrameBudget Session::set_budget(FrameBudget budget) {
-  const std::int32_t per_block = parts_.shape.frames_per_block();
-  budget_.n_frames = std::clamp(budget.n_frames / per_block, 1, parts_.pool.n_frames() / per_block) * per_block;
+  const std::int32_t per_block = deps_.shape.frames_per_block();
+  budget_.n_frames = std::clamp(budget.n_frames / per_block, 1, deps_.pool.n_frames() / per_block) * per_block;
   Acts acts;
   make_room(0, acts);
   const std::int32_t n_whole = (hot().n_hot_frames() + per_block - 1) / per_block * per_block;
@@ -83,11 +83,11 @@ FrameBudget Session::set_budget(FrameBudget budget) {
 }
 
 bool Session::may_open() const {
-  return parts_.open_pool == nullptr || parts_.open_pool->n_free() >= parts_.shape.frames_per_block();
+  return deps_.open_pool == nullptr || deps_.open_pool->n_free() >= deps_.shape.frames_per_block();
 }
 
 std::int32_t Session::n_most_open_blocks() const {
-  return parts_.open_pool == nullptr ? 0 : parts_.open_pool->n_frames() / parts_.shape.frames_per_block();
+  return deps_.open_pool == nullptr ? 0 : deps_.open_pool->n_frames() / deps_.shape.frames_per_block();
 }
 
 Status Session::save() {
@@ -142,7 +142,7 @@ void Session::rebase(Acts& acts) {
       row.head = kAllHeads;
       row.n_frames = 1;
     }
-    evict(choose_victims(parts_.policy, now, n_hot - n_most, n_hot - n_most), acts);
+    evict(choose_victims(deps_.policy, now, n_hot - n_most, n_hot - n_most), acts);
   }
   ++keeper_.stats().n_rebases;
   compact(acts);
@@ -164,7 +164,7 @@ void Session::settle_anchors(Acts& acts) {
 }
 
 Position Session::find_exact_end(Position end) const {
-  for (std::int32_t b = 0; moved() && b < parts_.shape.n_blocks(end.value()); ++b) {
+  for (std::int32_t b = 0; moved() && b < deps_.shape.n_blocks(end.value()); ++b) {
     const BlockIndex block(b);
     const BlockRecordInfo& info = hot().info(block);
     const Span span = hot().span(block);
@@ -182,7 +182,7 @@ Acts Session::cut_anew(Position end) {
     const BlockIndex block(b);
     const Position begin = hot().span(block).begin;
     if (hot().anchor(block) != begin && hot().n_hot_frames(block) > 0) {
-      keeper_.evict(block, parts_.shape.all_heads(), acts);
+      keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
     blocks.set_anchor(block, begin);
     blocks.join_epoch(block);
@@ -202,16 +202,18 @@ Acts Session::cut(Position end) {
   const Position stays = keeper_.roll_back(end);
   const auto again = tokens().subspan(stays.index(), static_cast<std::size_t>(end - stays));
   unfinished_.assign(again.begin(), again.end());
-  const std::int32_t per_block = parts_.shape.frames_per_block();
+  const std::int32_t per_block = deps_.shape.frames_per_block();
+  // What is forgotten makes room before anything that stays does.
+  keeper_.leave_from(stays);
   const BlockIndex open = hot().block_at(stays);
   const bool is_split = stays.value() % block_size() > 0 && stays < this->end();
   const std::int32_t n_missing = is_split ? per_block - hot().n_hot_frames(open) : 0;
   if (n_free_frames() < n_missing) make_room(n_missing, acts);
   // Its copy, where others use it too.
   if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
-  const std::int32_t n_kept = parts_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
+  const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
   for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
-  keeper_.cut(stays, acts);
+  keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   said_.truncate(end);
   recall_window(acts);
   return acts;

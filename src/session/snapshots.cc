@@ -11,32 +11,32 @@ constexpr int kMostCopies = 3;
 
 }  // namespace
 
-Snapshots::Snapshots(const Parts& parts) : parts_(parts) {
-  EBB_CHECK(parts.state.n_bytes() > 0 && parts.block_size > 0, "a state of {} bytes, at borders of {} tokens",
-            parts.state.n_bytes(), parts.block_size);
-  parts_.state.reset();
+Snapshots::Snapshots(const Deps& deps) : deps_(deps) {
+  EBB_CHECK(deps.state.n_bytes() > 0 && deps.block_size > 0, "a state of {} bytes, at borders of {} tokens",
+            deps.state.n_bytes(), deps.block_size);
+  deps_.state.reset();
 }
 
 // --- names and records ---
 
 Hash128 Snapshots::name_behind(const Hash128& border, const Hash128& exact_name) const {
-  return Hasher().add_text("state").add(parts_.state.layout()).add(border).add(exact_name).finish();
+  return Hasher().add_text("state").add(deps_.state.layout()).add(border).add(exact_name).finish();
 }
 
 RecordKey Snapshots::key(const Hash128& name) const {
-  return {.model = parts_.model, .layout = parts_.state.layout(), .name = name, .kind = RecordKind::kSequenceState};
+  return {.model = deps_.model, .layout = deps_.state.layout(), .name = name, .kind = RecordKind::kSequenceState};
 }
 
 std::optional<Hash128> Snapshots::find(const Hash128& name) const {
-  return parts_.store == nullptr ? std::nullopt : parts_.store->find(name);
+  return deps_.store == nullptr ? std::nullopt : deps_.store->find(name);
 }
 
 RecordHandle Snapshots::make_record(const Hash128& name, std::size_t i) const {
-  const Position border(static_cast<std::int32_t>(borders_.size() + 1) * parts_.block_size);
-  const std::size_t n_bytes = parts_.state.n_bytes();
+  const Position border(static_cast<std::int32_t>(borders_.size() + 1) * deps_.block_size);
+  const std::size_t n_bytes = deps_.state.n_bytes();
   RecordBuilder record({.key = key(name), .begin = border, .anchor = border, .n_frames = 1, .frame_bytes = n_bytes},
                        {});
-  parts_.state.copy_border(i, record.frames());
+  deps_.state.copy_border(i, record.frames());
   return std::move(record).seal();
 }
 
@@ -49,7 +49,7 @@ RecordHandle Snapshots::get(const Hash128& name) {
   const auto held = std::ranges::find(held_, name, [](const RecordHandle& record) { return record->key().name; });
   if (held != held_.end()) return *held;
   if (!find(name)) return nullptr;
-  Result<RecordHandle> record = parts_.store->get(key(name));
+  Result<RecordHandle> record = deps_.store->get(key(name));
   return record.ok() ? *std::move(record) : nullptr;
 }
 
@@ -57,11 +57,11 @@ RecordHandle Snapshots::get(const Hash128& name) {
 
 void Snapshots::begin_step(std::int32_t n_rows) {
   std::vector<std::int32_t> borders;
-  for (std::int32_t n = parts_.block_size - end_.value() % parts_.block_size; n <= n_rows; n += parts_.block_size) {
+  for (std::int32_t n = deps_.block_size - end_.value() % deps_.block_size; n <= n_rows; n += deps_.block_size) {
     borders.push_back(n);
   }
   n_taken_ = 0;
-  parts_.state.begin_step(borders);
+  deps_.state.begin_step(borders);
 }
 
 void Snapshots::take(const Hash128& exact_name) {
@@ -75,21 +75,21 @@ void Snapshots::take(const Hash128& exact_name) {
   }
   borders_.push_back({.name = name, .body = record->header().body});
   // What cannot be saved is computed again from an earlier border (law 8).
-  if (parts_.store != nullptr) (void)parts_.store->put(record);
+  if (deps_.store != nullptr) (void)deps_.store->put(record);
   hold(std::move(record));
 }
 
 void Snapshots::end_step(Position end) {
-  EBB_CHECK(std::ssize(borders_) == end.value() / parts_.block_size, "{} snapshots of {} tokens", borders_.size(),
+  EBB_CHECK(std::ssize(borders_) == end.value() / deps_.block_size, "{} snapshots of {} tokens", borders_.size(),
             end.value());
   end_ = end;
 }
 
 Status Snapshots::begin_again(BlockIndex block) {
-  std::vector<std::byte> own(parts_.state.n_bytes());
-  parts_.state.copy_out(own);
+  std::vector<std::byte> own(deps_.state.n_bytes());
+  deps_.state.copy_out(own);
   if (block == BlockIndex(0)) {
-    parts_.state.reset();
+    deps_.state.reset();
   } else if (!load(block.value())) {
     return error(Code::kNotFound, "the state before block {} is no longer to be had", block.value());
   }
@@ -99,7 +99,7 @@ Status Snapshots::begin_again(BlockIndex block) {
 
 void Snapshots::end_again() {
   if (waiting_.empty()) return;
-  parts_.state.copy_in(std::exchange(waiting_, {}));
+  deps_.state.copy_in(std::exchange(waiting_, {}));
 }
 
 // --- going back ---
@@ -108,41 +108,41 @@ void Snapshots::end_again() {
 // another may be good.
 bool Snapshots::load(std::int32_t n_borders) {
   const Border& border = borders_[static_cast<std::size_t>(n_borders - 1)];
-  std::vector<std::byte> bytes(parts_.state.n_bytes());
+  std::vector<std::byte> bytes(deps_.state.n_bytes());
   for (int i = 0; i < kMostCopies; ++i) {
     const RecordHandle record = get(border.name);
     if (record == nullptr) return false;
     const RecordHeader& header = record->header();
     if (border.body != Hash128() && header.body != border.body) return false;  // sound, and another's
-    const bool fits = header.begin == Position(n_borders * parts_.block_size) && header.n_frames == 1 &&
+    const bool fits = header.begin == Position(n_borders * deps_.block_size) && header.n_frames == 1 &&
                       header.frame_bytes == bytes.size();
     const auto take = [&](std::int32_t, std::span<const std::byte> frame) { std::ranges::copy(frame, bytes.begin()); };
     if (fits && record->copy_frames(take).ok()) {
-      parts_.state.copy_in(bytes);
+      deps_.state.copy_in(bytes);
       return true;
     }
     std::erase(held_, record);
-    if (parts_.store == nullptr) return false;
-    parts_.store->refuse(record);
+    if (deps_.store == nullptr) return false;
+    deps_.store->refuse(record);
   }
   return false;
 }
 
 Position Snapshots::roll_back(Position end) {
   if (end == end_) return end_;
-  std::int32_t n = std::min(end.value() / parts_.block_size, static_cast<std::int32_t>(borders_.size()));
-  while (n > 0 && Position(n * parts_.block_size) != end_ && !load(n)) --n;
-  if (n == 0) parts_.state.reset();
+  std::int32_t n = std::min(end.value() / deps_.block_size, static_cast<std::int32_t>(borders_.size()));
+  while (n > 0 && Position(n * deps_.block_size) != end_ && !load(n)) --n;
+  if (n == 0) deps_.state.reset();
   borders_.resize(static_cast<std::size_t>(n));
-  end_ = Position(n * parts_.block_size);
+  end_ = Position(n * deps_.block_size);
   std::erase_if(held_, [&](const RecordHandle& record) { return record->header().begin > end_; });
   return end_;
 }
 
 void Snapshots::save() {
-  if (parts_.store == nullptr) return;
+  if (deps_.store == nullptr) return;
   for (const RecordHandle& record : held_) {
-    if (!find(record->key().name)) (void)parts_.store->put(record);
+    if (!find(record->key().name)) (void)deps_.store->put(record);
   }
 }
 
@@ -166,7 +166,7 @@ Position Snapshots::adopt(std::span<const HotSet::NamedBlock> blocks, const Reco
     borders_.push_back({.name = name, .body = find(name).value_or(Hash128())});
   }
   if (read != nullptr && read->key() == key(last_name())) hold(read);
-  return roll_back(Position(static_cast<std::int32_t>(borders_.size()) * parts_.block_size));
+  return roll_back(Position(static_cast<std::int32_t>(borders_.size()) * deps_.block_size));
 }
 
 }  // namespace ebb

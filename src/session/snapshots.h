@@ -37,7 +37,7 @@ inline constexpr std::size_t kHeldSnapshots = 2;
 
 class Snapshots {
  public:
-  struct Parts {
+  struct Deps {
     SequenceState& state;
     // Null: nothing is saved.
     ColdStore* store = nullptr;
@@ -53,7 +53,7 @@ class Snapshots {
   };
 
   // Before the first token.
-  explicit Snapshots(const Parts& parts);
+  explicit Snapshots(const Deps& deps);
 
   // Where the state stands.
   [[nodiscard]] Position end() const { return end_; }
@@ -62,7 +62,7 @@ class Snapshots {
 
   // --- steps ---
   void begin_step(std::int32_t n_rows);
-  void drop_step() { parts_.state.drop_step(); }
+  void drop_step() { deps_.state.drop_step(); }
   // The step passed the border behind this block, whose name is final.
   void take(const Hash128& exact_name);
   void end_step(Position end);
@@ -101,7 +101,7 @@ class Snapshots {
   [[nodiscard]] RecordHandle get(const Hash128& name);
   bool load(std::int32_t n_borders);
 
-  Parts parts_;
+  Deps deps_;
   std::vector<Border> borders_;
   std::vector<RecordHandle> held_;  // the newest last
   Position end_;

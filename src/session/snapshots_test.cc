@@ -327,7 +327,7 @@ TEST_P(SequenceStates, an_image_whose_snapshots_do_not_fit_its_tokens_is_refused
   say(text(3 * kBlockSize + kTail));
   SessionImage image = session_->image();
   image.borders.pop_back();
-  EXPECT_EQ(Session::restore(state_parts(), options(), image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(state_deps(), options(), image).status().code(), Code::kDamaged);
 }
 
 TEST_P(SequenceStates, saving_gives_back_to_the_store_what_it_lost_of_the_last_snapshots) {

@@ -21,10 +21,10 @@ class SequenceStates : public Turns {
   SequenceStates() { begin(); }
   ~SequenceStates() override { session_.reset(); }
 
-  SessionParts state_parts() {
-    SessionParts parts = this->parts();
-    parts.state = state_.get();
-    return parts;
+  SessionDeps state_deps() {
+    SessionDeps deps = this->deps();
+    deps.state = state_.get();
+    return deps;
   }
   static SessionOptions options(std::int32_t budget_blocks = kBudgetBlocks) {
     return {.budget_tokens = budget_blocks * kBlockSize};
@@ -34,12 +34,12 @@ class SequenceStates : public Turns {
   void begin(const SessionOptions& with = options()) {
     auto state = std::make_unique<ToyState>();
     std::swap(state_, state);
-    session_ = std::make_unique<Session>(state_parts(), with);
+    session_ = std::make_unique<Session>(state_deps(), with);
   }
   void restore(const SessionImage& image) {
     auto state = std::make_unique<ToyState>();
     std::swap(state_, state);
-    Result<std::unique_ptr<Session>> restored = Session::restore(state_parts(), options(), image);
+    Result<std::unique_ptr<Session>> restored = Session::restore(state_deps(), options(), image);
     ASSERT_TRUE(restored.ok()) << restored.status().message();
     session_ = *std::move(restored);
   }

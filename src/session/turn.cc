@@ -102,8 +102,8 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
 }
 
-void Turn::refill(std::int32_t n_left_blocks, std::string_view question, Holes holes) {
-  refill_ = Refill{.n_left_blocks = n_left_blocks, .question = std::string(question), .holes = holes};
+void Turn::refill(std::int32_t n_reply_blocks, std::string_view question, Holes holes) {
+  refill_ = Refill{.n_reply_blocks = n_reply_blocks, .question = std::string(question), .holes = holes};
 }
 
 // --- steps ---
@@ -133,7 +133,7 @@ std::int32_t Turn::n_frames_from_pool(std::int32_t max_rows) const {
   const std::int32_t n_needed = std::max(0, room.n_new_frames - room.n_evict_wanted);
   if (!refill_) return n_needed;
   // Filling holes lets nothing go: it takes what others leave free, up to the budget.
-  const std::int32_t n_blocks = hot.n_blocks() + n_pending() / hot.block_size() + 1 + refill_->n_left_blocks;
+  const std::int32_t n_blocks = hot.n_blocks() + n_left_free();
   const std::int32_t n_most = session_->budget().n_frames - hot.n_hot_frames();
   return std::max(n_needed, std::min(n_blocks * per_block - hot.n_hot_frames(), n_most));
 }

@@ -69,10 +69,10 @@ class Turn {
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
-  // Then saved blocks fill holes while there is room beside the prompt and n_left_blocks for the reply: pinned ones first,
-  // then those that share the rarest words with the question, then the newest. Those of older epochs would come back at the
+  // Then saved blocks fill holes while there is room beside the prompt and n_reply_blocks for the reply (plan_left_free, so all
+  // of a session that fits): pinned ones first, then those that share the rarest words with the question, then the newest. Those of older epochs would come back at the
   // tail and bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
-  void refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
+  void refill(std::int32_t n_reply_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
 
   // One bounded piece of what comes before the next step: blocks that others computed or that were evicted come in, rows are
   // copied, room is made.
@@ -120,7 +120,7 @@ class Turn {
     Position from;
   };
   struct Refill {
-    std::int32_t n_left_blocks = 0;
+    std::int32_t n_reply_blocks = 0;
     std::string question;
     Holes holes = Holes::kOfEpoch;
   };
@@ -140,6 +140,7 @@ class Turn {
   std::optional<Ready> recall_next();
   std::optional<Ready> graft_next();
   std::optional<Ready> refill_next();
+  [[nodiscard]] std::int32_t n_left_free() const;
 
   [[nodiscard]] StepState step_state(std::int32_t max_rows) const;
   [[nodiscard]] std::int32_t n_ungrafted() const;

@@ -28,14 +28,14 @@ class LongSession {
     const std::int32_t n_frames = (budget_tokens / kShape.block_size + 8) * kShape.n_layers * kShape.n_kv_heads;
     memory_ = *FrameMemory::open(*backend_, layout, n_frames);
     pool_ = std::make_unique<FramePool>(n_frames);
-    session_ = std::make_unique<Session>(SessionParts{.pool = *pool_,
-                                                      .memory = *memory_,
-                                                      .vocabulary = *vocabulary_,
-                                                      .policy = *policy_,
-                                                      .hot = &hot_,
-                                                      .shape = kShape,
-                                                      .model = {1, 2},
-                                                      .n_ctx_train = 1 << 20},
+    session_ = std::make_unique<Session>(SessionDeps{.pool = *pool_,
+                                                     .memory = *memory_,
+                                                     .vocabulary = *vocabulary_,
+                                                     .policy = *policy_,
+                                                     .hot = &hot_,
+                                                     .shape = kShape,
+                                                     .model = {1, 2},
+                                                     .n_ctx_train = 1 << 20},
                                          SessionOptions{.budget_tokens = budget_tokens, .remains = Remains::kNothing});
     history_.resize(static_cast<std::size_t>(n_tokens));
     for (std::size_t i = 0; i < history_.size(); ++i) history_[i] = Token(static_cast<std::int32_t>(i * i % 251));

@@ -138,7 +138,7 @@ TEST_P(Turns, sessions_that_differ_in_the_last_bits_keep_what_each_computed) {
     sessions.clear();
     for (const std::size_t i : {0U, 1U, 0U}) {
       rounding_ = i + 1;
-      session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize, .adopts = false}, images[i]);
+      session_ = *Session::restore(deps(), {.budget_tokens = kBudgetBlocks * kBlockSize, .adopts = false}, images[i]);
       EXPECT_EQ(std::ssize(session_->refill(0).recalled), session_->n_blocks()) << n_tokens << " tokens, " << i;
       check_every_hot_byte();
     }

@@ -128,17 +128,12 @@ std::optional<Turn::Ready> Turn::recall_next() {
 std::optional<Turn::Ready> Turn::refill_next() {
   if (!refill_) return std::nullopt;
   const HotSet& hot = session_->hot();
-  const std::int32_t per_block = hot.shape().frames_per_block();
+  std::int32_t n_free = session_->n_free_frames() - n_left_free() * hot.shape().frames_per_block();
   if (!refill_chosen_) {
     refill_chosen_ = true;
-    if (session_->n_free_frames() > refill_->n_left_blocks * per_block) {
-      to_refill_ = session_->choose_holes(refill_->question, refill_->holes);
-      std::ranges::reverse(to_refill_);
-    }
+    if (n_free > 0) to_refill_ = session_->choose_holes(refill_->question, refill_->holes);
+    std::ranges::reverse(to_refill_);
   }
-  // Beside what is pending and the reply.
-  const std::int32_t n_left = (refill_->n_left_blocks + n_pending() / session_->block_size() + 1) * per_block;
-  std::int32_t n_free = session_->n_free_frames() - n_left;
   std::vector<BlockIndex> some;
   while (!to_refill_.empty() && some.size() < kWaveBlocks) {
     n_free -= hot.missing_heads(to_refill_.back()).count();
@@ -154,6 +149,13 @@ std::optional<Turn::Ready> Turn::refill_next() {
   wave_ = session_->begin_wave(some);
   wave_refills_ = true;
   return Ready::kMore;
+}
+
+// Beside what is pending, and for the reply.
+std::int32_t Turn::n_left_free() const {
+  const std::int32_t n_with_reply = session_->shape().n_blocks(session_->end().value() + n_pending() + 1);
+  return plan_left_free(session_->n_blocks(), n_with_reply - session_->n_blocks(), refill_->n_reply_blocks,
+                        session_->budget_blocks());
 }
 
 // --- grafts ---

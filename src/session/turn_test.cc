@@ -196,12 +196,42 @@ TEST_P(Turns, a_cut_forgets_what_lies_behind_and_the_session_goes_on) {
   EXPECT_EQ(session_->n_blocks(), 1);
 }
 
+TEST_P(Turns, a_cut_into_a_cold_block_brings_it_back_only_where_the_budget_has_room) {
+  say("quagga " + kFiller);
+  session_->cut(Position(4 * kBlockSize));
+  const BlockIndex last(3);
+  session_->evict({&last, 1});
+  for (const BlockIndex block : {BlockIndex(0), BlockIndex(1), BlockIndex(2)}) session_->set_pinned(block, true);
+  session_->recall(std::vector{BlockIndex(0), BlockIndex(1), BlockIndex(2)});
+  ASSERT_EQ(session_->n_hot_blocks(), 3);
+  ASSERT_EQ(set_budget(3), 3);
+  session_->cut(Position(3 * kBlockSize + 5));
+  session_->check_invariants();
+  EXPECT_FALSE(session_->hot().is_hot(last)) << "what else is hot is pinned";
+  EXPECT_EQ(session_->end(), Position(3 * kBlockSize + 5));
+  check_every_hot_byte();
+}
+
+TEST_P(Turns, what_a_cut_forgets_makes_room_for_the_block_that_it_splits) {
+  say("quagga " + kFiller.substr(0, 50));
+  const std::int32_t n_blocks = session_->n_blocks();
+  const BlockIndex first(0);
+  session_->evict({&first, 1});
+  for (std::int32_t b = 1; b < n_blocks; ++b) session_->set_pinned(BlockIndex(b), true);
+  set_budget(n_blocks - 1);
+  const Acts acts = session_->cut(Position(kBlockSize / 2));
+  EXPECT_EQ(acts.recalled, std::vector{first});
+  EXPECT_TRUE(acts.evicted.empty());
+  session_->check_invariants();
+  check_every_hot_byte();
+}
+
 TEST_P(Turns, an_image_goes_on_with_the_bytes_of_the_cold_store) {
   say("quagga " + kFiller.substr(0, 50));
   ASSERT_TRUE(session_->save().ok());
   const SessionImage image = session_->image();
   const Hash128 name = session_->exact_name(BlockIndex(2));
-  session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
+  session_ = *Session::restore(deps(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
   EXPECT_EQ(session_->n_hot_blocks(), 0);
   EXPECT_EQ(session_->exact_name(BlockIndex(2)), name);
   EXPECT_EQ(session_->refill(1).recalled.size(), static_cast<std::size_t>(session_->n_blocks()));
@@ -264,7 +294,7 @@ TEST_P(Turns, a_forked_session_wakes_its_open_block_before_new_tokens_join_it) {
   say("quagga 12");
   ASSERT_TRUE(session_->save().ok());
   const SessionImage image = session_->image();
-  session_ = *Session::restore(parts(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
+  session_ = *Session::restore(deps(), {.budget_tokens = kBudgetBlocks * kBlockSize}, image);
   const TurnStats stats = say("zebra");
   EXPECT_EQ(stats.acts.recalled, std::vector{BlockIndex(0)});
   check_every_hot_byte();
@@ -275,19 +305,19 @@ TEST_P(Turns, an_image_that_does_not_fit_is_refused) {
   SessionImage image = session_->image();
   const SessionOptions options = {.budget_tokens = kBudgetBlocks * kBlockSize};
   image.blocks.pop_back();
-  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(deps(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
   image.tokens.front() = Token(1 << 29);
-  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(deps(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
   image.blocks.front().info.lineage = Lineage();
-  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(deps(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
   image.blocks.front().info.epoch = -1;
-  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(deps(), options, image).status().code(), Code::kDamaged);
   image = session_->image();
   image.parts.push_back(image.parts.front());
-  EXPECT_EQ(Session::restore(parts(), options, image).status().code(), Code::kDamaged);
+  EXPECT_EQ(Session::restore(deps(), options, image).status().code(), Code::kDamaged);
 }
 
 TEST_P(Turns, lost_bytes_are_computed_again_in_the_turns_first_steps) {

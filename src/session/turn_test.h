@@ -37,7 +37,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
     session_ = make_session(kBudgetBlocks);
   }
 
-  SessionParts parts() {
+  SessionDeps deps() {
     return {.pool = *pool_,
             .memory = *memory_,
             .vocabulary = *vocabulary_,
@@ -51,7 +51,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
 
   std::unique_ptr<Session> make_session(std::int32_t budget_blocks, SessionOptions options = {}) {
     options.budget_tokens = budget_blocks * kBlockSize;
-    return std::make_unique<Session>(parts(), options);
+    return std::make_unique<Session>(deps(), options);
   }
 
   // In blocks; what it is then.

@@ -206,19 +206,20 @@ Result<RecordHandle> ColdStore::get(const RecordKey& key, FrameList frames) {
   return why;
 }
 
-// From tiers that do not wait, or on its way to one that does.
+// From tiers that do not wait, or on its way to one that does. Why not is worded only where it was not.
 Result<RecordHandle> ColdStore::get_from_memory(const RecordKey& key, FrameList frames) {
-  Status why = error(Code::kNotFound, "block {} is not in the cold store", key.name.hex());
+  Status why;
   for (Level& level : levels_) {
     if (level.writer == nullptr) {
       Result<RecordHandle> record = level.tier->get(key, frames);
       if (record.ok()) return record;
-      if (why.code() == Code::kNotFound) why = record.status();
+      if (why.ok() || why.code() == Code::kNotFound) why = record.status();
     } else if (const auto queued = level.queued.find(key.name); queued != level.queued.end()) {
       if (queued->second->match(key, frames).ok()) return queued->second;
       level.queued.erase(queued);
     }
   }
+  if (why.ok()) return error(Code::kNotFound, "block {} is not in the cold store", key.name.hex());
   return why;
 }
 

@@ -16,7 +16,9 @@ Fetch::~Fetch() {
   give_back();
 }
 
+// Who had nothing from the thread wakes it for nothing.
 void Fetch::give_back() {
+  if (held_bytes_ == 0) return;
   room_->held_bytes -= std::exchange(held_bytes_, 0);
   room_->changed.notify_all();
 }
@@ -39,10 +41,9 @@ std::vector<Result<RecordHandle>> Fetch::take() {
   wait();
   const std::lock_guard lock(room_->mutex);
   std::vector<Result<RecordHandle>> taken;
-  for (std::optional<Result<RecordHandle>>& result : results_) {
-    taken.push_back(std::move(result).value());
-    result = error(Code::kNotFound, "a record that was taken already");
-  }
+  taken.reserve(results_.size());
+  for (std::optional<Result<RecordHandle>>& result : results_) taken.push_back(std::move(result).value());
+  results_.clear();
   give_back();
   return taken;
 }
@@ -82,16 +83,10 @@ std::shared_ptr<Fetch> FetchThread::fetch(std::vector<RecordRequest> requests, s
 }
 
 void FetchThread::read_all(Fetch& fetch) {
-  std::size_t n_bytes = 0;
   for (std::size_t i = 0; i < fetch.requests_.size(); ++i) {
-    if (fetch.results_[i]) continue;
-    fetch.results_[i] = read_(fetch.requests_[i]);
-    if (fetch.results_[i]->ok()) n_bytes += (**fetch.results_[i])->bytes().size();
+    if (!fetch.results_[i]) fetch.results_[i] = read_(fetch.requests_[i]);
   }
   fetch.n_left_ = 0;
-  const std::lock_guard lock(room_->mutex);
-  fetch.held_bytes_ += n_bytes;
-  room_->held_bytes += n_bytes;
 }
 
 void FetchThread::run() {

@@ -41,7 +41,7 @@ class Fetch {
 
   [[nodiscard]] bool is_ready() const;
   void wait();
-  // One for each request, as ColdStore::get gives them. Waits; what is taken is this fetch's no more.
+  // One for each request, as ColdStore::get gives them. Waits. What is taken is this fetch's no more: the next time, none.
   [[nodiscard]] std::vector<Result<RecordHandle>> take();
 
  private:
@@ -89,7 +89,7 @@ class FetchThread {
   void run();
   // Reads the next record of the first fetch that waits; the lock is held again at the end.
   void read_next(std::unique_lock<std::mutex>& lock);
-  // Here and now; no bound holds it up, since its owner waits.
+  // Here and now. Its owner waits and takes it at once: the bound is for what the thread reads ahead.
   void read_all(Fetch& fetch);
   void finish(std::shared_ptr<Fetch> fetch, Result<RecordHandle> result, std::unique_lock<std::mutex>& lock);
 
