@@ -9,6 +9,32 @@
 namespace ebb {
 namespace {
 
+// Records 1 to n, on the disk.
+void keep(FaultFileSystem& system, std::uint64_t n) {
+  const auto store = *try_open(system, 1 << 20);
+  for (std::uint64_t i = 1; i <= n; ++i) ASSERT_TRUE(store->put(make_toy_record({.number = i})).ok());
+}
+
+// The next read of a disk stands still until it may go on; those behind it do not.
+class FirstReadWaits {
+ public:
+  explicit FirstReadWaits(FaultFileSystem& system) {
+    system.before_read([this] {
+      if (n_begun_++ > 0) return;
+      is_reading_.count_down();
+      may_read_.wait();
+    });
+  }
+
+  void wait_until_reading() { is_reading_.wait(); }
+  void go_on() { may_read_.count_down(); }
+
+ private:
+  std::latch is_reading_{1};
+  std::latch may_read_{1};
+  std::atomic<int> n_begun_ = 0;
+};
+
 TEST(Fetch, gives_some_frames_without_reading_the_others_and_keeps_no_part_in_ram) {
   const ToyRecord toy = {.number = 1, .n_frames = 8};
   const std::vector<std::int32_t> some = {2, 3};
@@ -36,10 +62,7 @@ TEST(Fetch, gives_at_once_what_is_in_memory) {
 
 TEST(Fetch, by_the_caller_reads_from_disk_at_once_and_tells_nobody) {
   FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
+  keep(system, 3);
   const auto store = *try_open(system, 1 << 20);
   const auto fetch = store->fetch(
       {{toy_key(3), {}}, {toy_key(77), {}}, {toy_key(1), {}}}, [] { FAIL() << "nobody waits for it"; },
@@ -54,29 +77,19 @@ TEST(Fetch, by_the_caller_reads_from_disk_at_once_and_tells_nobody) {
 
 TEST(Fetch, reads_from_disk_behind_and_says_when_all_is_there) {
   FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
-  std::latch is_reading(1);
-  std::latch may_read(1);
+  keep(system, 5);
   std::latch is_told(1);
   const auto store = *try_open(system, 1 << 20);
-  std::atomic<int> n_begun = 0;
-  system.before_read([&] {
-    if (n_begun++ > 0) return;
-    is_reading.count_down();
-    may_read.wait();
-  });
+  FirstReadWaits first(system);
   const auto fetch =
       store->fetch({{toy_key(2), {}}, {toy_key(77), {}}, {toy_key(4), {1}}}, [&] { is_told.count_down(); });
-  is_reading.wait();
+  first.wait_until_reading();
   EXPECT_FALSE(fetch->is_ready());
   EXPECT_FALSE(is_told.try_wait());
   // Who fetches waits for nothing, nor does who asks for what is in memory.
   ASSERT_TRUE(store->put(make_toy_record({.number = 9})).ok());
   EXPECT_TRUE(gets(*store, 9));
-  may_read.count_down();
+  first.go_on();
   is_told.wait();
   EXPECT_TRUE(fetch->is_ready());
   const auto records = fetch->take();
@@ -89,23 +102,13 @@ TEST(Fetch, reads_from_disk_behind_and_says_when_all_is_there) {
 // Closed while it reads: who waits is told, and nothing is read any more.
 TEST(Fetch, what_was_not_read_when_the_store_closes_is_ready_as_cancelled) {
   FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 2; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
+  keep(system, 2);
   auto store = *try_open(system, 1 << 20);
-  std::latch is_reading(1);
-  std::latch may_read(1);
-  std::atomic<int> n_begun = 0;
-  system.before_read([&] {
-    if (n_begun++ > 0) return;
-    is_reading.count_down();
-    may_read.wait();
-  });
+  FirstReadWaits first(system);
   const auto fetch = store->fetch({{toy_key(1), {}}, {toy_key(2), {}}});
-  is_reading.wait();
+  first.wait_until_reading();
   std::thread closer([&] { store.reset(); });
-  may_read.count_down();
+  first.go_on();
   closer.join();
   ASSERT_TRUE(fetch->is_ready());
   for (const Result<RecordHandle>& record : fetch->take()) {
@@ -116,10 +119,7 @@ TEST(Fetch, what_was_not_read_when_the_store_closes_is_ready_as_cancelled) {
 // The reader has something to read for two who wait for nothing, and one who takes nothing.
 TEST(Fetch, stops_while_too_much_is_read_and_not_taken_and_goes_on_for_who_waits) {
   FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 6; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
+  keep(system, 6);
   const auto store = *try_open(system, 0, 2 * kOne);
   const auto first = store->fetch({{toy_key(1), {}}, {toy_key(2), {}}});
   first->wait();
@@ -140,24 +140,14 @@ TEST(Fetch, stops_while_too_much_is_read_and_not_taken_and_goes_on_for_who_waits
 
 TEST(Fetch, that_is_let_go_is_read_no_further) {
   FaultFileSystem system;
-  {
-    const auto store = *try_open(system, 1 << 20);
-    for (std::uint64_t n = 1; n <= 6; ++n) ASSERT_TRUE(store->put(make_toy_record({.number = n})).ok());
-  }
+  keep(system, 6);
   const auto store = *try_open(system, 0);
   const std::int64_t n_reads = system.n_reads();
-  std::latch is_reading(1);
-  std::latch may_read(1);
-  std::atomic<int> n_begun = 0;
-  system.before_read([&] {
-    if (n_begun++ > 0) return;
-    is_reading.count_down();
-    may_read.wait();
-  });
+  FirstReadWaits first(system);
   auto gone = store->fetch({{toy_key(1), {}}, {toy_key(2), {}}, {toy_key(3), {}}});
-  is_reading.wait();
+  first.wait_until_reading();
   gone.reset();
-  may_read.count_down();
+  first.go_on();
   EXPECT_TRUE(is_toy_record(*store->fetch({{toy_key(4), {}}})->take().front().value(), {.number = 4}));
   EXPECT_EQ(system.n_reads(), n_reads + 2) << "the one that was under way, and this one";
 }

@@ -43,6 +43,7 @@ class Parser {
   void read_parameters(Statement& node);
   // The body and the end tag of a statement.
   void read_body(Statement& node, std::string_view end);
+  void read_else(Statement& node, std::string_view end);
 
   TokenReader reader_;
   std::string end_;  // the name that ended the last block
@@ -123,17 +124,22 @@ void Parser::read_body(Statement& node, std::string_view end) {
   reader_.expect_block_end();
 }
 
+// What may follow the last body of an `if` or a `for`, and its end.
+void Parser::read_else(Statement& node, std::string_view end) {
+  if (end_ == "else") {
+    reader_.expect_block_end();
+    node.blocks.push_back(read_block({end}));
+  }
+  reader_.expect_block_end();
+}
+
 StatementRef Parser::read_if(StatementRef node) {
   do {
     node->expressions.push_back(reader_.expression_list(false));
     reader_.expect_block_end();
     node->blocks.push_back(read_block({"elif", "else", "endif"}));
   } while (!reader_.failed() && end_ == "elif");
-  if (end_ == "else") {
-    reader_.expect_block_end();
-    node->blocks.push_back(read_block({"endif"}));
-  }
-  reader_.expect_block_end();
+  read_else(*node, "endif");
   return node;
 }
 
@@ -147,11 +153,7 @@ StatementRef Parser::read_for(StatementRef node) {
   ++loops_;
   node->blocks.push_back(read_block({"else", "endfor"}));
   --loops_;
-  if (end_ == "else") {
-    reader_.expect_block_end();
-    node->blocks.push_back(read_block({"endfor"}));
-  }
-  reader_.expect_block_end();
+  read_else(*node, "endfor");
   return node;
 }
 
