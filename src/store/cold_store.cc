@@ -29,6 +29,10 @@ ColdStore::~ColdStore() {
 
 // --- what there is ---
 
+std::optional<Tier::Kept> ColdStore::Level::find(const Hash128& name) const {
+  return writing == name && !queued.contains(name) ? std::nullopt : tier->find(name);
+}
+
 std::optional<Hash128> ColdStore::find(const Hash128& exact_name) const {
   const std::lock_guard lock(mutex_);
   return find_body(exact_name);
@@ -37,7 +41,7 @@ std::optional<Hash128> ColdStore::find(const Hash128& exact_name) const {
 std::optional<Hash128> ColdStore::find_body(const Hash128& name) const {
   for (const Level& level : levels_) {
     if (const auto queued = level.queued.find(name); queued != level.queued.end()) return queued->second->header().body;
-    if (const auto kept = level.tier->find(name)) return kept->body;
+    if (const auto kept = level.find(name)) return kept->body;
   }
   const auto pending = pending_.find(name);
   return pending != pending_.end() ? std::optional(pending->second) : std::nullopt;
@@ -49,7 +53,7 @@ bool ColdStore::touch(const Hash128& exact_name, const Hash128& body) {
   for (Level& level : levels_) {
     const auto queued = level.queued.find(exact_name);
     is_kept = is_kept || (queued != level.queued.end() && queued->second->header().body == body);
-    const auto kept = level.tier->find(exact_name);
+    const auto kept = level.find(exact_name);
     if (!kept || kept->body != body) continue;
     level.tier->touch(exact_name);
     is_kept = true;
@@ -68,13 +72,13 @@ void ColdStore::wait(const Hash128& exact_name) {
 }
 
 bool ColdStore::is_verified(const Level& level, const RecordHeader& header) const {
-  const auto kept = level.tier->find(header.key.name);
+  const auto kept = level.find(header.key.name);
   return kept && kept->is_verified && kept->body == header.body;
 }
 
 bool ColdStore::is_backed(std::size_t level, const Hash128& name) const {
   return std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(level) + 1, levels_.end(), [&](const Level& dearer) {
-    const auto kept = dearer.tier->find(name);
+    const auto kept = dearer.find(name);
     return kept && kept->is_verified;
   });
 }
@@ -166,10 +170,12 @@ void ColdStore::write(std::size_t level, const Hash128& name) {
     const auto queued = to.queued.find(name);
     if (queued == to.queued.end()) return;  // dropped meanwhile
     record = queued->second;
+    to.writing = name;
   }
   // What it refuses is counted there.
   (void)to.tier->put(record);
   const std::lock_guard lock(mutex_);
+  to.writing.reset();
   // Dropped while it was written: it goes again.
   const auto queued = to.queued.find(name);
   const bool was_dropped = queued == to.queued.end() || queued->second != record;
@@ -229,7 +235,7 @@ void ColdStore::promote(std::size_t from, const RecordHandle& record) {
   const Hash128 name = record->key().name;
   const std::lock_guard lock(mutex_);
   // Dropped since it was read: it does not come back.
-  const auto kept = levels_[from].tier->find(name);
+  const auto kept = levels_[from].find(name);
   if (!kept || kept->body != record->header().body) return;
   for (std::size_t i = 0; i < from; ++i) {
     Level& level = levels_[i];
@@ -237,7 +243,7 @@ void ColdStore::promote(std::size_t from, const RecordHandle& record) {
       // A record larger than such a tier is served all the same.
       (void)level.tier->put(record);
       level.tier->set_backed(name, true);
-    } else if (!level.tier->find(name) && !level.queued.contains(name) &&
+    } else if (!level.find(name) && !level.queued.contains(name) &&
                level.writer->try_push(record->bytes().size(), [this, i, name] { write(i, name); })) {
       level.queued.emplace(name, record);
     }

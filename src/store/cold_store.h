@@ -114,6 +114,10 @@ class ColdStore {
     std::unique_ptr<Tier> tier;
     std::map<Hash128, RecordHandle> queued;  // on their way to it
     std::unique_ptr<WorkThread> writer;      // null for a tier that never waits
+    std::optional<Hash128> writing;          // what the tier is taking at the moment
+
+    // What the tier keeps, and is to keep: what was dropped while the tier took it goes again.
+    [[nodiscard]] std::optional<Tier::Kept> find(const Hash128& name) const;
   };
   enum class Came { kWhole, kBehind };
 
