@@ -148,7 +148,7 @@ TEST_P(Edits, of_a_history_longer_than_the_budget_what_has_left_is_grafted_too) 
   EXPECT_GT(stats.n_grafted, 250);
   EXPECT_GT(stats.from[Origin::kRecalledApproximate], 100);
   EXPECT_LE(stats.from[Origin::kRecalledApproximate], 160);
-  EXPECT_GE(stats.acts.evicted.size(), 10U);
+  EXPECT_GE(stats.acts.evicted.size(), 9U) << "19 blocks came into what the cut left of a budget of 10";
   EXPECT_EQ(stats.from[Origin::kHotAlready] + stats.from[Origin::kRecalledExact] +
                 stats.from[Origin::kRecalledApproximate] + stats.from[Origin::kRecomputed] + stats.from[Origin::kHole] +
                 stats.from[Origin::kNew],

@@ -83,7 +83,8 @@ TEST_F(LaneSearch, without_an_id_a_reply_that_was_cut_into_other_tokens_is_still
   const std::vector<Token> asked = *vocabulary.tokenize("where does the quagga sleep ");
   std::vector<Token> letter_by_letter;
   for (const char c : std::string_view("in the barn")) {
-    for (const Token token : *vocabulary.tokenize(std::string_view(&c, 1))) letter_by_letter.push_back(token);
+    const std::vector<Token> one = *vocabulary.tokenize(std::string_view(&c, 1));
+    letter_by_letter.insert(letter_by_letter.end(), one.begin(), one.end());
   }
   Lane* const lane = park("", joined({asked, letter_by_letter}));
   const auto history = joined({asked, *vocabulary.tokenize("in the barn"), *vocabulary.tokenize(" and why")});
