@@ -142,6 +142,32 @@ TEST_F(Schedulers, a_parked_session_that_fits_its_budget_comes_back_without_hole
   EXPECT_GE(second.end.session.n_recalled_blocks, 37);
 }
 
+TEST_F(Schedulers, a_session_that_fits_its_budget_computes_again_what_its_store_lost) {
+  start({.n_parallel = 1});
+  for (const std::size_t n_lost : {1U, 5U, 18U}) {
+    const std::string id = fmt::format("lost{}", n_lost);
+    const std::string history = id + letters(300, 'a');
+    const Said first = say(request(history, "", id));
+    std::vector<Hash128> names;
+    scheduler_->act([&](Lanes& lanes) {
+      for (const Lane& lane : lanes.all()) {
+        if (lane.id != id || !lane.owner.empty()) continue;
+        for (std::int32_t b = 0; b < lane.session->n_blocks(); ++b) {
+          names.push_back(lane.session->exact_name(BlockIndex(b)));
+        }
+      }
+      while (lanes.park_one()) {}
+    });
+    ASSERT_GE(names.size(), n_lost);
+    ASSERT_TRUE(engine_->store()->flush().ok());
+    for (std::size_t i = names.size() - n_lost; i < names.size(); ++i) engine_->store()->drop(names[i]);
+    const Said again = say(request(history, "", id));
+    EXPECT_EQ(again.end.turn.from[Origin::kHole], 0) << id;
+    EXPECT_GE(again.end.turn.from[Origin::kRecomputed], 16 * (static_cast<int>(n_lost) - 1)) << id;
+    EXPECT_EQ(again.text, first.text) << id;
+  }
+}
+
 TEST_F(Schedulers, lanes_that_fit_together_stay_hot_and_only_as_many_are_parked_as_a_new_one_needs) {
   start({.n_parallel = 1});
   const std::string a = letters(250, 'a');

@@ -84,6 +84,27 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
   ASSERT_GT(n_prompt, 2 * 1024) << "longer than the budget";
   EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"], 0) << "nobody ever said it before";
   EXPECT_GE(json["ebb"]["prompt"]["holes"].get<int>(), n_prompt - 1024);
+  EXPECT_EQ(json["timings"]["prompt_n"], n_prompt) << "also what has left again";
+
+  // Again: most is neither seen nor computed.
+  Json more = {{"stream", true}, {"return_progress", true}, {"stream_options", {{"include_usage", true}}}};
+  std::vector<Json> parts;
+  for (const std::string& data : events(chat(Json::array({user(text)}), more)->body())) {
+    if (data != "[DONE]") parts.push_back(Json::parse(data));
+  }
+  const Json& last = parts.back();
+  const int n_cached = last["usage"]["prompt_tokens_details"]["cached_tokens"];
+  EXPECT_LE(n_cached, 1024);
+  EXPECT_EQ(last["timings"]["cache_n"], n_cached);
+  EXPECT_LE(last["timings"]["prompt_n"].get<int>(), 64) << last["timings"];
+  bool any_progress = false;
+  for (const Json& part : parts) {
+    if (!part.contains("prompt_progress")) continue;
+    any_progress = true;
+    EXPECT_LE(part["prompt_progress"]["cache"].get<int>(), 1024) << part["prompt_progress"];
+    EXPECT_GE(part["prompt_progress"]["processed"].get<int>(), n_prompt - 64) << "holes are no work";
+  }
+  EXPECT_TRUE(any_progress);
 }
 
 TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_within_it) {

@@ -60,7 +60,7 @@ class ConcurrencyBench {
 
   Status open_ebb() {
     options_.progress("loading", 0.0);
-    const std::int32_t n_blocks = (depth_ + options_.n_decode) / options_.block_size + 2;
+    const std::int32_t n_blocks = std::max(kMinSessionBlocks, (depth_ + options_.n_decode) / options_.block_size + 2);
     EBB_ASSIGN_OR_RETURN(engine_, Engine::open({.model = options_.model,
                                                 .n_threads = options_.n_threads,
                                                 .kv_type = options_.kv_type,

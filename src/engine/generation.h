@@ -96,6 +96,7 @@ class Generation {
   [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
   // Turn::n_computed, n_to_compute.
   [[nodiscard]] std::int32_t n_computed() const { return turn_.n_computed(); }
+  [[nodiscard]] std::int32_t n_unseen() const { return turn_.n_unseen(); }
   [[nodiscard]] std::int32_t n_to_compute() const { return turn_.n_to_compute(); }
   [[nodiscard]] const TurnStats& turn_stats() const { return turn_.stats(); }
 

@@ -54,7 +54,8 @@ struct SchedulerStats {
   std::size_t n_lanes = 0;
   // Counts of ended requests:
   std::int64_t n_requests = 0;
-  std::int64_t n_cached_tokens = 0;  // of their prompts, seen and not computed
+  std::int64_t n_computed_tokens = 0;  // of their prompts
+  std::int64_t n_cached_tokens = 0;    // of their prompts, seen and not computed
   double prompt_ms = 0.0;
   // Counts of their turns (TurnStats, SessionStats); what is parked or deleted later stays counted.
   TokenOriginSums from;

@@ -25,11 +25,14 @@ Generated generated(const std::vector<Running>& running) {
 
 // A reply that is held as it was written may have more tokens than the history that says it.
 RequestProgress Running::progress() const {
-  const std::int32_t n_cached = std::max(0, n_prompt() - generation->n_computed() - generation->n_to_compute());
+  const std::int32_t n_to_compute = std::min(generation->n_to_compute(), n_prompt());
+  const std::int32_t n_computed = std::min(generation->n_computed(), n_prompt() - n_to_compute);
+  const std::int32_t n_cached = std::max(0, n_prompt() - n_to_compute - n_computed - generation->n_unseen());
   return {.seat = seat,
           .n_prompt = n_prompt(),
           .n_cached = n_cached,
-          .n_computed = std::min(generation->n_computed(), n_prompt() - n_cached),
+          .n_computed = n_computed,
+          .n_done = n_prompt() - n_to_compute,
           .elapsed_ms = since.elapsed_ms(),
           .stats = generation->stats()};
 }
@@ -280,7 +283,9 @@ void Scheduler::State::note_lanes() {
   const std::scoped_lock lock(mutex);
   stats.n_lanes = lanes.all().size();
   // The pool says how much is hot: what several lanes share is there once.
-  stats.n_hot_tokens = FrameBudget{engine.pool().n_hot()}.n_tokens(engine.shape());
+  // A part of a block counts as one.
+  const std::int32_t per_block = engine.shape().frames_per_block();
+  stats.n_hot_tokens = (engine.pool().n_hot() + per_block - 1) / per_block * engine.shape().block_size;
   stats.budget_tokens = budget_tokens;
 }
 
@@ -334,6 +339,7 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   const TurnStats& turn = end.turn;
   const std::scoped_lock lock(mutex);
   stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from[Origin::kHole]);
+  stats.n_computed_tokens += turn.n_computed;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.from += turn.from;
   // Counting began anew in a session whose image could not be taken up.

@@ -26,7 +26,7 @@ class SequenceState {
  public:
   virtual ~SequenceState() = default;
 
-  // Of the whole; more than 0, and always the same.
+  // The size of the whole; more than 0, and always the same.
   [[nodiscard]] virtual std::size_t n_bytes() const = 0;
   // What its bytes mean, beside the model: two of one layout can read each other's.
   [[nodiscard]] virtual Hash128 layout() const = 0;

@@ -24,7 +24,7 @@ double per_second(std::int64_t n, double ms) { return ms > 0.0 ? static_cast<dou
 // Under llama.cpp's names and with its prefix too, so that dashboards made for it work.
 constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "prompt_tokens_total", "Prompt tokens computed",
-                    [](const Stats& s) { return double(s.from.n_computed()); }},
+                    [](const Stats& s) { return double(s.n_computed_tokens); }},
     SchedulerMetric{"counter", "prompt_tokens_cached_total", "Prompt tokens seen without computing them",
                     [](const Stats& s) { return double(s.n_cached_tokens); }},
     SchedulerMetric{"counter", "prompt_seconds_total", "Time in prompts",
@@ -38,7 +38,7 @@ constexpr std::array kSharedMetrics = {
     SchedulerMetric{"counter", "n_tokens_max", "Most tokens that one session has had",
                     [](const Stats& s) { return double(s.n_most_tokens); }},
     SchedulerMetric{"gauge", "prompt_tokens_seconds", "Prompt tokens computed per second of it",
-                    [](const Stats& s) { return per_second(s.from.n_computed(), s.prompt_ms); }},
+                    [](const Stats& s) { return per_second(s.n_computed_tokens, s.prompt_ms); }},
     SchedulerMetric{"gauge", "predicted_tokens_seconds", "Tokens generated per second of it",
                     [](const Stats& s) { return per_second(s.n_generated_tokens, s.generated_ms); }},
     SchedulerMetric{

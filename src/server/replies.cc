@@ -111,10 +111,12 @@ Json usage_json(std::span<const Choice> choices) {
 
 Json timings_json(std::span<const Choice> choices) {
   const UsageTotals totals = usage_totals(choices);
-  Work work{.n_cached = totals.n_cached, .n_computed = totals.n_prompt - totals.n_cached};
+  Work work{.n_cached = totals.n_cached};
   for (const Choice& choice : choices) {
     work.add(choice.end->stats);
-    if (choice.is_first_of_prompt) work.prompt_ms += choice.end->stats.prefill_ms;
+    if (!choice.is_first_of_prompt) continue;
+    work.n_computed += choice.end->turn.n_computed;
+    work.prompt_ms += choice.end->stats.prefill_ms;
   }
   return work_json(work);
 }
@@ -122,7 +124,7 @@ Json timings_json(std::span<const Choice> choices) {
 Json progress_json(const RequestProgress& progress) {
   return {{"total", progress.n_prompt},
           {"cache", progress.n_cached},
-          {"processed", progress.n_cached + progress.n_computed},
+          {"processed", progress.n_done},
           {"time_ms", static_cast<std::int64_t>(progress.elapsed_ms)}};
 }
 

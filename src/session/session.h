@@ -278,6 +278,9 @@ class Session {
   [[nodiscard]] std::vector<BlockIndex> select(std::string_view question, std::int32_t max_blocks);
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::string_view question, Holes holes);
+  // Cold blocks that cannot be recalled, in order: they would have to be computed again. None where nothing remains of what
+  // leaves.
+  [[nodiscard]] std::vector<BlockIndex> find_missing(Holes holes) const;
   // Whole blocks of pending tokens by exact name; at most max_blocks.
   [[nodiscard]] Adoption find_adoption(std::span<const Token> pending, std::int32_t max_blocks);
   Adopted adopt(Adoption adoption, std::span<const Token> pending, Acts& acts);

@@ -135,6 +135,18 @@ std::vector<BlockIndex> Session::choose_holes(std::string_view question, Holes h
   return blocks;
 }
 
+std::vector<BlockIndex> Session::find_missing(Holes holes) const {
+  std::vector<BlockIndex> blocks;
+  if (options_.remains == Remains::kNothing) return blocks;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (hot().is_hot(block) || keeper_.io().is_saved(block)) continue;
+    if (holes == Holes::kOfEpoch && hot().info(block).epoch != hot().epoch()) continue;
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
 // What windows showed to the tokens that are forgotten, they show again to those that come: of blocks that are hot in any
 // head, or that have none but such as slide.
 void Session::recall_window(Acts& acts) {

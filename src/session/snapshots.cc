@@ -6,7 +6,7 @@
 namespace ebb {
 namespace {
 
-// Of one snapshot: held, in RAM, on disk. More are no others.
+// Where one snapshot may lie: held, in RAM, on disk. More are no others.
 constexpr int kMostCopies = 3;
 
 }  // namespace

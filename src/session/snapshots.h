@@ -76,7 +76,7 @@ class Snapshots {
   Position roll_back(Position end);
   // What the store has lost of those that are held.
   void save();
-  // Of an image; the state still stands before the first token, until it is rolled "back" to one of them.
+  // Those of an image; the state still stands before the first token, until it is rolled "back" to one of them.
   void restore(std::vector<Border> borders);
 
   // --- adopting ---
@@ -105,7 +105,7 @@ class Snapshots {
   std::vector<Border> borders_;
   std::vector<RecordHandle> held_;  // the newest last
   Position end_;
-  // Of the step under way.
+  // What belongs to the step under way.
   std::size_t n_taken_ = 0;
   // What waits while a block is computed again.
   std::vector<std::byte> waiting_;

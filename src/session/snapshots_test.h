@@ -79,7 +79,7 @@ class SequenceStates : public Turns {
     return finish(Turn(*session_, Prompt(std::move(tokens))), n_rows);
   }
 
-  // Of one who computes these in their order and never goes back.
+  // What one has who computes these in their order and never goes back.
   [[nodiscard]] ToyState::Value value_behind(std::span<const Token> tokens) const {
     ToyState::Value value;
     value.rounding = state_->value().rounding;
@@ -90,7 +90,7 @@ class SequenceStates : public Turns {
     session_->check_invariants();
     EXPECT_EQ(state_->value(), value_behind(session_->tokens())) << "behind " << session_->end().value();
   }
-  // Of a session that ends in these tokens, computed up to `end`, and the rest of which waits.
+  // What a session has that ends in these tokens, computed up to `end`, and the rest of which waits.
   void expect_waits_behind(Position end, std::span<const Token> tokens) const {
     EXPECT_EQ(session_->end(), end);
     std::vector<Token> all(session_->tokens().begin(), session_->tokens().end());

@@ -214,6 +214,7 @@ const TurnStats& Turn::settle() {
   // Blocks may have come whose turn ends before its next step.
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   count_origins();
+  stats_.n_computed = n_computed();
   session_->holds() = Holds();
   session_->put_unfinished(pending_.rest());
   pending_.take(n_pending());
@@ -266,6 +267,12 @@ std::int32_t Turn::n_computed() const {
 }
 
 std::int32_t Turn::n_to_compute() const { return std::max(0, n_prompt_ - (end_ - first_)) + recompute_.n_left(); }
+
+std::int32_t Turn::n_unseen() const {
+  if (!origins_counted_) return std::max(0, session_->end().value() - session_->n_hot_tokens() - n_computed());
+  const std::int32_t n_left_again = n_computed() - stats_.from.n_computed();
+  return stats_.from[Origin::kHole] - n_left_again;
+}
 
 // Law 7: every token that was there before the turn and every one of its prompt is counted once, as it stands now.
 void Turn::count_origins() {

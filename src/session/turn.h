@@ -37,6 +37,8 @@ struct TurnStats {
   std::int32_t n_adopted = 0;  // of the prompt, shared or recalled exactly
   std::int32_t n_grafted = 0;  // of the prompt, recalled approximately
   std::int32_t n_generated = 0;
+  // Of the prompt and of what was lost before it, by a forward pass; also what has left again since.
+  std::int32_t n_computed = 0;
   Acts acts;
 };
 
@@ -69,9 +71,10 @@ class Turn {
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
-  // Then saved blocks fill holes while there is room beside the prompt and n_reply_blocks for the reply (plan_left_free, so all
-  // of a session that fits): pinned ones first, then those that share the rarest words with the question, then the newest. Those of older epochs would come back at the
-  // tail and bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
+  // Then saved blocks fill holes while there is room beside the prompt and n_reply_blocks for the reply (plan_left_free): pinned
+  // ones first, then those that share the rarest words with the question, then the newest. Those of older epochs would come back
+  // at the tail and bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
+  // Of a session that fits its budget whole, what is no longer to be had is computed again: it has no holes then.
   void refill(std::int32_t n_reply_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
 
   // One bounded piece of what comes before the next step: blocks that others computed or that were evicted come in, rows are
@@ -94,6 +97,9 @@ class Turn {
   // is adopted or grafted later leaves the second for neither.
   [[nodiscard]] std::int32_t n_computed() const;
   [[nodiscard]] std::int32_t n_to_compute() const;
+  // Tokens that the model cannot see and that this turn did not compute: at its first sampled token, and before that as far as
+  // is known.
+  [[nodiscard]] std::int32_t n_unseen() const;
   // Blocks that are to be computed again; steps go on until there are none, prompt or not.
   [[nodiscard]] std::int32_t n_recomputing() const { return recompute_.n_blocks(); }
 
@@ -140,6 +146,8 @@ class Turn {
   std::optional<Ready> recall_next();
   std::optional<Ready> graft_next();
   std::optional<Ready> refill_next();
+  // Blocks of the session with the prompt and the reply's first token.
+  [[nodiscard]] std::int32_t n_blocks_to_come() const;
   [[nodiscard]] std::int32_t n_left_free() const;
 
   [[nodiscard]] StepState step_state(std::int32_t max_rows) const;

@@ -40,8 +40,10 @@ std::optional<Turn::Ready> Turn::end_waves() {
     if (!wave_->is_ready()) return Ready::kWaits;
     Acts acts;
     session_->end_wave(*std::exchange(wave_, std::nullopt), acts);
-    // What only fills holes is not computed again.
-    if (!std::exchange(wave_refills_, false)) recompute_.add(acts.lost);
+    // What only fills some holes of many is not computed again.
+    if (!std::exchange(wave_refills_, false) || n_blocks_to_come() <= session_->budget_blocks()) {
+      recompute_.add(acts.lost);
+    }
     came_ |= !acts.recalled.empty();
     stats_.acts += acts;
     return Ready::kMore;
@@ -133,6 +135,9 @@ std::optional<Turn::Ready> Turn::refill_next() {
     refill_chosen_ = true;
     if (n_free > 0) to_refill_ = session_->choose_holes(refill_->question, refill_->holes);
     std::ranges::reverse(to_refill_);
+    if (n_free > 0 && n_blocks_to_come() <= session_->budget_blocks()) {
+      recompute_.add(session_->find_missing(refill_->holes));
+    }
   }
   std::vector<BlockIndex> some;
   while (!to_refill_.empty() && some.size() < kWaveBlocks) {
@@ -151,10 +156,13 @@ std::optional<Turn::Ready> Turn::refill_next() {
   return Ready::kMore;
 }
 
+std::int32_t Turn::n_blocks_to_come() const {
+  return session_->shape().n_blocks(session_->end().value() + n_pending() + 1);
+}
+
 // Beside what is pending, and for the reply.
 std::int32_t Turn::n_left_free() const {
-  const std::int32_t n_with_reply = session_->shape().n_blocks(session_->end().value() + n_pending() + 1);
-  return plan_left_free(session_->n_blocks(), n_with_reply - session_->n_blocks(), refill_->n_reply_blocks,
+  return plan_left_free(session_->n_blocks(), n_blocks_to_come() - session_->n_blocks(), refill_->n_reply_blocks,
                         session_->budget_blocks());
 }
 

@@ -47,7 +47,7 @@ def make_prefill_free(report):
         move["prefill_ratio"] = 1e-3 / move["ms"]["median"]
 
 
-# Of recorded reports, and what spoils them.
+# Recorded reports, and what spoils them.
 NONSENSE = [
     ("2026-11-21-splice.json", make_prefill_free),
     ("2026-11-21-splice.json", lambda report: last_span(report).update(n_bytes=0)),

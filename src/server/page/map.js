@@ -18,7 +18,7 @@ function strengths(blocks) {
   return blocks.map(({ score }) => (scores.length < 2 || !rank.has(score) ? 1 : rank.get(score) / (scores.length - 1)));
 }
 
-// Of a turn that the page has counted; of other sessions as the names say: "turn3#0", "reply3#1".
+// Which turn the page has counted; in other sessions as the names say: "turn3#0", "reply3#1".
 function turnOf(block, turns) {
   if (turns) {
     const i = turns.findIndex((turn) => turn.end === null || block.begin < turn.end);

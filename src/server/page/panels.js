@@ -109,7 +109,7 @@ function partsBar(prompt) {
   return bar;
 }
 
-// Of few milliseconds the tenths say more.
+// Where there are few milliseconds, the tenths say more.
 function numberCell(n) {
   const rounded = n < 10 ? Math.round(n * 10) / 10 : Math.round(n);
   return element("td", { text: count(rounded), className: rounded === 0 ? "zero" : "" });
