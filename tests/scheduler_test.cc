@@ -135,23 +135,28 @@ TEST_F(Schedulers, a_parked_session_that_fits_its_budget_comes_back_whole_whatev
     const std::string id = fmt::format("lost{}", n_lost);
     const std::string history = id + letters(580, 'a');  // 37 blocks of 40
     const Said first = say(request(history, "", id));
-    std::vector<Hash128> names;
-    scheduler_->act([&](Lanes& lanes) {
-      for (const Lane& lane : lanes.all()) {
-        if (lane.id != id || !lane.owner.empty()) continue;
-        for (std::int32_t b = 0; b < lane.session->n_blocks(); ++b) {
-          names.push_back(lane.session->exact_name(BlockIndex(b)));
+    const auto find_names = [&] {
+      std::vector<Hash128> names;
+      scheduler_->inspect([&](const Lanes& lanes) {
+        const auto lane = std::ranges::find(lanes.all(), id, &Lane::id);
+        for (std::int32_t b = 0; b < lane->session->n_blocks(); ++b) {
+          names.push_back(lane->session->exact_name(BlockIndex(b)));
         }
-      }
+      });
+      return names;
+    };
+    const std::vector<Hash128> names = find_names();
+    ASSERT_GE(names.size(), n_lost);
+    scheduler_->act([](Lanes& lanes) {
       while (lanes.park_one()) {}
     });
-    ASSERT_GE(names.size(), n_lost);
     ASSERT_TRUE(engine_->store()->flush().ok());
     for (std::size_t i = names.size() - n_lost; i < names.size(); ++i) engine_->store()->drop(names[i]);
     const Said again = say(request(history, "", id));
     EXPECT_EQ(again.end.turn.from[Origin::kHole], 0) << id;
     EXPECT_GE(again.end.turn.from[Origin::kRecomputed], 16 * (static_cast<int>(n_lost) - 1)) << id;
     EXPECT_EQ(again.text, first.text) << id;
+    EXPECT_EQ(find_names(), names) << id << ": each was computed behind what it was computed behind before";
   }
 }
 

@@ -10,15 +10,10 @@ bool Recompute::contains(BlockIndex block) const {
 
 void Recompute::add(std::span<const BlockIndex> blocks) {
   for (const BlockIndex block : blocks) {
-    if (!contains(block)) queue_.push_back({.block = block});
+    if (contains(block)) continue;
+    const auto first = queue_.begin() + (n_done() > 0 ? 1 : 0);
+    queue_.insert(std::ranges::upper_bound(first, queue_.end(), block, {}, &Block::block), {.block = block});
   }
-  note_holds();
-}
-
-void Recompute::add_first(BlockIndex block) {
-  EBB_CHECK(n_done() == 0, "block {} is half computed", queue_.front().block.value());
-  std::erase_if(queue_, [&](const Block& b) { return b.block == block; });
-  queue_.push_front({.block = block});
   note_holds();
 }
 

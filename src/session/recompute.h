@@ -18,10 +18,9 @@ class Recompute {
  public:
   explicit Recompute(Session& session) : session_(&session) {}
 
-  // Behind those that wait; each once.
+  // Each once. They are computed in the order of their positions, so that each sees those before it; one under way is ended
+  // first.
   void add(std::span<const BlockIndex> blocks);
-  // Before all others.
-  void add_first(BlockIndex block);
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   [[nodiscard]] std::int32_t n_blocks() const { return static_cast<std::int32_t>(queue_.size()); }
   [[nodiscard]] bool contains(BlockIndex block) const;

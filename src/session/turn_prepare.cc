@@ -73,13 +73,10 @@ std::optional<Turn::Ready> Turn::wake_last() {
   if (n_pending() == 0 || hot.n_blocks() == 0 || hot.is_full(hot.last_block()) || hot.is_hot(hot.last_block())) {
     return std::nullopt;
   }
-  if (recompute_.contains(hot.last_block())) {
-    if (recompute_.n_done() == 0) recompute_.add_first(hot.last_block());
-    return std::nullopt;
-  }
-  if (was_refused_) return std::nullopt;
+  if (recompute_.contains(hot.last_block()) || was_refused_) return std::nullopt;
+  const BlockIndex last = hot.last_block();
   const Status woken = session_->wake_last(stats_.acts);
-  if (woken.code() == Code::kNotFound) recompute_.add_first(hot.last_block());
+  if (woken.code() == Code::kNotFound) recompute_.add({&last, 1});
   was_refused_ = woken.code() == Code::kOutOfBudget;
   return Ready::kMore;
 }
