@@ -56,6 +56,7 @@ Span HotSet::span(BlockIndex block) const {
 
 std::span<const Token> HotSet::block_tokens(BlockIndex block) const {
   const Span span = intersect(this->span(block), {Position(0), end()});
+  if (span.empty()) return {};  // rows for tokens to come
   return std::span(tokens_).subspan(span.begin.index(), static_cast<std::size_t>(span.n_tokens()));
 }
 
