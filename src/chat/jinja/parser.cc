@@ -43,6 +43,7 @@ class Parser {
   void read_parameters(Statement& node);
   // The body and the end tag of a statement.
   void read_body(Statement& node, std::string_view end);
+  void read_body_of_its_own(Statement& node, std::string_view end);
   void read_else(Statement& node, std::string_view end);
 
   TokenReader reader_;
@@ -122,6 +123,13 @@ StatementRef Parser::read_statement() {
 void Parser::read_body(Statement& node, std::string_view end) {
   node.blocks.push_back(read_block({end}));
   reader_.expect_block_end();
+}
+
+// The body of a macro or a call, which the loops around it do not reach.
+void Parser::read_body_of_its_own(Statement& node, std::string_view end) {
+  const int loops = std::exchange(loops_, 0);
+  read_body(node, end);
+  loops_ = loops;
 }
 
 // What may follow the last body of an `if` or a `for`, and its end.
@@ -221,9 +229,7 @@ StatementRef Parser::read_macro(StatementRef node) {
   node->name = reader_.expect_name("the name of the macro");
   read_parameters(*node);
   reader_.expect_block_end();
-  const int loops = std::exchange(loops_, 0);
-  read_body(*node, "endmacro");
-  loops_ = loops;
+  read_body_of_its_own(*node, "endmacro");
   return node;
 }
 
@@ -234,9 +240,7 @@ StatementRef Parser::read_call(StatementRef node) {
   node->expressions.front() = reader_.expression();
   if (!reader_.failed() && node->expressions.front()->kind != Expression::Kind::kCall) reader_.fail("a call");
   reader_.expect_block_end();
-  const int loops = std::exchange(loops_, 0);
-  read_body(*node, "endcall");
-  loops_ = loops;
+  read_body_of_its_own(*node, "endcall");
   return node;
 }
 
