@@ -35,5 +35,15 @@ void* operator new(std::size_t n_bytes) {
   throw std::bad_alloc();
 }
 
+// What the standard library has of these calls the one above; a sanitizer's own do not, and their bytes would be freed below.
+void* operator new(std::size_t n_bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(n_bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void operator delete(void* bytes, const std::nothrow_t&) noexcept { std::free(bytes); }
 void operator delete(void* bytes) noexcept { std::free(bytes); }
 void operator delete(void* bytes, std::size_t) noexcept { std::free(bytes); }

@@ -103,10 +103,12 @@ std::optional<Hash128> BlockIo::find(const Hash128& name) const {
   return deps_.store == nullptr ? std::nullopt : deps_.store->find(name);
 }
 
-bool BlockIo::is_saved(BlockIndex block) const {
+bool BlockIo::is_saved(BlockIndex block) const { return find_saved(block).has_value(); }
+
+std::optional<Hash128> BlockIo::find_saved(BlockIndex block) const {
   const std::optional<Hash128> kept = find(hot_.exact_name(block));
   const Hash128& body = hot_.info(block).body;
-  return kept.has_value() && (body == Hash128() || body == *kept);
+  return kept && (body == Hash128() || body == *kept) ? kept : std::nullopt;
 }
 
 RecordKey BlockIo::record_key(const Hash128& name) const {
@@ -126,7 +128,8 @@ Status BlockIo::save(BlockIndex block) {
   if (deps_.store == nullptr) return error(Code::kNotFound, "no cold store to save block {} to", block.value());
   wait_for_copy(block);
   const Hash128 name = hot_.exact_name(block);
-  if (is_saved(block) && deps_.store->touch(name, *find(name))) return {};
+  // The store's threads may drop a record at any time: what was found is asked about once.
+  if (const std::optional<Hash128> saved = find_saved(block); saved && deps_.store->touch(name, *saved)) return {};
   if (hot_.is_turned(block)) {
     return error(Code::kNotFound, "block {} was moved, and its own bytes are no longer kept", block.value());
   }

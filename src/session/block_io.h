@@ -92,6 +92,8 @@ class BlockIo {
  private:
   [[nodiscard]] std::span<const FrameIndex> frames(BlockIndex block) const;
   [[nodiscard]] RecordHeader header(BlockIndex block) const;
+  // What is kept under the block's name, where that is what the name means.
+  [[nodiscard]] std::optional<Hash128> find_saved(BlockIndex block) const;
 
   Deps deps_;
   const HotSet& hot_;
