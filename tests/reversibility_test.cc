@@ -52,12 +52,12 @@ class HeadsAtRandom final : public Policy {
  public:
   static constexpr std::string_view kName = "heads_at_random";
   [[nodiscard]] std::string_view name() const override { return kName; }
-  [[nodiscard]] bool wants_heads() const override { return true; }
-  [[nodiscard]] std::vector<double> score(const Evidence& evidence) const override {
+  [[nodiscard]] Ask asks() const override { return {.scope = Scope::kHead}; }
+  [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
     std::vector<double> scores;
-    for (const BlockEvidence& row : evidence.blocks) {
-      const std::uint64_t at =
-          static_cast<std::uint64_t>(row.block.value()) * 64 + static_cast<std::uint64_t>(row.head);
+    for (const ScopeRow& row : scope.rows) {
+      const auto block = static_cast<std::uint64_t>(evidence.block(row).block.value());
+      const std::uint64_t at = block * 64 + static_cast<std::uint64_t>(scope.index);
       scores.push_back(static_cast<double>(Hasher().add(at).add(evidence.end.index()).finish().low >> 11));
     }
     return scores;

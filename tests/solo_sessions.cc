@@ -26,7 +26,7 @@ SessionDeps SoloSessions::deps(ColdStore* store) {
   return {.pool = solo_->pool(),
           .memory = solo_->memory(),
           .vocabulary = *vocabulary_,
-          .policy = *policy_,
+          .policy = policy_,
           .store = store,
           .mover = mover_.get(),
           .open_pool = solo_->open_pool(),
@@ -62,9 +62,7 @@ bool SoloSessions::step(std::span<Turn* const> turns, std::int32_t n_rows) {
   const Status status = solo_->runner().run(inputs);
   EXPECT_TRUE(status.ok()) << status.message();
   for (std::size_t i = 0; i < turns.size(); ++i) {
-    const bool has_mass = inputs[i].n_mass_rows > 0;
-    turns[i]->end_step(has_mass ? solo_->runner().block_mass(static_cast<std::int32_t>(i))
-                                : std::span<const BlockMass>());
+    turns[i]->end_step(solo_->runner().mass(static_cast<std::int32_t>(i)));
   }
   return true;
 }
@@ -87,8 +85,7 @@ std::optional<std::vector<float>> SoloSessions::step(Turn& turn) {
   if (!input.ok()) return std::nullopt;
   const Status status = solo_->runner().run({&*input, 1});
   EXPECT_TRUE(status.ok()) << status.message();
-  const bool has_mass = input->n_mass_rows > 0;
-  turn.end_step(has_mass ? solo_->runner().block_mass(0) : std::span<const BlockMass>());
+  turn.end_step(solo_->runner().mass(0));
   if (input->n_outputs == 0) return std::vector<float>();
   const auto logits = solo_->runner().logits(0);
   return std::vector<float>(logits.begin(), logits.end());

@@ -42,7 +42,7 @@ class SoloSessions {
 
   std::unique_ptr<Solo> solo_;
   std::unique_ptr<Vocabulary> vocabulary_;
-  std::unique_ptr<Policy> policy_;
+  std::shared_ptr<const Policy> policy_;
   std::unique_ptr<BlockMover> mover_;
   HotBlocks hot_;
   BlockStarts starts_;

@@ -15,7 +15,7 @@ Status run_steps(Engine& engine, Turn& turn) {
       turn.abandon_step();
       return status;
     }
-    turn.end_step(input.n_mass_rows > 0 ? engine.runner().block_mass(0) : std::span<const BlockMass>());
+    turn.end_step(engine.runner().mass(0));
   }
   return {};
 }
@@ -78,9 +78,7 @@ Result<double> decode_together(Engine& engine, std::span<Session* const> session
         turns[t].abandon_step();
         continue;
       }
-      const bool has_mass = inputs[t].n_mass_rows > 0;
-      turns[t].end_step(has_mass ? engine.runner().block_mass(static_cast<std::int32_t>(t))
-                                 : std::span<const BlockMass>());
+      turns[t].end_step(engine.runner().mass(static_cast<std::int32_t>(t)));
     }
   }
   const double ms = watch.elapsed_ms();

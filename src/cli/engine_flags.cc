@@ -1,7 +1,6 @@
 #include "cli/engine_flags.h"
 
 #include <map>
-#include <set>
 
 #include <CLI/CLI.hpp>
 
@@ -27,19 +26,21 @@ const std::map<std::string, Removal> kRemovals = {{"sparse", Removal::kSparse}, 
 std::string eviction_help() {
   std::vector<std::string> entries;
   for (const PolicyEntry& policy : policies()) entries.push_back(fmt::format("{} ({})", policy.name, policy.summary));
-  return fmt::format("What leaves when room is needed: {}", fmt::join(entries, ", "));
+  return fmt::format(
+      "What leaves when room is needed: {}. Parameters behind the name, as in snapkv:window=16; ebb policy show NAME "
+      "tells them",
+      fmt::join(entries, ", "));
 }
 
-std::set<std::string> policy_names() {
-  std::set<std::string> names;
-  for (const PolicyEntry& policy : policies()) names.emplace(policy.name);
-  return names;
+std::string check_policy(const std::string& spec) {
+  const auto policy = make_policy(spec);
+  return policy.ok() ? "" : policy.status().message();
 }
 
 void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   const char* group = "Eviction";
   app.add_option("--kv-eviction", flags.eviction, eviction_help())
-      ->check(CLI::IsMember(policy_names()))
+      ->check(check_policy)
       ->type_name("POLICY")
       ->capture_default_str()
       ->group(group);

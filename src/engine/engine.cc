@@ -40,7 +40,7 @@ struct Engine::State {
   HotBlocks hot;
   BlockStarts starts;
   std::unique_ptr<Runner> runner;
-  std::unique_ptr<Policy> policy;
+  std::shared_ptr<const Policy> policy;
   std::unique_ptr<ColdStore> store;
   std::unique_ptr<BlockMover> mover;
   BlockShape shape;
@@ -139,7 +139,7 @@ SessionDeps Engine::State::session_deps() {
   return {.pool = *pool,
           .memory = *memory,
           .vocabulary = *vocabulary,
-          .policy = *policy,
+          .policy = policy,
           .store = store.get(),
           .mover = mover.get(),
           .open_pool = open_pool.get(),
@@ -148,6 +148,7 @@ SessionDeps Engine::State::session_deps() {
           .shape = shape,
           .model = model->fingerprint(),
           .n_ctx_train = model->hparams().n_ctx_train,
+          .gives_sums_only = runner->is_composed(),
           .when_fetched = when_fetched};
 }
 
@@ -225,8 +226,7 @@ Status Engine::State::step(std::span<Generation* const> generations, std::int32_
       generation.abandon_step();
       continue;
     }
-    const bool has_mass = inputs[i].n_mass_rows > 0;
-    generation.end_step(has_mass ? runner->block_mass(static_cast<std::int32_t>(i)) : std::span<const BlockMass>());
+    generation.end_step(runner->mass(static_cast<std::int32_t>(i)));
   }
   EBB_RETURN_IF_ERROR(status);
   for (const StepPart& part : parts) {

@@ -122,7 +122,7 @@ std::optional<SequenceInput> Generation::begin_step(std::int32_t max_rows) {
   return begun;
 }
 
-void Generation::end_step(std::span<const BlockMass> mass) {
+void Generation::end_step(const std::optional<SequenceMass>& mass) {
   guard([&] { turn_.end_step(mass); });
 }
 

@@ -110,7 +110,7 @@ class Generation {
   [[nodiscard]] std::int32_t n_frames_from_pool(std::int32_t max_rows) const;
   // Turn::begin_step; nothing where there is no room: it has ended then.
   [[nodiscard]] std::optional<SequenceInput> begin_step(std::int32_t max_rows);
-  void end_step(std::span<const BlockMass> mass);
+  void end_step(const std::optional<SequenceMass>& mass);
   void abandon_step();
   // The logits of the last computed token.
   void sample(std::span<const float> logits);

@@ -47,6 +47,8 @@ struct SequenceRows {
   Position first;
   // The last rows whose attention mass is wanted (model/step_mass.h).
   std::int32_t n_mass_rows = 0;
+  // The last of these, of which sums and maxima are wanted apart.
+  std::int32_t n_window_rows = 0;
 };
 
 // One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed

@@ -38,7 +38,7 @@ struct Runner::State {
   AttentionStep step;
   AttentionScratch scratch;
   StepMass mass;
-  std::vector<std::vector<BlockMass>> block_mass;  // [input]; empty when nobody asked
+  std::int32_t n_inputs = 0;  // of the last run, if it came to its end
   std::vector<AttentionOp> ops;
   // Frames lie by row: attention is composed of ggml's operations.
   bool composed = false;
@@ -63,8 +63,7 @@ struct Runner::State {
   [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
   void prepare_mass();
   void read_logits(const Graph& graph);
-  void read_mass(const Graph& graph, std::span<const SequenceInput> inputs);
-  void check_has_mass(std::int32_t input) const;
+  void read_mass(const Graph& graph);
 };
 
 FrameLayout Runner::layout_for(const Model& model, const Backend& backend, RowType type, std::int32_t block_size,
@@ -110,6 +109,7 @@ Runner::Runner(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Runner::~Runner() = default;
 
 std::int32_t Runner::max_rows() const { return state_->options.max_rows; }
+bool Runner::is_composed() const { return state_->composed; }
 std::int32_t Runner::n_outputs() const { return state_->n_outputs; }
 
 std::span<const float> Runner::logits(std::int32_t output) const {
@@ -118,14 +118,12 @@ std::span<const float> Runner::logits(std::int32_t output) const {
   return {state_->logits + static_cast<std::size_t>(output) * n_vocab, n_vocab};
 }
 
-std::span<const float> Runner::mass(std::int32_t input, LayerIndex layer, HeadIndex head) const {
-  state_->check_has_mass(input);
-  return state_->mass.sums(static_cast<std::size_t>(input), layer, head);
-}
-
-std::span<const BlockMass> Runner::block_mass(std::int32_t input) const {
-  state_->check_has_mass(input);
-  return state_->block_mass[static_cast<std::size_t>(input)];
+std::optional<SequenceMass> Runner::mass(std::int32_t input) const {
+  EBB_CHECK(input >= 0 && input < state_->n_inputs, "mass of input {}; the last run has it of {}", input,
+            state_->n_inputs);
+  const auto sequence = static_cast<std::size_t>(input);
+  if (state_->step.sequences[sequence].n_mass_rows == 0) return std::nullopt;
+  return SequenceMass(state_->mass, state_->step, sequence);
 }
 
 std::size_t Runner::compute_bytes() const {
@@ -136,7 +134,7 @@ std::size_t Runner::compute_bytes() const {
 Status Runner::run(std::span<const SequenceInput> inputs) {
   State& s = *state_;
   s.n_outputs = 0;
-  s.block_mass.clear();
+  s.n_inputs = 0;
   s.mass.clear();
   EBB_RETURN_IF_ERROR(s.check(inputs));
   s.gather(inputs);
@@ -164,7 +162,8 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   }
   EBB_RETURN_IF_ERROR(computed);
   s.read_logits(*graph);
-  s.read_mass(*graph, inputs);
+  s.read_mass(*graph);
+  s.n_inputs = static_cast<std::int32_t>(inputs.size());
   return {};
 }
 
@@ -202,8 +201,11 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     const auto row_begin = static_cast<std::int32_t>(tokens.size());
     const Position anchor = input.anchor.value_or(input.first);
-    step.sequences.push_back(
-        {.row_begin = row_begin, .n_rows = n_tokens, .first = input.first, .n_mass_rows = input.n_mass_rows});
+    step.sequences.push_back({.row_begin = row_begin,
+                              .n_rows = n_tokens,
+                              .first = input.first,
+                              .n_mass_rows = input.n_mass_rows,
+                              .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows)});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
       anchors.push_back((anchor + i).value());
@@ -274,18 +276,8 @@ void Runner::State::read_logits(const Graph& graph) {
   logits = copied_logits.data();
 }
 
-void Runner::State::read_mass(const Graph& graph, std::span<const SequenceInput> inputs) {
-  if (step.mass_stride == 0) return;
-  if (graph.composed_mass() != nullptr) graph.composed_mass()->read(step, mass);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    block_mass.emplace_back();
-    if (inputs[i].n_mass_rows > 0) block_mass.back() = sum_by_block(mass, step, i);
-  }
-}
-
-void Runner::State::check_has_mass(std::int32_t input) const {
-  EBB_CHECK(input >= 0 && static_cast<std::size_t>(input) < block_mass.size(),
-            "mass of input {}; the last run has it of {}", input, block_mass.size());
+void Runner::State::read_mass(const Graph& graph) {
+  if (step.mass_stride > 0 && graph.composed_mass() != nullptr) graph.composed_mass()->read(step, mass);
 }
 
 }  // namespace ebb

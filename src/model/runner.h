@@ -40,6 +40,8 @@ struct SequenceInput {
   // and takes n_kv_heads floats of memory for each row of the step and hot block. Where attention is composed it takes
   // n_heads floats for each row and hot token, and what a window hides is read too: ask in short steps.
   std::int32_t n_mass_rows = 0;
+  // The last of those, which are told apart (model/step_mass.h).
+  std::int32_t n_window_rows = 0;
 };
 
 struct RunnerOptions {
@@ -66,19 +68,18 @@ class Runner {
   Status run(std::span<const SequenceInput> inputs);
 
   [[nodiscard]] std::int32_t max_rows() const;
+  // Whether attention is composed of ggml's operations, which give of mass no more than sums over rows.
+  [[nodiscard]] bool is_composed() const;
   // Rows of logits of the last run, in the order of inputs and tokens; valid until the next run.
   [[nodiscard]] std::int32_t n_outputs() const;
   // [n_vocab]
   [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
 
   // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next
-  // run. For one KV head: [e] is that of entry e of its block table as it was in the run, which is the sum over the
-  // n_mass_rows and over the query heads of the group of their probabilities of the entry's tokens. All together add up
-  // to n_mass_rows * n_heads / n_kv_heads.
-  [[nodiscard]] std::span<const float> mass(std::int32_t input, LayerIndex layer, HeadIndex head) const;
-  // Those of all layers and KV heads added up, of every block that was hot in any, by rising index. Together
-  // n_mass_rows * n_heads * n_layers; divide by that for shares. Bits do not depend on the number of threads.
-  [[nodiscard]] std::span<const BlockMass> block_mass(std::int32_t input) const;
+  // run or a change of its tables. A head's entry has, for each row, the sum over the query heads of the group of their
+  // probabilities of the entry's tokens: the sums of all entries add up to n_mass_rows * n_heads / n_kv_heads. Bits do not
+  // depend on the number of threads.
+  [[nodiscard]] std::optional<SequenceMass> mass(std::int32_t input) const;
   // Bytes of activations and scratch memory, weights and frames aside.
   [[nodiscard]] std::size_t compute_bytes() const;
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <utility>
 
 #include "base/check.h"
 #include "base/to_size.h"
@@ -14,31 +12,40 @@ namespace {
 // Entries that one thread sums at a time. Fewer: more pieces to share; more: longer runs of neighbours.
 constexpr std::size_t kPieceEntries = 64;
 
-// Rows of floats, `stride` apart, summed one after the other.
-void sum_rows(const float* rows, std::int32_t n_rows, std::size_t stride, std::span<float> out) {
-  std::array<double, kPieceEntries> sums{};
-  for (std::int32_t row = 0; row < n_rows; ++row) {
-    const float* const from = rows + to_size(row) * stride;
-    for (std::size_t e = 0; e < out.size(); ++e) sums[e] += static_cast<double>(from[e]);
-  }
-  for (std::size_t e = 0; e < out.size(); ++e) out[e] = static_cast<float>(sums[e]);
-}
+// What is made of rows of floats, `stride` apart; the window is the last of them.
+struct Reduced {
+  std::span<float> sum;
+  std::span<float> window_sum;
+  std::span<float> window_max;
+  std::span<float> last;
+};
 
-// Those of a table too; both rise, and each is there once.
-void add_begins(BlockTable table, std::vector<Position>& begins) {
-  if (std::ranges::includes(begins, table, {}, {}, &TableEntry::begin)) return;
-  std::vector<Position> more;
-  std::ranges::transform(table, std::back_inserter(more), &TableEntry::begin);
-  std::vector<Position> all;
-  std::ranges::set_union(begins, more, std::back_inserter(all));
-  begins = std::move(all);
+void reduce_rows(const float* rows, const SequenceRows& asked, std::size_t stride, const Reduced& out) {
+  std::array<double, kPieceEntries> sums{};
+  std::array<double, kPieceEntries> window{};
+  std::array<float, kPieceEntries> most{};
+  const std::size_t n = out.sum.size();
+  for (std::int32_t row = 0; row < asked.n_mass_rows; ++row) {
+    const float* const from = rows + to_size(row) * stride;
+    for (std::size_t e = 0; e < n; ++e) sums[e] += static_cast<double>(from[e]);
+    if (row < asked.n_mass_rows - asked.n_window_rows) continue;
+    for (std::size_t e = 0; e < n; ++e) {
+      window[e] += static_cast<double>(from[e]);
+      most[e] = std::max(most[e], from[e]);
+    }
+  }
+  const auto to_float = [](double value) { return static_cast<float>(value); };
+  std::transform(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(n), out.sum.begin(), to_float);
+  std::transform(window.begin(), window.begin() + static_cast<std::ptrdiff_t>(n), out.window_sum.begin(), to_float);
+  std::copy_n(most.begin(), n, out.window_max.begin());
+  std::copy_n(rows + to_size(asked.n_mass_rows - 1) * stride, n, out.last.begin());
 }
 
 }  // namespace
 
 void StepMass::clear() {
   begins_.clear();
-  sums_.clear();
+  for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) all->clear();
 }
 
 void StepMass::begin(const AttentionStep& step) {
@@ -50,7 +57,7 @@ void StepMass::begin(const AttentionStep& step) {
     const bool asks = step.sequences[i / n_tables].n_mass_rows > 0;
     begins_.push_back(begins_.back() + (asks ? step.tables[i].size() : 0));
   }
-  sums_.assign(begins_.back(), 0.0F);
+  for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) all->assign(begins_.back(), 0.0F);
 }
 
 void StepMass::reserve_rows(const AttentionStep& step) {
@@ -70,20 +77,28 @@ void StepMass::add_rows(const AttentionStep& step, LayerIndex layer, std::int32_
     if (rows.n_mass_rows == 0) continue;
     const float* const first = rows_.data() + to_size(rows.row_begin + rows.n_rows - rows.n_mass_rows) * row_stride;
     for (std::int32_t h = 0; h < step.n_kv_heads; ++h) {
-      const std::span<float> out = mutable_sums(s, layer, HeadIndex(h));
-      for (std::size_t e = 0; e < out.size(); e += kPieceEntries) {
+      const std::size_t at = slot(s, layer, HeadIndex(h));
+      for (std::size_t e = begins_[at]; e < begins_[at + 1]; e += kPieceEntries) {
         if (piece++ % n_threads != ith) continue;
-        sum_rows(first + to_size(h) * to_size(step.mass_stride) + e, rows.n_mass_rows, row_stride,
-                 out.subspan(e, std::min(kPieceEntries, out.size() - e)));
+        const std::size_t n = std::min(kPieceEntries, begins_[at + 1] - e);
+        const auto piece_of = [&](std::vector<float>& all) { return std::span(all).subspan(e, n); };
+        reduce_rows(first + to_size(h) * to_size(step.mass_stride) + (e - begins_[at]), rows, row_stride,
+                    {.sum = piece_of(sums_),
+                     .window_sum = piece_of(window_sums_),
+                     .window_max = piece_of(window_maxima_),
+                     .last = piece_of(last_)});
       }
     }
   }
 }
 
 void StepMass::set(std::size_t sequence, LayerIndex layer, HeadIndex head, std::span<const float> sums) {
-  const std::span<float> out = mutable_sums(sequence, layer, head);
-  EBB_CHECK(sums.size() >= out.size(), "{} sums for {} entries", sums.size(), out.size());
-  std::copy_n(sums.begin(), out.size(), out.begin());
+  const std::size_t at = slot(sequence, layer, head);
+  const std::size_t n = begins_[at + 1] - begins_[at];
+  EBB_CHECK(sums.size() >= n, "{} sums for {} entries", sums.size(), n);
+  for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) {
+    std::copy_n(sums.begin(), n, all->begin() + static_cast<std::ptrdiff_t>(begins_[at]));
+  }
 }
 
 std::size_t StepMass::slot(std::size_t sequence, LayerIndex layer, HeadIndex head) const {
@@ -93,48 +108,22 @@ std::size_t StepMass::slot(std::size_t sequence, LayerIndex layer, HeadIndex hea
   return slot;
 }
 
-std::span<float> StepMass::mutable_sums(std::size_t sequence, LayerIndex layer, HeadIndex head) {
-  const std::size_t at = slot(sequence, layer, head);
-  return std::span(sums_).subspan(begins_[at], begins_[at + 1] - begins_[at]);
+std::span<const float> StepMass::part(const std::vector<float>& all, std::size_t slot) const {
+  return std::span(all).subspan(begins_[slot], begins_[slot + 1] - begins_[slot]);
 }
 
-std::span<const float> StepMass::sums(std::size_t sequence, LayerIndex layer, HeadIndex head) const {
+HeadMass StepMass::head(const AttentionStep& step, std::size_t sequence, LayerIndex layer, HeadIndex head) const {
   const std::size_t at = slot(sequence, layer, head);
-  return std::span(sums_).subspan(begins_[at], begins_[at + 1] - begins_[at]);
+  if (begins_[at] == begins_[at + 1]) return {};
+  return {.table = step.table(sequence, layer, head),
+          .sum = part(sums_, at),
+          .window_sum = part(window_sums_, at),
+          .window_max = part(window_maxima_, at),
+          .last = part(last_, at)};
 }
 
 std::size_t StepMass::bytes() const {
-  return (rows_.size() + sums_.size()) * sizeof(float) + begins_.size() * sizeof(begins_[0]);
-}
-
-std::vector<BlockMass> sum_by_block(const StepMass& mass, const AttentionStep& step, std::size_t sequence) {
-  const auto table = [&](std::int32_t layer, std::int32_t head) {
-    return step.table(sequence, LayerIndex(layer), HeadIndex(head));
-  };
-  const auto for_each_head = [&](const auto& act) {
-    for (std::int32_t l = 0; l < step.n_layers; ++l) {
-      for (std::int32_t h = 0; h < step.n_kv_heads; ++h) act(l, h);
-    }
-  };
-  // Most often a head holds no block that those before it do not.
-  std::vector<Position> begins;
-  for_each_head([&](std::int32_t l, std::int32_t h) { add_begins(table(l, h), begins); });
-
-  std::vector<double> totals(begins.size(), 0.0);
-  for_each_head([&](std::int32_t l, std::int32_t h) {
-    const std::span<const float> sums = mass.sums(sequence, LayerIndex(l), HeadIndex(h));
-    const BlockTable entries = table(l, h);
-    std::size_t at = 0;
-    for (std::size_t e = 0; e < sums.size(); ++e) {
-      while (begins[at] < entries[e].begin) ++at;
-      totals[at] += static_cast<double>(sums[e]);
-    }
-  });
-  std::vector<BlockMass> result;
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    result.push_back({.begin = begins[i], .mass = static_cast<float>(totals[i])});
-  }
-  return result;
+  return (rows_.size() + 4 * sums_.size()) * sizeof(float) + begins_.size() * sizeof(begins_[0]);
 }
 
 }  // namespace ebb

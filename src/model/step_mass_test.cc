@@ -1,7 +1,9 @@
 #include "model/step_mass.h"
 
-#include <cstring>
+#include <algorithm>
+#include <numeric>
 #include <random>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -32,8 +34,11 @@ class World {
       if (random_() % 4 == 0) session.evict(BlockIndex(b));
       if (random_() % 4 == 0) session.evict(BlockIndex(b), LayerIndex(1), HeadIndex(0));
     }
-    step_.sequences.push_back(
-        {.row_begin = n_rows_, .n_rows = n_rows, .first = session.end() - n_rows, .n_mass_rows = n_mass_rows});
+    step_.sequences.push_back({.row_begin = n_rows_,
+                               .n_rows = n_rows,
+                               .first = session.end() - n_rows,
+                               .n_mass_rows = n_mass_rows,
+                               .n_window_rows = std::min(2, n_mass_rows)});
     n_rows_ += n_rows;
     sessions_.push_back(std::move(session));
   }
@@ -54,19 +59,22 @@ class World {
     }
   }
 
-  double reference(std::size_t sequence, std::int32_t layer, std::int32_t head, std::size_t entry) const {
+  // Those of the rows that asked, first to last.
+  std::vector<float> asked(std::size_t sequence, std::int32_t layer, std::int32_t head, std::size_t entry) const {
     const SequenceRows& rows = step_.sequences[sequence];
-    double sum = 0.0;
+    std::vector<float> asked;
     for (std::int32_t row = rows.n_rows - rows.n_mass_rows; row < rows.n_rows; ++row) {
       const std::size_t at = to_size(((rows.row_begin + row) * kHeads + head) * step_.mass_stride) + entry;
-      sum += static_cast<double>(rows_[to_size(layer)][at]);
+      asked.push_back(rows_[to_size(layer)][at]);
     }
-    return sum;
+    return asked;
   }
 
+  [[nodiscard]] HeadMass of(std::size_t sequence, std::int32_t layer, std::int32_t head) const {
+    return mass_.head(step_, sequence, LayerIndex(layer), HeadIndex(head));
+  }
   [[nodiscard]] const StepMass& mass() const { return mass_; }
   [[nodiscard]] const AttentionStep& step() const { return step_; }
-  [[nodiscard]] const toy::ToyTables& session(std::size_t s) const { return sessions_[s]; }
   [[nodiscard]] std::size_t n_sessions() const { return sessions_.size(); }
 
  private:
@@ -94,7 +102,7 @@ class World {
   StepMass mass_;
 };
 
-TEST(StepMass, sums_the_last_rows_of_each_sequence_that_asks) {
+TEST(StepMass, reduces_the_last_rows_of_each_sequence_that_asks) {
   World world(1);
   world.add(200, 17, 17);
   world.add(9, 4, 0);
@@ -103,10 +111,17 @@ TEST(StepMass, sums_the_last_rows_of_each_sequence_that_asks) {
   for (std::size_t s = 0; s < world.n_sessions(); ++s) {
     for (std::int32_t layer = 0; layer < kLayers; ++layer) {
       for (std::int32_t head = 0; head < kHeads; ++head) {
-        const auto sums = world.mass().sums(s, LayerIndex(layer), HeadIndex(head));
-        ASSERT_EQ(sums.size(), s == 1 ? 0 : world.step().table(s, LayerIndex(layer), HeadIndex(head)).size());
-        for (std::size_t e = 0; e < sums.size(); ++e) {
-          ASSERT_EQ(sums[e], static_cast<float>(world.reference(s, layer, head, e))) << e;
+        const HeadMass mass = world.of(s, layer, head);
+        const BlockTable table = world.step().table(s, LayerIndex(layer), HeadIndex(head));
+        ASSERT_EQ(mass.sum.size(), s == 1 ? 0 : table.size());
+        ASSERT_EQ(mass.table.data(), s == 1 ? nullptr : table.data());
+        for (std::size_t e = 0; e < mass.sum.size(); ++e) {
+          const std::vector<float> asked = world.asked(s, layer, head, e);
+          ASSERT_EQ(mass.sum[e], static_cast<float>(std::accumulate(asked.begin(), asked.end(), 0.0))) << e;
+          const std::span<const float> window = std::span(asked).last(std::min<std::size_t>(2, asked.size()));
+          ASSERT_EQ(mass.window_sum[e], static_cast<float>(std::accumulate(window.begin(), window.end(), 0.0))) << e;
+          ASSERT_EQ(mass.window_max[e], *std::ranges::max_element(window)) << e;
+          ASSERT_EQ(mass.last[e], asked.back()) << e;
         }
       }
     }
@@ -120,45 +135,14 @@ TEST(StepMass, gives_the_same_bits_for_any_number_of_threads) {
     world.add(300, 40, 33);
     world.add(70, 5, 5);
     world.run(n_threads);
-    std::vector<std::vector<float>> sums;
+    std::vector<std::vector<float>> all;
     for (std::size_t s = 0; s < 2; ++s) {
-      const auto of = world.mass().sums(s, LayerIndex(1), HeadIndex(1));
-      sums.emplace_back(of.begin(), of.end());
+      const HeadMass mass = world.of(s, 1, 1);
+      for (const auto column : {mass.sum, mass.window_sum, mass.window_max, mass.last})
+        all.emplace_back(column.begin(), column.end());
     }
-    if (first.empty()) first = sums;
-    EXPECT_EQ(sums, first) << n_threads;
-  }
-}
-
-TEST(StepMass, adds_up_by_block_whatever_each_head_holds) {
-  World world(3);
-  world.add(40, 8, 8);
-  world.add(12, 3, 2);
-  world.run(1);
-  for (std::size_t s = 0; s < 2; ++s) {
-    const toy::ToyTables& session = world.session(s);
-    std::vector<double> expected(to_size(session.n_blocks()), 0.0);
-    std::vector<bool> hot(expected.size(), false);
-    for (std::int32_t layer = 0; layer < kLayers; ++layer) {
-      for (std::int32_t head = 0; head < kHeads; ++head) {
-        std::size_t entry = 0;
-        for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-          if (!session.is_hot(BlockIndex(b), LayerIndex(layer), HeadIndex(head))) continue;
-          hot[to_size(b)] = true;
-          expected[to_size(b)] += world.reference(s, layer, head, entry++);
-        }
-      }
-    }
-    const std::vector<BlockMass> actual = sum_by_block(world.mass(), world.step(), s);
-    std::size_t i = 0;
-    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-      if (!hot[to_size(b)]) continue;
-      ASSERT_LT(i, actual.size());
-      EXPECT_EQ(actual[i].begin, session.span(BlockIndex(b)).begin);
-      EXPECT_NEAR(double{actual[i].mass}, expected[to_size(b)], 1e-5);
-      ++i;
-    }
-    EXPECT_EQ(i, actual.size());
+    if (first.empty()) first = all;
+    EXPECT_EQ(all, first) << n_threads;
   }
 }
 
@@ -167,10 +151,10 @@ TEST(StepMassDeathTest, it_refuses_to_answer_for_a_step_that_had_none) {
   world.add(3, 1, 1);
   world.run(1);
   StepMass mass = world.mass();
-  EXPECT_EQ(mass.sums(0, LayerIndex(0), HeadIndex(0)).size(), world.step().tables[0].size());
-  EXPECT_DEATH((void)mass.sums(1, LayerIndex(0), HeadIndex(0)), "no mass of sequence 1");
+  EXPECT_EQ(world.of(0, 0, 0).sum.size(), world.step().tables[0].size());
+  EXPECT_DEATH((void)mass.head(world.step(), 1, LayerIndex(0), HeadIndex(0)), "no mass of sequence 1");
   mass.clear();
-  EXPECT_DEATH((void)mass.sums(0, LayerIndex(0), HeadIndex(0)), "the last step had none");
+  EXPECT_DEATH((void)mass.head(world.step(), 0, LayerIndex(0), HeadIndex(0)), "the last step had none");
 }
 
 }  // namespace

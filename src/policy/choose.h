@@ -1,4 +1,11 @@
-// choose: how many frames leave and which, from a policy's scores and a need. Pure functions; they move nothing.
+// choose: how many frames leave and which, from a policy's scores, a need and how the budget is shared. Pure functions; they
+// move nothing.
+//
+//   share    of the frames that stay, each scope (session, layer or head) gets a quota: even, by a pyramid, or won by its
+//            scores; never more than it has, and what is over goes to the others
+//   rank     the rows of a scope by score, then by position; priorities stretch ranks, so that they count for every policy
+//   take     from each scope what is over its quota, lowest first: what nobody holds, and only as far as frames are needed
+//            what is protected, then what is kept
 #pragma once
 
 #include <cstdint>
@@ -23,17 +30,34 @@ struct Watermarks {
 [[nodiscard]] std::int32_t count_victims(std::int32_t n_hot, std::int32_t n_new, std::int32_t budget,
                                          const Watermarks& watermarks);
 
-// A block that is to leave, or one head of it.
+// A block that is to leave the heads of a scope.
 struct Victim {
   BlockIndex block;
-  std::int32_t head = kAllHeads;
+  // ScopeEvidence::index.
+  std::int32_t scope = 0;
 
   friend bool operator==(const Victim&, const Victim&) = default;
 };
 
-// Those of the lowest scores, lowest first, until they give n_wanted frames, or all that may leave. Protected ones come after
-// all others, in the same order, and never more of them than n_needed frames leave open; pinned ones never.
+// In a scope's rows: 0..1, how many of them would leave before it, times its priority; kNeverLeaves as the policy says.
+[[nodiscard]] std::vector<double> rank_rows(const Policy& policy, const Evidence& evidence, const ScopeEvidence& scope);
+
+// One rank for each block: the mean over the scopes that have it, kNeverLeaves where one never lets it go. What can only be
+// chosen as a whole goes by it.
+[[nodiscard]] std::vector<double> rank_blocks(const Policy& policy, const Evidence& evidence);
+
+// How many of n_frames each scope may have, in the order of evidence.scopes; none more than it has now. They add up to
+// n_frames, or to all that there are.
+[[nodiscard]] std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence,
+                                                     std::int32_t n_frames);
+
+// Those that leave, lowest first in each scope, until they give n_wanted frames, or all that may leave. Protected ones come
+// after all others, in the same order, and never more of them than n_needed frames leave open; pinned ones never.
 [[nodiscard]] std::vector<Victim> choose_victims(const Policy& policy, const Evidence& evidence, std::int32_t n_wanted,
                                                  std::int32_t n_needed);
+
+// As many whole blocks, by rank_blocks(), held ones as above.
+[[nodiscard]] std::vector<BlockIndex> choose_blocks(const Policy& policy, const Evidence& evidence,
+                                                    std::int32_t n_blocks);
 
 }  // namespace ebb

@@ -1,10 +1,17 @@
 // Evidence: the numbers that policies may look at. Never tensors, never text.
 //
-// A snapshot of one session's blocks, taken before a choice; choosing changes nothing.
+// A snapshot of one session's hot blocks, taken before a choice; choosing changes nothing.
+//
+//   blocks   what is known of a block as a whole: its place, who said it, how firmly it is held
+//   scopes   what is known of the blocks in those heads that choose together: all of the session, a layer's, or one head
+//
+// Columns of a scope stand beside its rows; one that the policy did not ask for is empty (policy/policy.h, Ask).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -23,15 +30,11 @@ enum class Hold : std::uint8_t {
   kPinned,     // by the caller, or still written to: never leaves
 };
 
-// The head in evidence about a block as a whole.
-inline constexpr std::int32_t kAllHeads = -1;
+// Which heads choose together, that is, have one order of leaving.
+enum class Scope : std::uint8_t { kSession, kLayer, kHead };
 
 struct BlockEvidence {
   BlockIndex block;
-  // [layer][KV head], where a policy chooses by head; kAllHeads: wherever the block is hot.
-  std::int32_t head = kAllHeads;
-  // That come free when it leaves.
-  std::int32_t n_frames = 1;
   Span span;
   Hold hold = Hold::kNone;
   Source source = Source::kUser;
@@ -47,11 +50,45 @@ struct BlockEvidence {
   double recovery = 0.0;
 };
 
+// A block as the heads of one scope have it.
+struct ScopeRow {
+  // Into Evidence::blocks.
+  std::int32_t block = 0;
+  // That come free when it leaves these heads.
+  std::int32_t n_frames = 1;
+};
+
+struct ScopeEvidence {
+  // The session: 0. A layer: its index. A head: layer * n_kv_heads + KV head.
+  std::int32_t index = 0;
+  // In position order.
+  std::vector<ScopeRow> rows;
+  // Attention mass, summed over the query heads of the scope. Since the block was first looked at:
+  std::vector<double> total;
+  // by so many queries,
+  std::vector<double> n_queries;
+  // by the last queries that were asked for: their mean and their largest,
+  std::vector<double> window_mean;
+  std::vector<double> window_max;
+  // and by the very last one.
+  std::vector<double> last;
+};
+
 struct Evidence {
-  // Hot blocks in position order; by head, those of a block one after the other.
+  // In position order; hot in any head.
   std::vector<BlockEvidence> blocks;
+  std::vector<ScopeEvidence> scopes;
+  std::int32_t n_layers = 1;
+  // That the session has, with or without rows: 1, n_layers or n_layers * n_kv_heads.
+  std::int32_t n_scopes = 1;
+  // Tokens of a full block: the grain in which is chosen.
+  std::int32_t grain = 64;
   // Where the next token goes.
   Position end;
+
+  [[nodiscard]] const BlockEvidence& block(const ScopeRow& row) const {
+    return blocks[static_cast<std::size_t>(row.block)];
+  }
 };
 
 }  // namespace ebb

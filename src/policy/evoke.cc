@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policy/policy.h"
+#include "policy/all.h"
 
 namespace ebb {
 namespace {
@@ -26,23 +26,29 @@ double floor_of(Source source) {
   return 0.0;
 }
 
+// Weights of the composite score; those of parts without evidence drop out, the rest are scaled to sum 1.
+struct EvokeWeights {
+  double recency = 0.0;
+  double focus = 0.0;
+  double attention = 0.0;
+  double recovery = 0.0;
+  // The decay of recency, per token between the block and the end. Larger: only the newest blocks differ.
+  double decay = 0.0;
+  bool is_exponential = false;
+};
+
 class Evoke final : public Policy {
  public:
-  explicit Evoke(const EvokeWeights& weights) : weights_(weights) {
-    EBB_CHECK(weights.recency >= 0 && weights.focus >= 0 && weights.attention >= 0 && weights.recovery >= 0 &&
-                  weights.recency + weights.focus > 0 && weights.recency_decay >= 0,
-              "weights {} {} {} {}, decay {}", weights.recency, weights.focus, weights.attention, weights.recovery,
-              weights.recency_decay);
-  }
+  explicit Evoke(const EvokeWeights& weights) : weights_(weights) {}
 
   [[nodiscard]] std::string_view name() const override { return "evoke"; }
-  [[nodiscard]] bool wants_attention() const override { return weights_.attention > 0; }
-  [[nodiscard]] bool wants_focus() const override { return weights_.focus > 0; }
+  [[nodiscard]] Ask asks() const override { return {.shares = weights_.attention > 0, .focus = weights_.focus > 0}; }
+  [[nodiscard]] bool weighs_priorities() const override { return true; }
 
-  [[nodiscard]] std::vector<double> score(const Evidence& evidence) const override {
+  [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
     std::vector<double> scores;
-    scores.reserve(evidence.blocks.size());
-    for (const BlockEvidence& block : evidence.blocks) {
+    for (const ScopeRow& row : scope.rows) {
+      const BlockEvidence& block = evidence.block(row);
       const double floor = floor_of(block.source);
       scores.push_back(std::min(1.0, (floor + (1.0 - floor) * raw(block, evidence.end))) * block.priority);
     }
@@ -50,10 +56,15 @@ class Evoke final : public Policy {
   }
 
  private:
+  // The original's exponential is 1e-16 after 3700 tokens, where all older blocks tie and its order is that of insertion.
+  [[nodiscard]] double recency(std::int32_t age) const {
+    return weights_.is_exponential ? std::exp(-weights_.decay * age) : 1.0 / (1.0 + weights_.decay * age);
+  }
+
   [[nodiscard]] double raw(const BlockEvidence& block, Position end) const {
     // A session without words has no focus: half for every block, as in the original.
     constexpr double kUnknown = 0.5;
-    double sum = weights_.recency * std::exp(-weights_.recency_decay * (end - block.span.end)) +
+    double sum = weights_.recency * recency(end - block.span.end) +
                  weights_.focus * (block.focus ? (*block.focus + 1.0) / 2.0 : kUnknown) +
                  weights_.recovery * block.recovery;
     double weight = weights_.recency + weights_.focus + weights_.recovery;
@@ -61,7 +72,7 @@ class Evoke final : public Policy {
       sum += weights_.attention * *block.attention;
       weight += weights_.attention;
     }
-    return sum / weight;
+    return weight > 0.0 ? sum / weight : 0.0;
   }
 
   EvokeWeights weights_;
@@ -69,6 +80,13 @@ class Evoke final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_evoke_policy(const EvokeWeights& weights) { return std::make_unique<Evoke>(weights); }
+std::unique_ptr<Policy> make_evoke_policy(const ParameterValues& values) {
+  return std::make_unique<Evoke>(EvokeWeights{.recency = values["recency"],
+                                              .focus = values["focus"],
+                                              .attention = values["attention"],
+                                              .recovery = values["recovery"],
+                                              .decay = values["decay"],
+                                              .is_exponential = values.whole("exponential") == 1});
+}
 
 }  // namespace ebb

@@ -1,6 +1,6 @@
 // Policy: in which order hot blocks should leave the cache.
 //
-// A policy is a pure function of the evidence. How many leave, and that held ones do not, is choose's part
+// A policy is a pure function of the evidence. How many leave, where, and that held ones do not, is choose's part
 // (policy/choose.h). Thread rule: immutable; any thread.
 #pragma once
 
@@ -12,61 +12,80 @@
 
 #include "base/status.h"
 #include "policy/evidence.h"
+#include "policy/parameters.h"
 
 namespace ebb {
 
 // A score at which a block never leaves.
 inline constexpr double kNeverLeaves = std::numeric_limits<double>::infinity();
 
+// What a policy asks to be measured. Nothing that none asks for is measured.
+struct Ask {
+  Scope scope = Scope::kSession;
+  // Whether the first tokens are to be held for it. Without them attention has nowhere to rest and text falls apart
+  // (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
+  bool sinks = true;
+  // BlockEvidence::attention and last_access by attention.
+  bool shares = false;
+  // BlockEvidence::focus, which takes time for every block.
+  bool focus = false;
+  // ScopeEvidence::total and n_queries: of every query.
+  bool totals = false;
+  // ScopeEvidence::last: of the very last query.
+  bool last = false;
+  // How many queries window_mean and window_max look back; 0: not at all.
+  std::int32_t window = 0;
+
+  [[nodiscard]] bool attention() const { return shares || totals || last || window > 0; }
+  // Whether what this asks for is noted where that was asked for.
+  [[nodiscard]] bool is_part_of(const Ask& noted) const {
+    return shares <= noted.shares && totals <= noted.totals && last <= (noted.last || noted.window > 0) &&
+           (window == 0 || window == noted.window);
+  }
+};
+
+// How a budget is shared out among scopes.
+enum class Sharing : std::uint8_t {
+  kEven,
+  kPyramid,       // lower layers get more, by equal steps (PyramidKV)
+  kAcrossHeads,   // heads of a layer get what their scores win from each other (AdaKV)
+  kAcrossLayers,  // and so do all heads of all layers
+};
+
+struct Shares {
+  Sharing sharing = Sharing::kEven;
+  // Across heads and layers: the part of an even share that each has for certain. Pyramid: the highest layer's part of an
+  // even share.
+  double floor = 0.0;
+};
+
 class Policy {
  public:
   virtual ~Policy() = default;
   // As flags and reports name it.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // One finite score, or kNeverLeaves, for each of evidence.blocks; the lowest leaves first, the earlier position where
+  [[nodiscard]] virtual Ask asks() const { return {}; }
+  [[nodiscard]] virtual Shares shares() const { return {}; }
+  // Whether priorities are part of its scores already; of all others choose makes them count.
+  [[nodiscard]] virtual bool weighs_priorities() const { return false; }
+  // One finite score, or kNeverLeaves, for each row of the scope; the lowest leaves first, the earlier position where
   // scores are equal.
-  [[nodiscard]] virtual std::vector<double> score(const Evidence& evidence) const = 0;
-  // Whether it looks at last_access or attention: measuring attention mass costs time, so it is done only then.
-  [[nodiscard]] virtual bool wants_attention() const { return false; }
-  // Whether it looks at focus, which takes time for every block.
-  [[nodiscard]] virtual bool wants_focus() const { return false; }
-  // Whether it chooses for each (layer, KV head) by itself: evidence then has a row for each in which a block is hot.
-  [[nodiscard]] virtual bool wants_heads() const { return false; }
-  // Whether the first tokens are to be held for it. Without them attention has nowhere to rest and text falls apart
-  // (Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
-  [[nodiscard]] virtual bool wants_sinks() const { return true; }
+  [[nodiscard]] virtual std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const = 0;
 };
-
-// Weights of the composite score; those of parts without evidence drop out, the rest are scaled to sum 1.
-struct EvokeWeights {
-  double recency = 0.4;
-  double focus = 0.6;
-  double attention = 0.0;
-  double recovery = 0.0;
-  // The decay of recency, per token between the block and the end. Larger: only the newest blocks differ.
-  double recency_decay = 0.01;
-};
-
-// Nothing leaves: a full cache ends the generation. The baseline for quality and bits.
-[[nodiscard]] std::unique_ptr<Policy> make_none_policy();
-// Oldest position first, the first tokens included: a sliding window. A control; prefer streaming.
-[[nodiscard]] std::unique_ptr<Policy> make_recency_policy();
-// Oldest position first after the sinks (StreamingLLM, Xiao et al. 2023).
-[[nodiscard]] std::unique_ptr<Policy> make_streaming_policy();
-// Least recently looked at first: what tinfer's "scored" mode set out to do, by attention instead of by writes.
-[[nodiscard]] std::unique_ptr<Policy> make_scored_policy();
-// Composite of recency, focus, attention and recovery with floors by source (EVOKE's scorer).
-[[nodiscard]] std::unique_ptr<Policy> make_evoke_policy(const EvokeWeights& weights = {});
 
 struct PolicyEntry {
   std::string_view name;
   std::string_view summary;
-  std::unique_ptr<Policy> (*make)();
+  // Where it comes from.
+  std::string_view source;
+  std::span<const Parameter> parameters;
+  std::unique_ptr<Policy> (*make)(const ParameterValues& values);
 };
 
 // All policies, in the order in which help should list them.
 [[nodiscard]] std::span<const PolicyEntry> policies();
-// kNotFound names those that there are.
-Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
+// From "name" or "name:parameter=value,parameter=value". kNotFound names the policies that there are, kInvalidArgument the
+// parameters that this one takes.
+Result<std::unique_ptr<Policy>> make_policy(std::string_view spec);
 
 }  // namespace ebb

@@ -10,14 +10,15 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
 constexpr std::size_t kPartBytes = 28;
-constexpr std::size_t kBlockBytes = 56;
+constexpr std::size_t kBlockBytes = 80;
 constexpr std::size_t kRunBytes = 20;
 constexpr std::size_t kBorderBytes = 32;
+constexpr std::size_t kNoteBytes = 32;
 
 // More than any block has.
 constexpr std::int32_t kMostRunTokens = 512;
@@ -59,6 +60,9 @@ void put_block(ByteWriter& out, const SessionImage::Block& block) {
   out.put(std::uint32_t{block.info.is_exact});
   out.put(block.info.epoch);
   out.put(std::uint32_t{block.pinned});
+  out.put(block.age);
+  out.put(block.attention);
+  out.put(block.recovery);
   out.put_count(block.info.lineage.runs().size());
   for (const Lineage::Run& run : block.info.lineage.runs()) {
     out.put(run.visible);
@@ -74,6 +78,9 @@ SessionImage::Block get_block(ByteReader& in) {
   block.info.is_exact = in.get<std::uint32_t>() != 0;
   block.info.epoch = in.get<std::int64_t>();
   block.pinned = in.get<std::uint32_t>() != 0;
+  block.age = in.get<std::int64_t>();
+  block.attention = in.get<double>();
+  block.recovery = in.get<double>();
   const std::size_t n_runs = in.get_count(kRunBytes);
   for (std::size_t i = 0; i < n_runs; ++i) {
     const auto visible = in.get<Hash128>();
@@ -81,6 +88,24 @@ SessionImage::Block get_block(ByteReader& in) {
     block.info.lineage.add(visible, std::clamp(in.get<std::int32_t>(), 0, kMostRunTokens));
   }
   return block;
+}
+
+void put_note(ByteWriter& out, const AttentionImage::Entry& note) {
+  out.put(note.head);
+  out.put(note.block);
+  for (const float value : {note.total, note.n_queries, note.window_sum, note.window_max, note.last}) out.put(value);
+  out.put(note.n_in_window);
+}
+
+AttentionImage::Entry get_note(ByteReader& in) {
+  AttentionImage::Entry note;
+  note.head = in.get<std::int32_t>();
+  note.block = in.get<std::int32_t>();
+  for (float* value : {&note.total, &note.n_queries, &note.window_sum, &note.window_max, &note.last}) {
+    *value = in.get<float>();
+  }
+  note.n_in_window = in.get<std::int32_t>();
+  return note;
 }
 
 SessionStats get_stats(ByteReader& in) {
@@ -107,6 +132,8 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   for (const Token token : image.unfinished) out.put(token.value());
   for (const Part& part : image.parts) put_part(out, part);
   for (const SessionImage::Block& block : image.blocks) put_block(out, block);
+  out.put_count(image.attention.entries.size());
+  for (const AttentionImage::Entry& note : image.attention.entries) put_note(out, note);
   if (!image.borders.empty()) out.put_count(image.borders.size());
   for (const Snapshots::Border& border : image.borders) {
     out.put(border.name);
@@ -142,6 +169,8 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < n_unfinished; ++i) image.unfinished.emplace_back(in.get<std::int32_t>());
   for (std::size_t i = 0; i < n_parts && in.ok(); ++i) image.parts.push_back(get_part(in));
   for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
+  const std::size_t n_notes = in.ok() ? in.get_count(kNoteBytes) : 0;
+  for (std::size_t i = 0; i < n_notes && in.ok(); ++i) image.attention.entries.push_back(get_note(in));
   const std::size_t n_borders = in.ok() && !in.at_end() ? in.get_count(kBorderBytes) : 0;
   for (std::size_t i = 0; i < n_borders; ++i) {
     const auto name = in.get<Hash128>();

@@ -15,9 +15,6 @@ constexpr std::int64_t kMostEpoch = std::int64_t{1} << 60;
 // The end of a message says what it is about; the rest of a long one is what was read.
 constexpr std::size_t kHeardBytes = 4096;
 
-// How slowly a block's share of attention follows, per step. EVOKE's value.
-constexpr double kMassKept = 0.95;
-
 // How fast what was recalled becomes a block like any other, per turn. EVOKE's value.
 constexpr double kRecoveryKept = 0.7;
 
@@ -64,6 +61,7 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
+  set_policy(options.policy == nullptr ? deps.policy : options.policy);
 }
 
 Session::~Session() = default;
@@ -137,17 +135,6 @@ void Session::read_frames(BlockIndex block, std::span<std::byte> bytes) const {
   read_frames(block, deps_.shape.all_heads(), bytes);
 }
 
-std::vector<std::optional<double>> Session::scores() const {
-  const Evidence now = evidence();
-  const std::vector<double> hot_scores = deps_.policy.score(now);
-  std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
-  for (std::size_t i = 0; i < hot_scores.size(); ++i) {
-    std::optional<double>& score = scores[now.blocks[i].block.index()];
-    if (hot_scores[i] != kNeverLeaves) score = std::min(hot_scores[i], score.value_or(hot_scores[i]));
-  }
-  return scores;
-}
-
 Origin Session::origin(BlockIndex block, const Acts& acts) const {
   const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
     return std::ranges::find(blocks, block) != blocks.end();
@@ -165,68 +152,6 @@ TokenOrigins Session::origins(const Acts& acts) const {
     from[origin(BlockIndex(b), acts)] += hot().span(BlockIndex(b)).n_tokens();
   }
   return from;
-}
-
-// --- evidence ---
-
-Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
-  const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
-    return std::ranges::find(blocks, block) != blocks.end();
-  };
-  const Span span = hot().span(block);
-  const bool is_pin = is_pinned(block);
-  // The block that is still written to stays whatever happens.
-  if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
-  if (is_of(holds_.kept)) return Hold::kKept;
-  const bool is_sink = deps_.policy.wants_sinks() && span.begin.value() < options_.sink_tokens;
-  const bool is_recent = span.end > end() - options_.recent_tokens;
-  // Without its instructions a model is another one.
-  const bool is_system = said.source == Source::kSystem;
-  return is_pin || is_sink || is_recent || is_system || span.overlaps(holds_.reply) ? Hold::kProtected : Hold::kNone;
-}
-
-Evidence Session::evidence() const {
-  Evidence evidence{.end = end()};
-  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_.n_blocks(deps_.shape));
-  for (const BlockIndex block : hot().hot_blocks()) {
-    const Part said = said_.merged(hot().span(block));
-    const BlockNotes& notes = hot().notes(block);
-    BlockEvidence row{.block = block,
-                      .n_frames = hot().n_hot_frames(block),
-                      .span = hot().span(block),
-                      .hold = hold(block, said, n_pins_left > 0),
-                      .source = said.source,
-                      .priority = said.priority,
-                      .last_access = notes.last_access,
-                      .recovery = notes.recovery};
-    if (deps_.policy.wants_attention()) row.attention = notes.attention;
-    if (deps_.policy.wants_focus()) row.focus = focus_.similarity(words_, block);
-    n_pins_left -= is_pinned(block) ? 1 : 0;
-    if (!deps_.policy.wants_heads()) {
-      evidence.blocks.push_back(row);
-      continue;
-    }
-    row.n_frames = 1;
-    hot().hot_heads(block).for_each([&](std::size_t head) {
-      row.head = static_cast<std::int32_t>(head);
-      evidence.blocks.push_back(row);
-    });
-  }
-  return evidence;
-}
-
-// A block was looked at if it got its fair share or more.
-void Session::end_step(std::span<const BlockMass> mass) {
-  ++n_steps_;
-  double total = 0.0;
-  for (const BlockMass& m : mass) total += m.mass;
-  if (total <= 0.0) return;
-  for (const BlockMass& m : mass) {
-    BlockNotes& notes = keeper_.hot().notes(hot().block_at(m.begin));
-    const double share = m.mass / total;
-    notes.attention = kMassKept * notes.attention + (1.0 - kMassKept) * share;
-    if (share * static_cast<double>(mass.size()) >= 1.0) notes.last_access = n_steps_;
-  }
 }
 
 // --- what is said ---
@@ -311,9 +236,15 @@ SessionImage Session::image() const {
                      .n_turns = n_turns_,
                      .stats = stats()};
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    image.blocks.push_back({.info = hot().info(BlockIndex(b)), .pinned = hot().notes(BlockIndex(b)).pinned});
+    const BlockNotes& notes = hot().notes(BlockIndex(b));
+    image.blocks.push_back({.info = hot().info(BlockIndex(b)),
+                            .pinned = notes.pinned,
+                            .age = n_steps_ - notes.last_access,
+                            .attention = notes.attention,
+                            .recovery = notes.recovery});
   }
   if (keeper_.snapshots()) image.borders = keeper_.snapshots()->borders();
+  if (attention_) image.attention = attention_->image();
   return image;
 }
 
@@ -376,8 +307,16 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionDeps& deps, const
     }
     const auto own = std::span(image.tokens).subspan(static_cast<std::size_t>(b * size));
     const BlockIndex block = hot.add_cold(own.first(static_cast<std::size_t>(n_in_block)), saved.info);
-    hot.notes(block).pinned = saved.pinned;
+    const auto is_share = [](double value) { return value >= 0.0 && value <= 1.0; };
+    if (saved.age < 0 || saved.age > kMostEpoch || !is_share(saved.attention) || !is_share(saved.recovery)) {
+      return error(Code::kDamaged,
+                   "block {} of a session, accessed {} steps ago, with {} of attention and {} of recovery", b,
+                   saved.age, saved.attention, saved.recovery);
+    }
+    hot.notes(block) = {
+        .pinned = saved.pinned, .last_access = -saved.age, .attention = saved.attention, .recovery = saved.recovery};
   }
+  if (session->attention_) EBB_RETURN_IF_ERROR(session->attention_->restore(image.attention, n_blocks));
   hot.set_next_anchor(image.next_anchor);
   hot.set_epoch(image.epoch);
   hot.look_from(hot.end());

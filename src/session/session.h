@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "model/step_mass.h"
+#include "policy/attention_notes.h"
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
@@ -38,7 +39,8 @@ struct SessionDeps {
   FramePool& pool;
   FrameMemory& memory;
   const Vocabulary& vocabulary;
-  const Policy& policy;
+  // Of sessions that are given no other.
+  std::shared_ptr<const Policy> policy;
   // Null: no bytes are kept of what is evicted.
   ColdStore* store = nullptr;
   // Null: blocks cannot be moved to other anchors.
@@ -55,6 +57,8 @@ struct SessionDeps {
   Hash128 model;
   // Positions that the model was trained for.
   std::int32_t n_ctx_train = 0;
+  // Whether attention tells of a step's queries only what they give together: the largest mass is then of one query.
+  bool gives_sums_only = false;
   // Called on a thread of the store when records that were read behind are there; null: nobody is told.
   std::function<void()> when_fetched = nullptr;
 };
@@ -68,6 +72,8 @@ struct SessionOptions {
   // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
   std::int32_t budget_tokens = 0;
   Watermarks watermarks;
+  // Chooses what leaves; null: the engine's.
+  std::shared_ptr<const Policy> policy;
   // The first tokens, protected where the policy wants sinks.
   std::int32_t sink_tokens = 4;
   // The last tokens, protected. Less: models lose the thread of the sentence.
@@ -115,6 +121,10 @@ struct SessionImage {
   struct Block {
     BlockRecordInfo info;
     bool pinned = false;
+    // How many steps ago it was last accessed, the share of attention it had, how fresh its recall is.
+    std::int64_t age = 0;
+    double attention = 0.0;
+    double recovery = 0.0;
   };
 
   std::vector<Token> tokens;
@@ -125,6 +135,8 @@ struct SessionImage {
   std::int64_t epoch = 0;
   // Where the session has a state: its snapshots behind each full block.
   std::vector<Snapshots::Border> borders;
+  // What the policy had noted of attention.
+  AttentionImage attention;
   // Turns that said something.
   std::int32_t n_turns = 0;
   // Counting goes on from there.
@@ -156,7 +168,7 @@ class Session {
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Part>& parts() const { return said_.all(); }
   [[nodiscard]] const Vocabulary& vocabulary() const { return deps_.vocabulary; }
-  [[nodiscard]] const Policy& policy() const { return deps_.policy; }
+  [[nodiscard]] const Policy& policy() const { return *policy_; }
   [[nodiscard]] std::int32_t n_ctx_train() const { return deps_.n_ctx_train; }
   [[nodiscard]] std::int32_t n_turns() const { return n_turns_; }
   // Whether it goes on past what the model was trained for.
@@ -195,7 +207,8 @@ class Session {
   // Where a block that was there before `acts` is from now, and all tokens so (law 7).
   [[nodiscard]] Origin origin(BlockIndex block, const Acts& acts) const;
   [[nodiscard]] TokenOrigins origins(const Acts& acts) const;
-  // What the policy says of each block now, the lowest leaving first; none for cold blocks and for what it never lets go.
+  // The policy's ranks of blocks now, 0..1 times their priority, the lowest leaving first; none for cold blocks and for what it
+  // never lets go.
   [[nodiscard]] std::vector<std::optional<double>> scores() const;
 
   // --- verbs ---
@@ -232,6 +245,8 @@ class Session {
   // A cut that leaves nothing but what is exact (find_exact_end), and begins an epoch in which every block has the anchors of
   // its own positions: what was turned away from them leaves, and comes back from its record as it was.
   Acts cut_anew(Position end);
+  // From now on this chooses. What it asks for and its predecessor did not is unknown until the next step.
+  void set_policy(std::shared_ptr<const Policy> policy);
   // From now on at most so much is hot: what is over leaves now. Pinned blocks and the open one stay, so the budget may
   // remain higher; what it is now is returned.
   [[nodiscard]] FrameBudget set_budget(FrameBudget budget);
@@ -290,8 +305,10 @@ class Session {
   // Every block as a donor, saved from `edit` on.
   [[nodiscard]] std::vector<Donor> donors(Position edit);
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
+  // How many of a step's queries the policy wants observed: its last ones.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows) const;
   // A step of one of its turns is over; what attention looked at in it, where the policy asked.
-  void end_step(std::span<const BlockMass> mass);
+  void end_step(const std::optional<SequenceMass>& mass);
   // To compute a block again, queries from `eye` on are to come: what windows show to them comes back, as far as it can.
   void look_from(Position eye, Acts& acts);
   // All rows of a block are to be computed: frames for them; open ones where `keeps_open`.
@@ -306,8 +323,20 @@ class Session {
   void index_words(BlockIndex block);
   void index_restored_words();
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
+  // Frames of a block: those that are hot, or those that the pool has back when they leave.
+  enum class CountedFrames : std::uint8_t { kHot, kOwn };
+  // Heads one behind the other.
+  struct HeadRange {
+    std::size_t first = 0;
+    std::size_t n_heads = 1;
+  };
   // What is known of hot blocks.
-  [[nodiscard]] Evidence evidence() const;
+  [[nodiscard]] Evidence evidence(CountedFrames counted = CountedFrames::kHot) const;
+  [[nodiscard]] ScopeEvidence gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const;
+  void gather_mass(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const;
+  [[nodiscard]] HeadSet heads_of(const Victim& victim) const;
+  void note_mass(const SequenceMass& mass);
+  void note_shares();
   [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
   void evict(std::span<const Victim> victims, Acts& acts);
   void evict_for_pool(std::int32_t n_frames, Acts& acts);
@@ -318,6 +347,7 @@ class Session {
 
   SessionDeps deps_;
   SessionOptions options_;
+  std::shared_ptr<const Policy> policy_;
   FrameBudget budget_;
   Keeper keeper_;
   // The token that ended the last reply, or what a cancelled turn left.
@@ -327,6 +357,10 @@ class Session {
   // Those of a restored session are listed when somebody first asks for them.
   bool awaits_words_ = false;
   Focus focus_;
+  // Where the policy asks for attention.
+  std::optional<AttentionNotes> attention_;
+  // Of the step under way, [block]; all 0 between steps.
+  std::vector<double> step_mass_;
   Holds holds_;
   std::int64_t n_steps_ = 0;
   std::int32_t n_turns_ = 0;

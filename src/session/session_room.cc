@@ -30,7 +30,7 @@ void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room
 void Session::make_room(const RoomPlan& plan, Acts& acts) {
   const std::size_t n_before = acts.evicted.size();
   if (plan.n_evict_wanted > 0) {
-    evict(choose_victims(deps_.policy, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
+    evict(choose_victims(*policy_, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
   }
   evict_for_pool(plan.n_new_frames, acts);
   if (options_.removal == Removal::kCompact && acts.evicted.size() > n_before) compact(acts);
@@ -40,23 +40,28 @@ void Session::make_room(const RoomPlan& plan, Acts& acts) {
 void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
   const std::int32_t n_needed = n_frames - deps_.pool.n_free();
   if (n_needed <= 0) return;
-  Evidence now = evidence();
-  for (BlockEvidence& row : now.blocks) {
-    row.n_frames = row.head == kAllHeads ? hot().n_own_frames(row.block)
-                                         : hot().n_own_frames(row.block, static_cast<std::size_t>(row.head));
-  }
-  std::erase_if(now.blocks, [](const BlockEvidence& row) { return row.n_frames == 0; });
-  evict(choose_victims(deps_.policy, now, n_needed, n_needed), acts);
+  const Evidence now = evidence(CountedFrames::kOwn);
+  evict(choose_victims(*policy_, now, n_needed, n_needed), acts);
 }
 
+HeadSet Session::heads_of(const Victim& victim) const {
+  const Scope scope = policy_->asks().scope;
+  if (scope == Scope::kSession) return deps_.shape.all_heads();
+  const std::int32_t n_heads = scope == Scope::kLayer ? deps_.shape.n_kv_heads : 1;
+  HeadSet heads(deps_.shape.n_heads());
+  for (std::int32_t i = 0; i < n_heads; ++i) heads.add(static_cast<std::size_t>(victim.scope * n_heads + i));
+  return heads;
+}
+
+// A block leaves once, from all heads that give it up.
 void Session::evict(std::span<const Victim> victims, Acts& acts) {
-  for (const Victim& victim : victims) {
-    HeadSet heads = deps_.shape.all_heads();
-    if (victim.head != kAllHeads) {
-      heads = HeadSet(deps_.shape.n_heads());
-      heads.add(static_cast<std::size_t>(victim.head));
-    }
-    keeper_.evict(victim.block, heads, acts);
+  std::vector<Victim> by_block(victims.begin(), victims.end());
+  std::ranges::stable_sort(by_block, {}, &Victim::block);
+  for (auto first = by_block.begin(); first != by_block.end();) {
+    HeadSet heads = heads_of(*first);
+    const BlockIndex block = first->block;
+    for (++first; first != by_block.end() && first->block == block; ++first) heads |= heads_of(*first);
+    keeper_.evict(block, heads, acts);
   }
 }
 
@@ -135,14 +140,9 @@ void Session::rebase(Acts& acts) {
   const auto n_hot = static_cast<std::int32_t>(hot().hot_blocks().size());
   if (n_hot > n_most) {
     // Anchors are taken by blocks, however many of their heads are hot.
-    Evidence now = evidence();
-    const auto twice = std::ranges::unique(now.blocks, {}, &BlockEvidence::block);
-    now.blocks.erase(twice.begin(), twice.end());
-    for (BlockEvidence& row : now.blocks) {
-      row.head = kAllHeads;
-      row.n_frames = 1;
+    for (const BlockIndex block : choose_blocks(*policy_, evidence(), n_hot - n_most)) {
+      keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
-    evict(choose_victims(deps_.policy, now, n_hot - n_most, n_hot - n_most), acts);
   }
   ++keeper_.stats().n_rebases;
   compact(acts);
@@ -213,6 +213,7 @@ Acts Session::cut(Position end) {
   if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
   const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
   for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
+  if (attention_) attention_->forget(BlockIndex(n_kept));
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   said_.truncate(end);
   recall_window(acts);

@@ -5,9 +5,6 @@
 namespace ebb {
 namespace {
 
-// The last rows of a prompt's chunk say where attention goes; all of them would cost memory for each row and block.
-constexpr std::int32_t kMassRows = 16;
-
 // Tokens that a grafted run has at least. Fewer: steps are cut into small ones for little. More: short unchanged stretches
 // between edits are computed again.
 constexpr std::int32_t kLeastGraft = 32;
@@ -171,10 +168,11 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .anchor = hot.next_anchor(),
                        .tables = &hot.tables(),
                        .n_outputs = n_tokens == n_pending() ? 1 : 0,
-                       .n_mass_rows = session_->policy().wants_attention() ? std::min(n_tokens, kMassRows) : 0};
+                       .n_mass_rows = session_->n_observed(n_tokens),
+                       .n_window_rows = session_->policy().asks().window};
 }
 
-void Turn::end_step(std::span<const BlockMass> mass) {
+void Turn::end_step(const std::optional<SequenceMass>& mass) {
   EBB_CHECK(n_step_ > 0, "no step under way");
   const std::int32_t n_tokens = std::exchange(n_step_, 0);
   session_->end_step(mass);

@@ -108,7 +108,7 @@ class Turn {
   // even one token finds room, or the model's trained context is full; nothing is computed or lost then.
   Result<SequenceInput> begin_step(std::int32_t max_rows);
   // The step was computed. `mass` is what the runner gives where the step's input asked for it.
-  void end_step(std::span<const BlockMass> mass = {});
+  void end_step(const std::optional<SequenceMass>& mass = std::nullopt);
   // The step failed or was cancelled: its tokens are pending again.
   void abandon_step();
   // A token to compute next.

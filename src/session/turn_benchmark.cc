@@ -31,7 +31,7 @@ class LongSession {
     session_ = std::make_unique<Session>(SessionDeps{.pool = *pool_,
                                                      .memory = *memory_,
                                                      .vocabulary = *vocabulary_,
-                                                     .policy = *policy_,
+                                                     .policy = policy_,
                                                      .hot = &hot_,
                                                      .shape = kShape,
                                                      .model = {1, 2},
@@ -56,7 +56,7 @@ class LongSession {
   ToyFile vocabulary_file_{toy_bpe().bytes()};
   std::unique_ptr<Vocabulary> vocabulary_ = *Vocabulary::load(vocabulary_file_.path());
   std::unique_ptr<Backend> backend_ = *Backend::open("cpu", 1);
-  std::unique_ptr<Policy> policy_ = make_recency_policy();
+  std::shared_ptr<const Policy> policy_ = make_policy("recency").value();
   HotBlocks hot_;
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;

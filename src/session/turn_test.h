@@ -41,7 +41,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
     return {.pool = *pool_,
             .memory = *memory_,
             .vocabulary = *vocabulary_,
-            .policy = *policy_,
+            .policy = policy_,
             .store = store_.get(),
             .hot = &hot_,
             .shape = {.n_layers = kLayers, .n_kv_heads = kHeads, .block_size = kBlockSize},
@@ -144,7 +144,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
   std::unique_ptr<FrameMemory> memory_;
   std::unique_ptr<FramePool> pool_;
   HotBlocks hot_;
-  std::unique_ptr<Policy> policy_ = make_recency_policy();
+  std::shared_ptr<const Policy> policy_ = make_policy("recency").value();
   std::unique_ptr<ColdStore> store_ = *ColdStore::open({.ram_bytes = 1 << 20});
   // Stands for the last bits, in which what is computed in other company may differ.
   std::uint64_t rounding_ = 0;

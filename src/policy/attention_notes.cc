@@ -1,0 +1,178 @@
+#include "policy/attention_notes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/to_size.h"
+
+namespace ebb {
+namespace {
+
+// Queries of a prompt's chunk that shares are taken of. More: memory for each of them and block.
+constexpr std::int32_t kShareQueries = 16;
+
+// More queries than any session has, and far from where floats stop counting.
+constexpr float kMostQueries = 1e12F;
+
+bool is_mass(float value) { return std::isfinite(value) && value >= 0.0F; }
+
+}  // namespace
+
+AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
+  if (ask_.totals) totals_.resize(n_heads);
+}
+
+std::int32_t AttentionNotes::n_observed(std::int32_t n_rows) const {
+  if (ask_.totals) return n_rows;
+  return std::min(n_rows, std::max({ask_.window, ask_.last ? 1 : 0, ask_.shares ? kShareQueries : 0}));
+}
+
+void AttentionNotes::begin_step(const StepQueries& queries, std::int32_t block_size) {
+  queries_ = queries.observed;
+  block_size_ = block_size;
+  if (!keeps_steps()) return;
+  steps_.push_back({.n_queries = std::max(1, queries.n_window), .begins = {0}});
+  drop_old_steps();
+}
+
+// The newer steps alone are as many queries as the window.
+void AttentionNotes::drop_old_steps() {
+  std::int64_t n_newer = 0;
+  for (std::size_t i = steps_.size(); i-- > 0; n_newer += steps_[i].n_queries) {
+    if (n_newer < std::max(ask_.window, 1)) continue;
+    steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return;
+  }
+}
+
+void AttentionNotes::Step::add(BlockIndex block, float s, float m, float l) {
+  blocks.push_back(block);
+  sum.push_back(s);
+  max.push_back(m);
+  last.push_back(l);
+}
+
+void AttentionNotes::add(std::size_t head, const HeadStep& step) {
+  if (ask_.totals) {
+    std::vector<Total>& totals = totals_[head];
+    if (!step.blocks.empty() && totals.size() <= step.blocks.back().index()) {
+      totals.resize(step.blocks.back().index() + 1);
+    }
+    for (std::size_t i = 0; i < step.blocks.size(); ++i) {
+      Total& total = totals[step.blocks[i].index()];
+      total.sum += static_cast<double>(step.sum[i]);
+      const Position begin(step.blocks[i].value() * block_size_);
+      total.n_queries += queries_.end - std::max(queries_.begin, begin);  // earlier ones do not see it
+    }
+  }
+  if (!keeps_steps()) return;
+  Step& kept = steps_.back();
+  EBB_CHECK(kept.begins.size() == head + 1, "head {} after {}", head, kept.begins.size() - 1);
+  for (std::size_t i = 0; i < step.blocks.size(); ++i) {
+    kept.add(step.blocks[i], step.window_sum[i], step.window_max[i], step.last[i]);
+  }
+  kept.begins.push_back(kept.blocks.size());
+}
+
+std::vector<NotedMass> AttentionNotes::noted(std::size_t head, std::span<const BlockIndex> blocks) const {
+  std::vector<NotedMass> noted(blocks.size());
+  for (std::size_t i = 0; ask_.totals && i < blocks.size(); ++i) {
+    if (blocks[i].index() >= totals_[head].size()) break;
+    const Total& total = totals_[head][blocks[i].index()];
+    noted[i].total = total.sum;
+    noted[i].n_queries = static_cast<double>(total.n_queries);
+  }
+  for (const Step& step : steps_) add_window(step, head, blocks, &step == &steps_.back(), noted);
+  return noted;
+}
+
+void AttentionNotes::add_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks, bool is_newest,
+                                std::vector<NotedMass>& noted) const {
+  if (step.begins.size() <= head + 1) return;
+  std::size_t at = step.begins[head];
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    while (at < step.begins[head + 1] && step.blocks[at] < blocks[i]) ++at;
+    if (at == step.begins[head + 1]) return;
+    if (step.blocks[at] != blocks[i]) continue;
+    noted[i].window_sum += static_cast<double>(step.sum[at]);
+    noted[i].window_max = std::max(noted[i].window_max, static_cast<double>(step.max[at]));
+    noted[i].n_in_window += step.n_queries;
+    if (is_newest) noted[i].last = static_cast<double>(step.last[at]);
+  }
+}
+
+void AttentionNotes::forget(BlockIndex from) {
+  for (std::vector<Total>& totals : totals_) totals.resize(std::min(totals.size(), from.index()));
+  for (Step& step : steps_) {
+    Step kept{.n_queries = step.n_queries, .begins = {0}};
+    for (std::size_t head = 0; head + 1 < step.begins.size(); ++head) {
+      for (std::size_t i = step.begins[head]; i < step.begins[head + 1] && step.blocks[i] < from; ++i) {
+        kept.add(step.blocks[i], step.sum[i], step.max[i], step.last[i]);
+      }
+      kept.begins.push_back(kept.blocks.size());
+    }
+    step = std::move(kept);
+  }
+}
+
+AttentionImage AttentionNotes::image() const {
+  AttentionImage image;
+  for (std::size_t head = 0; head < n_heads_; ++head) {
+    std::size_t n_blocks = ask_.totals ? totals_[head].size() : 0;
+    for (const Step& step : steps_) {
+      if (step.begins.size() > head + 1 && step.begins[head] < step.begins[head + 1]) {
+        n_blocks = std::max(n_blocks, step.blocks[step.begins[head + 1] - 1].index() + 1);
+      }
+    }
+    std::vector<BlockIndex> blocks;
+    for (std::size_t b = 0; b < n_blocks; ++b) blocks.emplace_back(static_cast<std::int32_t>(b));
+    const std::vector<NotedMass> all = noted(head, blocks);
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      const NotedMass& mass = all[b];
+      if (mass.n_queries == 0.0 && mass.n_in_window == 0) continue;
+      image.entries.push_back({.head = static_cast<std::int32_t>(head),
+                               .block = static_cast<std::int32_t>(b),
+                               .total = static_cast<float>(mass.total),
+                               .n_queries = static_cast<float>(mass.n_queries),
+                               .window_sum = static_cast<float>(mass.window_sum),
+                               .window_max = static_cast<float>(mass.window_max),
+                               .last = static_cast<float>(mass.last),
+                               .n_in_window = mass.n_in_window});
+    }
+  }
+  return image;
+}
+
+// Steps of the window become one: of as many queries as the block had that was in all of them.
+Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_blocks) {
+  const AttentionImage::Entry* before = nullptr;
+  Step window{.begins = {0}};
+  for (const AttentionImage::Entry& e : image.entries) {
+    const bool rises =
+        before == nullptr || e.head > before->head || (e.head == before->head && e.block > before->block);
+    const bool is_there = e.head >= 0 && to_size(e.head) < n_heads_ && e.block >= 0 && e.block < n_blocks;
+    const bool counts = is_mass(e.total) && is_mass(e.n_queries) && e.n_queries < kMostQueries &&
+                        is_mass(e.window_sum) && is_mass(e.window_max) && is_mass(e.last) && e.n_in_window >= 0;
+    if (!rises || !is_there || !counts) {
+      return error(Code::kDamaged, "notes on attention of block {} of {} in head {} of {} that no session writes",
+                   e.block, n_blocks, e.head, n_heads_);
+    }
+    before = &e;
+    const std::size_t head = to_size(e.head);
+    if (ask_.totals) {
+      totals_[head].resize(to_size(e.block) + 1);
+      totals_[head].back() = {.sum = e.total, .n_queries = static_cast<std::int64_t>(e.n_queries)};
+    }
+    if (!keeps_steps() || e.n_in_window == 0) continue;
+    while (window.begins.size() <= head) window.begins.push_back(window.blocks.size());
+    window.add(BlockIndex(e.block), e.window_sum, e.window_max, e.last);
+    window.n_queries = std::max(window.n_queries, e.n_in_window);
+  }
+  while (window.begins.size() <= n_heads_) window.begins.push_back(window.blocks.size());
+  if (window.n_queries > 0) steps_.push_back(std::move(window));
+  return {};
+}
+
+}  // namespace ebb

@@ -1,0 +1,124 @@
+// AttentionNotes: what attention gave the blocks of one sequence, by head, as a policy asked for it.
+//
+// Each step gives, for the queries that are observed, every block's mass in every head where it is hot. What a policy wants
+// of it is kept and no more:
+//
+//   totals   [head][block]   mass since the block was first looked at, and by how many queries
+//   window   [step][head]    the last steps whose queries together are as many as the window
+//
+// Notes outlive residency: a block that leaves and comes back has what it had. They cost 16 bytes a block and head for
+// totals and 12 for each step of the window, beside K and V of 2 * head_dim * block_size values. A step costs O(hot blocks of
+// all heads), and nothing where nobody asks.
+//
+// It knows no model and no session. Thread rule: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "policy/policy.h"
+
+namespace ebb {
+
+// Of one block in one head.
+struct NotedMass {
+  double total = 0.0;
+  double n_queries = 0.0;
+  double window_sum = 0.0;
+  double window_max = 0.0;
+  double last = 0.0;
+  // By how many queries of the window; 0: it came since.
+  std::int32_t n_in_window = 0;
+};
+
+// All notes as they are written down: those of a session at rest.
+struct AttentionImage {
+  struct Entry {
+    std::int32_t head = 0;
+    std::int32_t block = 0;
+    float total = 0.0F;
+    float n_queries = 0.0F;
+    float window_sum = 0.0F;
+    float window_max = 0.0F;
+    float last = 0.0F;
+    std::int32_t n_in_window = 0;
+  };
+  // By rising head, then block.
+  std::vector<Entry> entries;
+};
+
+class AttentionNotes {
+ public:
+  AttentionNotes(std::size_t n_heads, const Ask& ask);
+
+  // Whether a policy that asks for this finds it here.
+  [[nodiscard]] bool serves(const Ask& ask) const { return ask.is_part_of(ask_); }
+  // How many of a step's queries are observed: its last ones.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows) const;
+
+  // What a step's observed queries gave the blocks of a head: all together, those of the window together and at most, and the
+  // very last. Blocks rise.
+  struct HeadStep {
+    std::span<const BlockIndex> blocks;
+    std::span<const float> sum;
+    std::span<const float> window_sum;
+    std::span<const float> window_max;
+    std::span<const float> last;
+  };
+  struct StepQueries {
+    // The positions of the observed ones.
+    Span observed;
+    // How many of them, the last, are in the window.
+    std::int32_t n_window = 0;
+  };
+  // A step: its queries and how many tokens a full block has, then every head once, by rising head.
+  void begin_step(const StepQueries& queries, std::int32_t block_size);
+  void add(std::size_t head, const HeadStep& step);
+
+  // Of rising blocks in a head.
+  [[nodiscard]] std::vector<NotedMass> noted(std::size_t head, std::span<const BlockIndex> blocks) const;
+  // Forgets this block and all behind it.
+  void forget(BlockIndex from);
+
+  [[nodiscard]] AttentionImage image() const;
+  // kDamaged for what no image() gives: unordered, not finite, negative, or of heads and blocks that there are not. An image
+  // without what is asked here leaves that unknown.
+  Status restore(const AttentionImage& image, std::int32_t n_blocks);
+
+ private:
+  struct Total {
+    double sum = 0.0;
+    std::int64_t n_queries = 0;
+  };
+  struct Step {
+    std::int32_t n_queries = 0;
+    std::vector<std::size_t> begins;  // [head] and the end: where a head's blocks begin
+    std::vector<BlockIndex> blocks;
+    std::vector<float> sum;
+    std::vector<float> max;
+    std::vector<float> last;
+
+    void add(BlockIndex block, float s, float m, float l);
+  };
+
+  void add_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks, bool is_newest,
+                  std::vector<NotedMass>& noted) const;
+  void drop_old_steps();
+
+  std::size_t n_heads_;
+  Ask ask_;
+  [[nodiscard]] bool keeps_steps() const { return ask_.window > 0 || ask_.last; }
+
+  Span queries_;  // of the step under way
+  std::int32_t block_size_ = 1;
+  std::vector<std::vector<Total>> totals_;
+  std::deque<Step> steps_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,41 @@
+// Parameters: what a policy may be told besides its name, as a table that reads, checks and explains them.
+//
+// They are numbers; a switch is 0 or 1. Text form: "window=16,kernel=5".
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace ebb {
+
+struct Parameter {
+  std::string_view name;
+  // Where it is not given.
+  double value = 0.0;
+  double least = 0.0;
+  double most = 0.0;
+  bool is_whole = false;
+  std::string_view summary;
+};
+
+// One value for each parameter of a table, all inside their bounds.
+class ParameterValues {
+ public:
+  // The defaults. The table must outlive the values.
+  explicit ParameterValues(std::span<const Parameter> table);
+  // kInvalidArgument says which are taken, or between which bounds.
+  static Result<ParameterValues> parse(std::span<const Parameter> table, std::string_view text);
+
+  // `name` must be in the table.
+  [[nodiscard]] double operator[](std::string_view name) const;
+  [[nodiscard]] std::int32_t whole(std::string_view name) const { return static_cast<std::int32_t>((*this)[name]); }
+
+ private:
+  std::span<const Parameter> table_;
+  std::vector<double> values_;
+};
+
+}  // namespace ebb

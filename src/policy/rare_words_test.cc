@@ -1,0 +1,165 @@
+#include "policy/rare_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policy/select.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(RareWords, splits_identifiers_and_folds_case) {
+  EXPECT_THAT(split_words("The max_items, of CONFIG.py=7"),
+              ElementsAre("the", "max_items", "max", "items", "of", "config", "py", "7"));
+  EXPECT_THAT(split_words("__ _ --"), IsEmpty());
+}
+
+TEST(RareWords, the_block_with_the_rarest_shared_word_comes_first) {
+  WordIndex index;
+  index.add(BlockIndex(0), "the code of the old gate is 4711");
+  index.add(BlockIndex(1), "the price of the lamp is 20 and the price of the door is 30");
+  index.add(BlockIndex(2), "the weather of the day is fine");
+  const auto ranked = index.rank("What is the code of the gate?");
+  ASSERT_FALSE(ranked.empty());
+  EXPECT_EQ(ranked.front().block, BlockIndex(0));
+}
+
+TEST(RareWords, words_of_every_block_and_of_no_block_weigh_nothing) {
+  WordIndex index;
+  index.add(BlockIndex(0), "the red");
+  index.add(BlockIndex(1), "the blue");
+  EXPECT_THAT(index.rank("the unheard"), IsEmpty());
+}
+
+TEST(RareWords, a_removed_block_leaves_no_trace) {
+  WordIndex index;
+  index.add(BlockIndex(0), "red gate");
+  index.add(BlockIndex(1), "blue gate");
+  index.remove(BlockIndex(1));
+  index.remove(BlockIndex(7));
+  EXPECT_THAT(index.rank("blue"), IsEmpty());
+  EXPECT_EQ(index.rank("gate").size(), 1U);
+  index.add(BlockIndex(1), "green");
+  EXPECT_EQ(index.rank("green").size(), 1U);
+}
+
+TEST(RareWords, blocks_removed_in_any_order_leave_the_others_as_they_were) {
+  WordIndex index;
+  for (std::int32_t b = 0; b < 9; ++b) index.add(BlockIndex(b), b % 2 == 0 ? "even common" : "odd common words");
+  for (const std::int32_t b : {0, 8, 3, 4}) index.remove(BlockIndex(b));
+  WordIndex fresh;
+  for (const std::int32_t b : {1, 2, 5, 6, 7})
+    fresh.add(BlockIndex(b), b % 2 == 0 ? "even common" : "odd common words");
+  for (const std::string_view question : {"even", "odd words", "common even"}) {
+    const std::vector<Scored> left = index.rank(question);
+    const std::vector<Scored> wanted = fresh.rank(question);
+    ASSERT_EQ(left.size(), wanted.size()) << question;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].block, wanted[i].block) << question;
+      EXPECT_EQ(left[i].score, wanted[i].score) << question;
+    }
+  }
+}
+
+TEST(RareWords, an_edit_near_the_front_costs_the_words_of_its_blocks_and_not_those_of_all) {
+  constexpr std::int32_t kBlocks = 2000;
+  constexpr std::string_view kText = "the same few words stand in every block of this text";
+  constexpr std::int64_t kWords = 11;
+  WordIndex index;
+  for (std::int32_t b = 0; b < kBlocks; ++b) index.add(BlockIndex(b), kText);
+  EXPECT_EQ(index.n_touched(), kBlocks * kWords);
+  // From the front on: where the postings of a word are longest behind what leaves.
+  for (std::int32_t b = 1; b < kBlocks; ++b) index.remove(BlockIndex(b));
+  for (std::int32_t b = 1; b < kBlocks; ++b) index.add(BlockIndex(b), kText);
+  EXPECT_LE(index.n_touched(), 4 * kBlocks * kWords);
+}
+
+TEST(RareWords, an_empty_index_ranks_nothing) { EXPECT_THAT(WordIndex().rank("anything"), IsEmpty()); }
+
+// A block to which each word of the question, by its place, gave so much.
+Scored scored(std::int32_t block, const std::vector<double>& words) {
+  Scored scored{.block = BlockIndex(block)};
+  for (std::size_t w = 0; w < words.size(); ++w) {
+    if (words[w] == 0.0) continue;
+    scored.score += words[w];
+    scored.words.push_back({.word = static_cast<std::int32_t>(w), .score = words[w]});
+  }
+  return scored;
+}
+
+TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
+  const std::vector<Scored> ranked = {scored(5, {10.0}), scored(9, {0.0, 8.0}), scored(2, {0.0, 0.0, 3.0})};
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 4);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(9), BlockIndex(6), BlockIndex(4)));
+  EXPECT_THAT(selection.keep, IsEmpty());
+}
+
+TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_question) {
+  // Two blocks of earlier questions of the same form, and the one with the rare word.
+  const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),
+                                      scored(2, {5.0, 0.0, 6.0})};
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
+}
+
+TEST(Select, what_is_said_in_two_places_comes_back_from_both) {
+  const std::vector<Scored> ranked = {scored(9, {6.0, 4.0}), scored(3, {6.0, 4.0}), scored(1, {0.0, 4.0})};
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(3)));
+}
+
+TEST(RareWords, what_stands_near_a_border_is_told) {
+  std::string fill;
+  for (int i = 0; i < 30; ++i) fill += " filler";
+  WordIndex index;
+  index.add(BlockIndex(0), "quagga" + fill);
+  index.add(BlockIndex(1), "zebra" + fill + " okapi");
+  const std::vector<Scored> quagga = index.rank("quagga");
+  ASSERT_EQ(quagga.size(), 1U);
+  ASSERT_EQ(quagga[0].words.size(), 1U);
+  EXPECT_TRUE(quagga[0].words[0].at_begin);
+  EXPECT_FALSE(quagga[0].words[0].at_end);
+  const std::vector<Scored> both = index.rank("okapi and zebra");
+  ASSERT_EQ(both.size(), 1U);
+  ASSERT_EQ(both[0].words.size(), 2U);
+  EXPECT_TRUE(both[0].words[0].at_end) << "okapi";
+  EXPECT_TRUE(both[0].words[1].at_begin) << "zebra";
+}
+
+TEST(Select, a_sentence_that_a_border_cuts_comes_back_whole_before_others) {
+  std::vector<Scored> ranked = {scored(5, {9.0, 1.0}), scored(9, {8.0})};
+  ranked[0].words[0].at_end = true;
+  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(6)));
+}
+
+TEST(Select, hot_blocks_take_no_cold_ones_place) {
+  std::vector<bool> is_hot(12, false);
+  is_hot[4] = is_hot[5] = is_hot[6] = true;
+  const std::vector<Scored> ranked = {scored(5, {30.0}), scored(2, {6.0})};
+  const Selection selection = select_blocks(ranked, is_hot, 1);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(2)));
+  EXPECT_THAT(selection.keep, ElementsAre(BlockIndex(5)));
+  EXPECT_THAT(select_blocks({}, is_hot, 3).recall, IsEmpty());
+}
+
+TEST(Focus, follows_the_messages_and_fades) {
+  WordIndex index;
+  index.add(BlockIndex(0), "the quagga eats grass");
+  index.add(BlockIndex(1), "the server listens on a port");
+  index.add(BlockIndex(2), "");
+  Focus focus;
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(0)).has_value());
+  focus.hear("tell me of the quagga");
+  EXPECT_GT(*focus.similarity(index, BlockIndex(0)), *focus.similarity(index, BlockIndex(1)));
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(2)).has_value());
+  EXPECT_FALSE(focus.similarity(index, BlockIndex(9)).has_value());
+  for (int i = 0; i < 3; ++i) focus.hear("which port has the server");
+  EXPECT_GT(*focus.similarity(index, BlockIndex(1)), *focus.similarity(index, BlockIndex(0)));
+}
+
+}  // namespace
+}  // namespace ebb

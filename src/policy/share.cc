@@ -1,0 +1,63 @@
+#include "policy/share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace ebb {
+namespace {
+
+// Real shares: those whose cap binds have it, the others what is left by weight.
+std::vector<double> fill(double total, std::span<const double> weights, std::span<const std::int32_t> caps) {
+  std::vector<double> shares(weights.size(), 0.0);
+  std::vector<std::size_t> open(weights.size());
+  std::iota(open.begin(), open.end(), 0);
+  while (!open.empty()) {
+    double weight = 0.0;
+    for (const std::size_t i : open) weight += weights[i];
+    const auto share_of = [&](std::size_t i) {
+      return weight > 0.0 ? total * weights[i] / weight : total / static_cast<double>(open.size());
+    };
+    double n_capped = 0.0;
+    for (const std::size_t i : open) {
+      shares[i] = share_of(i);
+      if (shares[i] >= caps[i]) n_capped += shares[i] = caps[i];
+    }
+    if (std::erase_if(open, [&](std::size_t i) { return shares[i] >= caps[i]; }) == 0) break;
+    total = std::max(0.0, total - n_capped);
+  }
+  return shares;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> share_out(std::int32_t total, std::span<const double> weights,
+                                    std::span<const std::int32_t> caps) {
+  EBB_CHECK(weights.size() == caps.size(), "{} weights, {} caps", weights.size(), caps.size());
+  const std::vector<double> shares = fill(total, weights, caps);
+  std::vector<std::int32_t> whole;
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::int64_t n_all = 0;
+  std::int64_t n_given = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    n_all += caps[i];
+    whole.push_back(std::min(caps[i], static_cast<std::int32_t>(std::floor(shares[i]))));
+    n_given += whole.back();
+  }
+  std::int64_t n_left = std::min<std::int64_t>(total, n_all) - n_given;
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return shares[i] - std::floor(shares[i]); });
+  while (n_left > 0) {
+    for (const std::size_t i : order) {
+      if (n_left == 0 || whole[i] == caps[i]) continue;
+      ++whole[i];
+      --n_left;
+    }
+  }
+  return whole;
+}
+
+}  // namespace ebb

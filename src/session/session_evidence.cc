@@ -1,0 +1,196 @@
+// What a session's policy is told: of blocks, and of what attention gave them in each head.
+#include <algorithm>
+
+#include "session/session.h"
+
+namespace ebb {
+namespace {
+
+// How slowly a block's share of attention follows, per step. EVOKE's value.
+constexpr double kMassKept = 0.95;
+
+// What came since the window's queries is worth as much as the others are on average: nobody has looked yet.
+void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<double>& column) {
+  double sum = 0.0;
+  double n_seen = 0.0;
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    if (n_in_window[i] == 0) continue;
+    sum += column[i];
+    n_seen += 1.0;
+  }
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    if (n_in_window[i] == 0 && n_seen > 0.0) column[i] = sum / n_seen;
+  }
+}
+
+}  // namespace
+
+// --- blocks ---
+
+Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
+  const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
+    return std::ranges::find(blocks, block) != blocks.end();
+  };
+  const Span span = hot().span(block);
+  const bool is_pin = is_pinned(block);
+  // The block that is still written to stays whatever happens.
+  if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
+  if (is_of(holds_.kept)) return Hold::kKept;
+  const bool is_sink = policy_->asks().sinks && span.begin.value() < options_.sink_tokens;
+  const bool is_recent = span.end > end() - options_.recent_tokens;
+  // Without its instructions a model is another one.
+  const bool is_system = said.source == Source::kSystem;
+  return is_pin || is_sink || is_recent || is_system || span.overlaps(holds_.reply) ? Hold::kProtected : Hold::kNone;
+}
+
+Evidence Session::evidence(CountedFrames counted) const {
+  const Ask ask = policy_->asks();
+  const std::size_t n_heads = deps_.shape.n_heads();
+  const auto n_in_layer = static_cast<std::size_t>(deps_.shape.n_kv_heads);
+  const std::size_t n_in_scope = ask.scope == Scope::kSession ? n_heads : ask.scope == Scope::kLayer ? n_in_layer : 1;
+  Evidence evidence{.n_layers = deps_.shape.n_layers,
+                    .n_scopes = static_cast<std::int32_t>(n_heads / n_in_scope),
+                    .grain = block_size(),
+                    .end = end()};
+  auto n_pins_left = static_cast<std::int32_t>(options_.most_pinned * budget_.n_blocks(deps_.shape));
+  for (const BlockIndex block : hot().hot_blocks()) {
+    const Part said = said_.merged(hot().span(block));
+    const BlockNotes& notes = hot().notes(block);
+    BlockEvidence row{.block = block,
+                      .span = hot().span(block),
+                      .hold = hold(block, said, n_pins_left > 0),
+                      .source = said.source,
+                      .priority = said.priority,
+                      .last_access = notes.last_access,
+                      .recovery = notes.recovery};
+    if (ask.shares) row.attention = notes.attention;
+    if (ask.focus) row.focus = focus_.similarity(words_, block);
+    n_pins_left -= is_pinned(block) ? 1 : 0;
+    evidence.blocks.push_back(row);
+  }
+  for (std::size_t head = 0; head < n_heads; head += n_in_scope) {
+    ScopeEvidence scope = gather_scope({.first = head, .n_heads = n_in_scope}, evidence, counted);
+    scope.index = static_cast<std::int32_t>(head / n_in_scope);
+    evidence.scopes.push_back(std::move(scope));
+  }
+  return evidence;
+}
+
+// Tables and blocks both rise.
+ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const {
+  std::vector<std::int32_t> n_frames(evidence.blocks.size(), 0);
+  for (std::size_t head = heads.first; head < heads.first + heads.n_heads; ++head) {
+    std::size_t at = 0;
+    for (const TableEntry& entry : hot().tables().entries(head)) {
+      const BlockIndex block = hot().block_at(entry.begin);
+      while (evidence.blocks[at].block < block) ++at;
+      n_frames[at] += counted == CountedFrames::kHot ? 1 : hot().n_own_frames(block, head);
+    }
+  }
+  ScopeEvidence scope;
+  for (std::size_t i = 0; i < n_frames.size(); ++i) {
+    if (n_frames[i] > 0) scope.rows.push_back({.block = static_cast<std::int32_t>(i), .n_frames = n_frames[i]});
+  }
+  if (attention_) gather_mass(heads, evidence, scope);
+  return scope;
+}
+
+void Session::gather_mass(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const {
+  const Ask ask = policy_->asks();
+  std::vector<BlockIndex> blocks;
+  for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
+  std::vector<std::int32_t> n_in_window(blocks.size(), 0);
+  const auto begin = [&](bool is_asked, std::vector<double>& column) { column.resize(is_asked ? blocks.size() : 0); };
+  begin(ask.totals, scope.total);
+  begin(ask.totals, scope.n_queries);
+  begin(ask.window > 0, scope.window_mean);
+  begin(ask.window > 0, scope.window_max);
+  begin(ask.last, scope.last);
+  for (std::size_t head = heads.first; head < heads.first + heads.n_heads; ++head) {
+    const std::vector<NotedMass> noted = attention_->noted(head, blocks);
+    for (std::size_t i = 0; i < noted.size(); ++i) {
+      const NotedMass& mass = noted[i];
+      if (ask.totals) {
+        scope.total[i] += mass.total;
+        scope.n_queries[i] = std::max(scope.n_queries[i], mass.n_queries);
+      }
+      if (mass.n_in_window == 0) continue;
+      n_in_window[i] = std::max(n_in_window[i], mass.n_in_window);
+      if (ask.last) scope.last[i] += mass.last;
+      if (ask.window == 0) continue;
+      scope.window_mean[i] += mass.window_sum / mass.n_in_window;
+      scope.window_max[i] = std::max(scope.window_max[i], mass.window_max);
+    }
+  }
+  for (auto* column : {&scope.window_mean, &scope.window_max, &scope.last}) fill_unseen(n_in_window, *column);
+}
+
+std::vector<std::optional<double>> Session::scores() const {
+  const Evidence now = evidence();
+  const std::vector<double> ranks = rank_blocks(*policy_, now);
+  std::vector<std::optional<double>> scores(static_cast<std::size_t>(n_blocks()));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] != kNeverLeaves) scores[now.blocks[i].block.index()] = ranks[i];
+  }
+  return scores;
+}
+
+// --- attention ---
+
+void Session::set_policy(std::shared_ptr<const Policy> policy) {
+  policy_ = std::move(policy);
+  if (!policy_->asks().attention()) {
+    attention_.reset();
+  } else if (!attention_ || !attention_->serves(policy_->asks())) {
+    attention_.emplace(deps_.shape.n_heads(), policy_->asks());
+  }
+}
+
+std::int32_t Session::n_observed(std::int32_t n_rows) const {
+  if (!attention_) return 0;
+  const Ask ask = policy_->asks();
+  const bool wants_one = deps_.gives_sums_only && (ask.window > 0 || ask.last);
+  return wants_one ? 1 : attention_->n_observed(n_rows);
+}
+
+void Session::end_step(const std::optional<SequenceMass>& mass) {
+  ++n_steps_;
+  if (mass && attention_) note_mass(*mass);
+}
+
+void Session::note_mass(const SequenceMass& mass) {
+  attention_->begin_step({.observed = mass.queries(), .n_window = mass.n_window_rows()}, block_size());
+  const bool shares = policy_->asks().shares;
+  if (shares) step_mass_.resize(static_cast<std::size_t>(n_blocks()), 0.0);
+  std::vector<BlockIndex> blocks;
+  for (std::int32_t layer = 0; layer < mass.n_layers(); ++layer) {
+    for (std::int32_t head = 0; head < mass.n_kv_heads(); ++head) {
+      const HeadMass here = mass.head(LayerIndex(layer), HeadIndex(head));
+      blocks.clear();
+      for (const TableEntry& entry : here.table) blocks.push_back(hot().block_at(entry.begin));
+      attention_->add(static_cast<std::size_t>(layer * mass.n_kv_heads() + head), {.blocks = blocks,
+                                                                                   .sum = here.sum,
+                                                                                   .window_sum = here.window_sum,
+                                                                                   .window_max = here.window_max,
+                                                                                   .last = here.last});
+      for (std::size_t e = 0; shares && e < blocks.size(); ++e) {
+        step_mass_[blocks[e].index()] += static_cast<double>(here.sum[e]);
+      }
+    }
+  }
+  if (shares) note_shares();
+}
+
+// A block was looked at if it got its fair share or more.
+void Session::note_shares() {
+  double total = 0.0;
+  for (const BlockIndex block : hot().hot_blocks()) total += step_mass_[block.index()];
+  for (const BlockIndex block : hot().hot_blocks()) {
+    BlockNotes& notes = keeper_.hot().notes(block);
+    const double share = total > 0.0 ? std::exchange(step_mass_[block.index()], 0.0) / total : 0.0;
+    notes.attention = kMassKept * notes.attention + (1.0 - kMassKept) * share;
+    if (share * static_cast<double>(hot().hot_blocks().size()) >= 1.0) notes.last_access = n_steps_;
+  }
+}
+
+}  // namespace ebb
