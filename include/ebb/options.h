@@ -20,14 +20,14 @@ struct EngineOptions {
   // Type of K and V in frames: f16, bf16, f32, q8_0 or kivi4 (4 bits, and f16 for the block that is written to; on the
   // CPU only).
   std::string kv_type = "f16";
-  // Tokens of a block, 8 to 128: the unit that is named, evicted and recalled.
+  // Tokens of a block, 1 to 128 (kivi4: 8 to 128): the unit that is named, evicted and recalled.
   std::int32_t block_size = 64;
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
   // allows.
   std::int32_t kv_budget_tokens = 0;
   // With kivi4, sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
   std::int32_t n_open_blocks = 16;
-  // Which blocks leave first: streaming, scored, evoke, recency or none.
+  // Which blocks leave first: a policy's name, with parameters if it takes any ("snapkv:window=16").
   std::string eviction = "streaming";
   // Where evicted blocks go. Without RAM and disk they are computed again when they are recalled.
   std::size_t ram_bytes = std::size_t{1} << 30;

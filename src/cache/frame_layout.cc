@@ -11,7 +11,9 @@ namespace {
 constexpr std::array<std::string_view, kRowTypes> kRowTypeNames = {"f32", "f16", "bf16", "q8_0", "kivi4"};
 
 // Smaller blocks cost more metadata than rows; larger ones do not fit the score buffer of the kernels.
-constexpr std::int32_t kMinBlockSize = 8;
+constexpr std::int32_t kMinBlockSize = 1;
+// Fewer tokens than this share no range worth its 16-bit scale.
+constexpr std::int32_t kMinSealedBlockSize = 8;
 constexpr std::int32_t kMaxBlockSize = 128;
 
 // Every plane and every frame starts on a cache line.
@@ -50,9 +52,9 @@ std::optional<RowType> find_row_type(std::string_view name) {
 }
 
 Status FrameLayout::validate() const {
-  if (block_size < kMinBlockSize || block_size > kMaxBlockSize) {
-    return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens", block_size, kMinBlockSize,
-                 kMaxBlockSize);
+  const std::int32_t least = seals() ? kMinSealedBlockSize : kMinBlockSize;
+  if (block_size < least || block_size > kMaxBlockSize) {
+    return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens", block_size, least, kMaxBlockSize);
   }
   if (seals() && key_order == KeyOrder::kByRow) {
     return error(Code::kUnsupported,

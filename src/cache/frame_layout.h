@@ -65,7 +65,7 @@ struct FrameLayout {
   std::int32_t head_dim_k = 0;
   std::int32_t head_dim_v = 0;
 
-  // Refuses sizes that no kernel serves: block_size outside 8..128, head dimensions outside 1..1024, and q8_0 rows
+  // Refuses sizes that no kernel serves: block_size outside 1..128 (kivi4: 8..128), head dimensions outside 1..1024, and q8_0 rows
   // whose head dimensions are not multiples of kScaleGroup; and kivi4 by row, which no operation of ggml's reads.
   [[nodiscard]] Status validate() const;
 

@@ -44,7 +44,7 @@ AttentionShape random_shape(std::mt19937& random) {
                                    : pick<std::int32_t>(random, {1, 3, 16, 17, 40, 64, 80, 128});
   shape.layout.head_dim_v = groups ? pick<std::int32_t>(random, {32, 64, 96, 128})
                                    : pick<std::int32_t>(random, {1, 5, 16, 31, 48, 64, 80, 128});
-  shape.layout.block_size = pick<std::int32_t>(random, {8, 13, 16, 32, 48, 64, 100, 128});
+  shape.layout.block_size = pick<std::int32_t>(random, {1, 2, 5, 8, 13, 16, 32, 48, 64, 100, 128});
   shape.scale = 1.0F / std::sqrt(static_cast<float>(shape.layout.head_dim_k));
   shape.window = pick<std::int32_t>(random, {0, 0, 1, 7, 50, 130});
   return shape;

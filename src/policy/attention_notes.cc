@@ -18,6 +18,20 @@ constexpr float kMostQueries = 1e12F;
 
 bool is_mass(float value) { return std::isfinite(value) && value >= 0.0F; }
 
+// What came since the window's queries is worth as much as the others are on average: nobody has looked yet.
+void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<double>& column) {
+  double sum = 0.0;
+  double n_seen = 0.0;
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    if (n_in_window[i] == 0) continue;
+    sum += column[i];
+    n_seen += 1.0;
+  }
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    if (n_in_window[i] == 0 && n_seen > 0.0) column[i] = sum / n_seen;
+  }
+}
+
 }  // namespace
 
 AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
@@ -101,6 +115,34 @@ void AttentionNotes::add_window(const Step& step, std::size_t head, std::span<co
     noted[i].n_in_window += step.n_queries;
     if (is_newest) noted[i].last = static_cast<double>(step.last[at]);
   }
+}
+
+void AttentionNotes::fill(const Ask& ask, std::size_t first, std::size_t n_heads, std::span<const BlockIndex> blocks,
+                          ScopeEvidence& scope) const {
+  const auto begin = [&](bool is_asked, std::vector<double>& column) { column.resize(is_asked ? blocks.size() : 0); };
+  begin(ask.totals, scope.total);
+  begin(ask.totals, scope.n_queries);
+  begin(ask.window > 0, scope.window_mean);
+  begin(ask.window > 0, scope.window_max);
+  begin(ask.last, scope.last);
+  std::vector<std::int32_t> n_in_window(blocks.size(), 0);
+  for (std::size_t head = first; head < first + n_heads; ++head) {
+    const std::vector<NotedMass> all = noted(head, blocks);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const NotedMass& mass = all[i];
+      if (ask.totals) {
+        scope.total[i] += mass.total;
+        scope.n_queries[i] = std::max(scope.n_queries[i], mass.n_queries);
+      }
+      if (mass.n_in_window == 0) continue;
+      n_in_window[i] = std::max(n_in_window[i], mass.n_in_window);
+      if (ask.last) scope.last[i] += mass.last;
+      if (ask.window == 0) continue;
+      scope.window_mean[i] += mass.window_sum / mass.n_in_window;
+      scope.window_max[i] = std::max(scope.window_max[i], mass.window_max);
+    }
+  }
+  for (auto* column : {&scope.window_mean, &scope.window_max, &scope.last}) fill_unseen(n_in_window, *column);
 }
 
 void AttentionNotes::forget(BlockIndex from) {

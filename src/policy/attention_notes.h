@@ -83,6 +83,9 @@ class AttentionNotes {
 
   // Of rising blocks in a head.
   [[nodiscard]] std::vector<NotedMass> noted(std::size_t head, std::span<const BlockIndex> blocks) const;
+  // The columns that `ask` wants, for a scope of n_heads heads from `first` on whose rows are these rising blocks.
+  void fill(const Ask& ask, std::size_t first, std::size_t n_heads, std::span<const BlockIndex> blocks,
+            ScopeEvidence& scope) const;
   // Forgets this block and all behind it.
   void forget(BlockIndex from);
 

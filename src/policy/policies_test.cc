@@ -132,6 +132,7 @@ TEST(Policies, h2o_keeps_the_heavy_and_the_newest_half) {
 
 TEST(Policies, snapkv_pools_tokens_with_their_neighbours_and_blocks_not) {
   Evidence evidence = blocks(5, 1, 1);
+  evidence.end = Position(100);
   evidence.scopes[0].window_mean = {0.0, 0.0, 6.0, 0.0, 0.0};
   EXPECT_THAT(score(*policy("snapkv:kernel=3"), evidence), ElementsAre(0, 6, 6, 6, 0));
   EXPECT_THAT(score(*policy("snapkv:kernel=3,max=0"), evidence), ElementsAre(0, 2, 2, 2, 0));

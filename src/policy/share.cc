@@ -10,6 +10,9 @@
 namespace ebb {
 namespace {
 
+// Fractions that differ by less are equal: what makes them differ is how sums round.
+constexpr double kNoise = 1e-9;
+
 // Real shares: those whose cap binds have it, the others what is left by weight.
 std::vector<double> fill(double total, std::span<const double> weights, std::span<const std::int32_t> caps) {
   std::vector<double> shares(weights.size(), 0.0);
@@ -45,11 +48,13 @@ std::vector<std::int32_t> share_out(std::int32_t total, std::span<const double> 
   std::int64_t n_given = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     n_all += caps[i];
-    whole.push_back(std::min(caps[i], static_cast<std::int32_t>(std::floor(shares[i]))));
+    whole.push_back(std::min(caps[i], static_cast<std::int32_t>(std::floor(shares[i] + kNoise))));
     n_given += whole.back();
   }
   std::int64_t n_left = std::min<std::int64_t>(total, n_all) - n_given;
-  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return shares[i] - std::floor(shares[i]); });
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+    return std::round((shares[i] - std::floor(shares[i] + kNoise)) / kNoise);
+  });
   while (n_left > 0) {
     for (const std::size_t i : order) {
       if (n_left == 0 || whole[i] == caps[i]) continue;

@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "policy/choose.h"
 #include "policy/share.h"
@@ -6,16 +10,20 @@
 namespace ebb {
 namespace {
 
+// What the scopes of some layers have to share.
 struct Group {
   std::vector<std::size_t> scopes;
   std::int32_t n_frames = 0;
 };
 
-std::vector<std::int32_t> frames_of(const Evidence& evidence) {
+// Frames of each scope's rows, held ones or those that nobody holds.
+std::vector<std::int32_t> count_frames(const Evidence& evidence, bool held) {
   std::vector<std::int32_t> n_frames;
   for (const ScopeEvidence& scope : evidence.scopes) {
     n_frames.push_back(0);
-    for (const ScopeRow& row : scope.rows) n_frames.back() += row.n_frames;
+    for (const ScopeRow& row : scope.rows) {
+      if ((evidence.block(row).hold != Hold::kNone) == held) n_frames.back() += row.n_frames;
+    }
   }
   return n_frames;
 }
@@ -39,63 +47,63 @@ std::vector<double> pyramid(const Evidence& evidence, double floor) {
 struct Rival {
   std::size_t scope;
   std::int32_t n_frames;
-  Hold hold;
+  BlockIndex block;
   double priority;
   double score;
 };
 
-// Scopes get what their rows win among all rows of the group, beside the floor that each has of an even share. Held rows win
-// before all others.
-void share_by_scores(const Policy& policy, const Evidence& evidence, const Group& group,
-                     std::vector<std::int32_t>& quotas) {
+std::vector<Rival> gather_rivals(const Policy& policy, const Evidence& evidence, const Group& group) {
   std::vector<Rival> rivals;
   for (const std::size_t s : group.scopes) {
     const ScopeEvidence& scope = evidence.scopes[s];
     const std::vector<double> scores = policy.score(evidence, scope);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const BlockEvidence& block = evidence.block(scope.rows[i]);
+      if (block.hold != Hold::kNone) continue;
       rivals.push_back({.scope = s,
                         .n_frames = scope.rows[i].n_frames,
-                        .hold = block.hold,
-                        .priority = block.priority,
+                        .block = block.block,
+                        .priority = policy.weighs_priorities() ? 1.0 : block.priority,
                         .score = scores[i]});
     }
   }
-  std::ranges::stable_sort(rivals, {}, &Rival::score);
+  // As rank_rows() does within a scope: the older of equals gives way, and priorities stretch ranks.
+  std::ranges::stable_sort(rivals, {}, [](const Rival& rival) { return std::pair(rival.score, rival.block); });
   double n_before = 0.5;
-  for (Rival& rival : rivals) rival.score = n_before++ * (policy.weighs_priorities() ? 1.0 : rival.priority);
-  std::ranges::stable_sort(rivals, [](const Rival& a, const Rival& b) {
-    const bool a_held = a.hold != Hold::kNone;
-    const bool b_held = b.hold != Hold::kNone;
-    return a_held != b_held ? a_held : a.score > b.score;
-  });
+  for (Rival& rival : rivals) rival.score = n_before++ * rival.priority;
+  std::ranges::stable_sort(rivals, std::greater<>(), &Rival::score);
+  return rivals;
+}
+
+// Scopes get what their rows win among all rows of the group, beside the floor that each has of an even share.
+void share_by_scores(const Policy& policy, const Evidence& evidence, const Group& group,
+                     std::span<const std::int32_t> free, std::span<std::int32_t> quotas) {
   const double floor = policy.shares().floor;
   std::vector<double> won(evidence.scopes.size(), floor * group.n_frames / static_cast<double>(group.scopes.size()));
   std::int32_t n_left = group.n_frames;
-  for (const Rival& rival : rivals) {
+  for (const Rival& rival : gather_rivals(policy, evidence, group)) {
     const std::int32_t n = std::min(n_left, rival.n_frames);
     won[rival.scope] += (1.0 - floor) * n;
     n_left -= n;
   }
-  const std::vector<std::int32_t> all = frames_of(evidence);
   std::vector<double> weights;
   std::vector<std::int32_t> caps;
   for (const std::size_t s : group.scopes) {
     weights.push_back(won[s]);
-    caps.push_back(all[s]);
+    caps.push_back(free[s]);
   }
   const std::vector<std::int32_t> shares = share_out(group.n_frames, weights, caps);
-  for (std::size_t i = 0; i < shares.size(); ++i) quotas[group.scopes[i]] = shares[i];
+  for (std::size_t i = 0; i < shares.size(); ++i) quotas[group.scopes[i]] += shares[i];
 }
 
-std::vector<Group> make_groups(const Evidence& evidence, Sharing sharing, std::int32_t n_frames) {
-  const std::vector<std::int32_t> all = frames_of(evidence);
+std::vector<Group> make_groups(const Evidence& evidence, Sharing sharing, std::int32_t n_frames,
+                               std::span<const std::int32_t> free) {
   std::vector<Group> groups(sharing == Sharing::kAcrossHeads ? static_cast<std::size_t>(evidence.n_layers) : 1);
   std::vector<std::int32_t> caps(groups.size(), 0);
   for (std::size_t s = 0; s < evidence.scopes.size(); ++s) {
     const std::size_t g = groups.size() == 1 ? 0 : static_cast<std::size_t>(layer_of(evidence, evidence.scopes[s]));
     groups[g].scopes.push_back(s);
-    caps[g] += all[s];
+    caps[g] += free[s];
   }
   const std::vector<std::int32_t> shares = share_out(n_frames, std::vector<double>(groups.size(), 1.0), caps);
   for (std::size_t g = 0; g < groups.size(); ++g) groups[g].n_frames = shares[g];
@@ -104,17 +112,24 @@ std::vector<Group> make_groups(const Evidence& evidence, Sharing sharing, std::i
 
 }  // namespace
 
+// What is held stays where it is, and the rest is shared.
 std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence, std::int32_t n_frames) {
+  const std::vector<std::int32_t> held = count_frames(evidence, true);
+  const std::vector<std::int32_t> free = count_frames(evidence, false);
+  const std::vector<double> even(evidence.scopes.size(), 1.0);
+  const std::int32_t n_free = n_frames - std::accumulate(held.begin(), held.end(), 0);
+  if (n_free <= 0) return share_out(n_frames, even, held);
   const Shares shares = policy.shares();
-  if (shares.sharing == Sharing::kEven) {
-    return share_out(n_frames, std::vector<double>(evidence.scopes.size(), 1.0), frames_of(evidence));
+  std::vector<std::int32_t> quotas = held;
+  if (shares.sharing == Sharing::kAcrossHeads || shares.sharing == Sharing::kAcrossLayers) {
+    for (const Group& group : make_groups(evidence, shares.sharing, n_free, free)) {
+      if (!group.scopes.empty()) share_by_scores(policy, evidence, group, free, quotas);
+    }
+    return quotas;
   }
-  if (shares.sharing == Sharing::kPyramid)
-    return share_out(n_frames, pyramid(evidence, shares.floor), frames_of(evidence));
-  std::vector<std::int32_t> quotas(evidence.scopes.size(), 0);
-  for (const Group& group : make_groups(evidence, shares.sharing, n_frames)) {
-    if (!group.scopes.empty()) share_by_scores(policy, evidence, group, quotas);
-  }
+  const bool is_even = shares.sharing == Sharing::kEven;
+  const std::vector<std::int32_t> parts = share_out(n_free, is_even ? even : pyramid(evidence, shares.floor), free);
+  for (std::size_t s = 0; s < quotas.size(); ++s) quotas[s] += parts[s];
   return quotas;
 }
 

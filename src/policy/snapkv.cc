@@ -2,7 +2,8 @@
 // PyramidKV (Cai et al. 2024) gives lower layers more of the budget, AdaKV (Feng et al. 2024) gives heads what they win from
 // each other.
 //
-// The originals choose once, when the prompt ends; here they choose whenever room is needed. The kernel is in tokens: at grains
+// The originals choose once, when the prompt ends, and pool each query head before they take the mean over a KV head's; here
+// they choose whenever room is needed, and pool the mean. The kernel is in tokens: at grains
 // that it does not span, pooling changes nothing.
 #include "policy/all.h"
 
@@ -27,7 +28,15 @@ class SnapKv final : public Policy {
 
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
     const std::int32_t reach = options_.kernel / 2 / evidence.grain;
-    return reach == 0 ? scope.window_mean : pool(scope.window_mean, static_cast<std::size_t>(reach));
+    if (reach == 0) return scope.window_mean;
+    // The window's own tokens are not pooled, nor with those before it.
+    const Position window = evidence.end - options_.window;
+    const auto is_before = [&](const ScopeRow& row) { return evidence.block(row).span.end <= window; };
+    const auto n = std::ranges::find_if_not(scope.rows, is_before) - scope.rows.begin();
+    std::vector<double> scores(scope.window_mean.begin(), scope.window_mean.begin() + n);
+    scores = pool(scores, static_cast<std::size_t>(reach));
+    scores.insert(scores.end(), scope.window_mean.begin() + n, scope.window_mean.end());
+    return scores;
   }
 
  private:

@@ -333,7 +333,6 @@ class Session {
   // What is known of hot blocks.
   [[nodiscard]] Evidence evidence(CountedFrames counted = CountedFrames::kHot) const;
   [[nodiscard]] ScopeEvidence gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const;
-  void gather_mass(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const;
   [[nodiscard]] HeadSet heads_of(const Victim& victim) const;
   void note_mass(const SequenceMass& mass);
   void note_shares();

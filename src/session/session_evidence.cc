@@ -9,20 +9,6 @@ namespace {
 // How slowly a block's share of attention follows, per step. EVOKE's value.
 constexpr double kMassKept = 0.95;
 
-// What came since the window's queries is worth as much as the others are on average: nobody has looked yet.
-void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<double>& column) {
-  double sum = 0.0;
-  double n_seen = 0.0;
-  for (std::size_t i = 0; i < column.size(); ++i) {
-    if (n_in_window[i] == 0) continue;
-    sum += column[i];
-    n_seen += 1.0;
-  }
-  for (std::size_t i = 0; i < column.size(); ++i) {
-    if (n_in_window[i] == 0 && n_seen > 0.0) column[i] = sum / n_seen;
-  }
-}
-
 }  // namespace
 
 // --- blocks ---
@@ -91,38 +77,12 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
   for (std::size_t i = 0; i < n_frames.size(); ++i) {
     if (n_frames[i] > 0) scope.rows.push_back({.block = static_cast<std::int32_t>(i), .n_frames = n_frames[i]});
   }
-  if (attention_) gather_mass(heads, evidence, scope);
-  return scope;
-}
-
-void Session::gather_mass(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const {
-  const Ask ask = policy_->asks();
-  std::vector<BlockIndex> blocks;
-  for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
-  std::vector<std::int32_t> n_in_window(blocks.size(), 0);
-  const auto begin = [&](bool is_asked, std::vector<double>& column) { column.resize(is_asked ? blocks.size() : 0); };
-  begin(ask.totals, scope.total);
-  begin(ask.totals, scope.n_queries);
-  begin(ask.window > 0, scope.window_mean);
-  begin(ask.window > 0, scope.window_max);
-  begin(ask.last, scope.last);
-  for (std::size_t head = heads.first; head < heads.first + heads.n_heads; ++head) {
-    const std::vector<NotedMass> noted = attention_->noted(head, blocks);
-    for (std::size_t i = 0; i < noted.size(); ++i) {
-      const NotedMass& mass = noted[i];
-      if (ask.totals) {
-        scope.total[i] += mass.total;
-        scope.n_queries[i] = std::max(scope.n_queries[i], mass.n_queries);
-      }
-      if (mass.n_in_window == 0) continue;
-      n_in_window[i] = std::max(n_in_window[i], mass.n_in_window);
-      if (ask.last) scope.last[i] += mass.last;
-      if (ask.window == 0) continue;
-      scope.window_mean[i] += mass.window_sum / mass.n_in_window;
-      scope.window_max[i] = std::max(scope.window_max[i], mass.window_max);
-    }
+  if (attention_) {
+    std::vector<BlockIndex> blocks;
+    for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
+    attention_->fill(policy_->asks(), heads.first, heads.n_heads, blocks, scope);
   }
-  for (auto* column : {&scope.window_mean, &scope.window_max, &scope.last}) fill_unseen(n_in_window, *column);
+  return scope;
 }
 
 std::vector<std::optional<double>> Session::scores() const {
