@@ -53,7 +53,7 @@ ColdStoreOptions store_options(const Places& places, FileSystem& system) {
           .system = &system};
 }
 
-constexpr SessionOptions kOptions = {.budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize};
+const SessionOptions kOptions = {.budget_tokens = kBudgetBlocks * kBlockSize, .recent_tokens = kBlockSize};
 
 std::unique_ptr<SoloSessions> open_sessions(const Places& places) {
   return *SoloSessions::open(places.model, {.n_threads = 1, .kv_type = RowType::kF16, .block_size = kBlockSize},

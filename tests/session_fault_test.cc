@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int32_t kBlockSize = 8;
 constexpr std::int32_t kBlocks = 8;  // of the session that the tests evict
-constexpr SessionOptions kOptions = {.budget_tokens = 2 * kBlocks * kBlockSize, .recent_tokens = kBlockSize};
+const SessionOptions kOptions = {.budget_tokens = 2 * kBlocks * kBlockSize, .recent_tokens = kBlockSize};
 
 class SessionFaults : public ::testing::Test {
  protected:

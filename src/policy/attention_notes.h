@@ -57,8 +57,6 @@ class AttentionNotes {
  public:
   AttentionNotes(std::size_t n_heads, const Ask& ask);
 
-  // Whether a policy that asks for this finds it here.
-  [[nodiscard]] bool serves(const Ask& ask) const { return ask.is_part_of(ask_); }
   // How many of a step's queries are observed: its last ones.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows) const;
 

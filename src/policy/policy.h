@@ -37,15 +37,10 @@ struct Ask {
   std::int32_t window = 0;
 
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0; }
-  // Whether what this asks for is noted where that was asked for.
-  [[nodiscard]] bool is_part_of(const Ask& noted) const {
-    return shares <= noted.shares && totals <= noted.totals && last <= (noted.last || noted.window > 0) &&
-           (window == 0 || window == noted.window);
-  }
 };
 
 // How a budget is shared out among scopes.
-enum class Sharing : std::uint8_t {
+enum class FrameSharing : std::uint8_t {
   kEven,
   kPyramid,       // lower layers get more, by equal steps (PyramidKV)
   kAcrossHeads,   // heads of a layer get what their scores win from each other (AdaKV)
@@ -53,7 +48,7 @@ enum class Sharing : std::uint8_t {
 };
 
 struct Shares {
-  Sharing sharing = Sharing::kEven;
+  FrameSharing sharing = FrameSharing::kEven;
   // Across heads and layers: the part of an even share that each has for certain. Pyramid: the highest layer's part of an
   // even share.
   double floor = 0.0;

@@ -96,9 +96,9 @@ void share_by_scores(const Policy& policy, const Evidence& evidence, const Group
   for (std::size_t i = 0; i < shares.size(); ++i) quotas[group.scopes[i]] += shares[i];
 }
 
-std::vector<Group> make_groups(const Evidence& evidence, Sharing sharing, std::int32_t n_frames,
+std::vector<Group> make_groups(const Evidence& evidence, FrameSharing sharing, std::int32_t n_frames,
                                std::span<const std::int32_t> free) {
-  std::vector<Group> groups(sharing == Sharing::kAcrossHeads ? static_cast<std::size_t>(evidence.n_layers) : 1);
+  std::vector<Group> groups(sharing == FrameSharing::kAcrossHeads ? static_cast<std::size_t>(evidence.n_layers) : 1);
   std::vector<std::int32_t> caps(groups.size(), 0);
   for (std::size_t s = 0; s < evidence.scopes.size(); ++s) {
     const std::size_t g = groups.size() == 1 ? 0 : static_cast<std::size_t>(layer_of(evidence, evidence.scopes[s]));
@@ -121,13 +121,13 @@ std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evi
   if (n_free <= 0) return share_out(n_frames, even, held);
   const Shares shares = policy.shares();
   std::vector<std::int32_t> quotas = held;
-  if (shares.sharing == Sharing::kAcrossHeads || shares.sharing == Sharing::kAcrossLayers) {
+  if (shares.sharing == FrameSharing::kAcrossHeads || shares.sharing == FrameSharing::kAcrossLayers) {
     for (const Group& group : make_groups(evidence, shares.sharing, n_free, free)) {
       if (!group.scopes.empty()) share_by_scores(policy, evidence, group, free, quotas);
     }
     return quotas;
   }
-  const bool is_even = shares.sharing == Sharing::kEven;
+  const bool is_even = shares.sharing == FrameSharing::kEven;
   const std::vector<std::int32_t> parts = share_out(n_free, is_even ? even : pyramid(evidence, shares.floor), free);
   for (std::size_t s = 0; s < quotas.size(); ++s) quotas[s] += parts[s];
   return quotas;

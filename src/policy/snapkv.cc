@@ -75,13 +75,13 @@ std::unique_ptr<Policy> make_snapkv_policy(const ParameterValues& values) {
 
 std::unique_ptr<Policy> make_pyramidkv_policy(const ParameterValues& values) {
   SnapOptions options = options_of("pyramidkv", values);
-  options.shares = {.sharing = Sharing::kPyramid, .floor = 1.0 / values["beta"]};
+  options.shares = {.sharing = FrameSharing::kPyramid, .floor = 1.0 / values["beta"]};
   return std::make_unique<SnapKv>(options);
 }
 
 std::unique_ptr<Policy> make_adakv_policy(const ParameterValues& values) {
   SnapOptions options = options_of("adakv", values);
-  options.shares = {.sharing = Sharing::kAcrossHeads, .floor = values["floor"]};
+  options.shares = {.sharing = FrameSharing::kAcrossHeads, .floor = values["floor"]};
   return std::make_unique<SnapKv>(options);
 }
 

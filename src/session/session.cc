@@ -54,6 +54,7 @@ Status SessionOptions::validate() const {
 Session::Session(const SessionDeps& deps, const SessionOptions& options)
     : deps_(deps),
       options_(options),
+      policy_(options.policy == nullptr ? deps.policy : options.policy),
       budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, deps.shape),
                        FrameBudget{.n_frames = deps.pool.n_frames() / deps.shape.frames_per_block() *
                                                deps.shape.frames_per_block()})),
@@ -61,7 +62,7 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
-  set_policy(options.policy == nullptr ? deps.policy : options.policy);
+  if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks());
 }
 
 Session::~Session() = default;

@@ -245,8 +245,6 @@ class Session {
   // A cut that leaves nothing but what is exact (find_exact_end), and begins an epoch in which every block has the anchors of
   // its own positions: what was turned away from them leaves, and comes back from its record as it was.
   Acts cut_anew(Position end);
-  // From now on this chooses. What it asks for and its predecessor did not is unknown until the next step.
-  void set_policy(std::shared_ptr<const Policy> policy);
   // From now on at most so much is hot: what is over leaves now. Pinned blocks and the open one stay, so the budget may
   // remain higher; what it is now is returned.
   [[nodiscard]] FrameBudget set_budget(FrameBudget budget);

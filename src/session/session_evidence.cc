@@ -97,15 +97,6 @@ std::vector<std::optional<double>> Session::scores() const {
 
 // --- attention ---
 
-void Session::set_policy(std::shared_ptr<const Policy> policy) {
-  policy_ = std::move(policy);
-  if (!policy_->asks().attention()) {
-    attention_.reset();
-  } else if (!attention_ || !attention_->serves(policy_->asks())) {
-    attention_.emplace(deps_.shape.n_heads(), policy_->asks());
-  }
-}
-
 std::int32_t Session::n_observed(std::int32_t n_rows) const {
   if (!attention_) return 0;
   const Ask ask = policy_->asks();
