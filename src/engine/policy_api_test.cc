@@ -60,7 +60,7 @@ TEST(PolicyApi, says_why_it_refuses) {
 
 TEST(PolicyApi, rescues_blocks_and_refuses_those_that_there_are_none_of) {
   std::mt19937 random(0);
-  const std::vector<double> sums = {9, 9, 0, 0, 9, 0, 0, 0};
+  const std::vector<double> sums = {9, 9, 0, 0, 9, 9, 0, 0};
   const auto rescue = [&](const std::vector<std::int32_t>& victims, std::span<const double> of) {
     return rescue_blocks(of, 2, victims, {.budget_blocks = 1, .anchor = CrushAnchor::kOnes}, random);
   };
