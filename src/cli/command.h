@@ -25,5 +25,6 @@ void add_bench(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_key(CLI::App& app, Action& action);
+void add_policy(CLI::App& app, Action& action);
 
 }  // namespace ebb

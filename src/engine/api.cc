@@ -10,6 +10,7 @@
 #include "ebb/session.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
+#include "engine/public_error.h"
 #include "session/image.h"
 
 namespace ebb::api {
@@ -25,20 +26,6 @@ struct Session::State {
 };
 
 namespace {
-
-Error to_error(const Status& status) {
-  switch (status.code()) {
-    case ebb::Code::kOk:
-    case ebb::Code::kInvalidArgument: return {Code::kInvalidArgument, status.message()};
-    case ebb::Code::kNotFound: return {Code::kNotFound, status.message()};
-    case ebb::Code::kDamaged: return {Code::kDamaged, status.message()};
-    case ebb::Code::kUnsupported: return {Code::kUnsupported, status.message()};
-    case ebb::Code::kOutOfBudget: return {Code::kOutOfBudget, status.message()};
-    case ebb::Code::kIo: return {Code::kIo, status.message()};
-    case ebb::Code::kCancelled: return {Code::kCancelled, status.message()};
-  }
-  return {};
-}
 
 ebb::SessionOptions to_options(const SessionOptions& options) {
   ebb::Remains remains = ebb::Remains::kBytes;

@@ -12,10 +12,6 @@ namespace {
 // Deeper nesting is nobody's request, and would cost stack.
 constexpr std::size_t kMaxDepth = 128;
 
-// Values and names of members, some 100 bytes each. Fewer: a prompt of a million tokens as an array is refused. More: a
-// small body becomes a large value, one for each thread that reads them.
-constexpr std::size_t kMaxValues = std::size_t{1} << 20;
-
 // The most members of one object. Who looks a member up walks them all, so more would cost its square to whoever copies
 // an object.
 constexpr std::size_t kMaxMembers = std::size_t{1} << 14;
@@ -26,6 +22,8 @@ constexpr int kNumberOutOfRange = 406;  // nlohmann's number for it
 // anew at the end of each that is one itself, and looks a name up among all members before it adds one.
 class ValueBuilder final : public nlohmann::json_sax<Json> {
  public:
+  explicit ValueBuilder(std::size_t most_values) : most_values_(most_values) {}
+
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
@@ -61,8 +59,8 @@ class ValueBuilder final : public nlohmann::json_sax<Json> {
     return false;
   }
   bool count_one() {
-    if (++n_values_ <= kMaxValues) return true;
-    return fail(fmt::format("the JSON text has too many values and names, at most {} are taken", kMaxValues));
+    if (++n_values_ <= most_values_) return true;
+    return fail(fmt::format("the JSON text has too many values and names, at most {} are taken", most_values_));
   }
   // Null where it failed.
   Json* place(Json&& value);
@@ -78,6 +76,7 @@ class ValueBuilder final : public nlohmann::json_sax<Json> {
   std::vector<Json*> open_;       // outermost first
   std::vector<Members> members_;  // of the open objects
   Json* member_ = nullptr;        // the last name's value, which comes next
+  std::size_t most_values_;
   std::size_t n_values_ = 0;
   std::optional<std::string> failure_;
   std::size_t failed_at_ = 0;  // 0: says nothing of a place
@@ -124,8 +123,8 @@ bool ValueBuilder::open(Json&& empty) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text) {
-  ValueBuilder builder;
+Result<Json> parse_json(std::string_view text, std::size_t most_values) {
+  ValueBuilder builder(most_values);
   (void)Json::sax_parse(text, &builder);
   return builder.take(text.size());
 }

@@ -4,6 +4,7 @@
 // no other way is taken from such text to a value. It knows no fields. Thread rule: a function of its arguments.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -14,8 +15,13 @@ namespace ebb {
 
 using Json = nlohmann::ordered_json;
 
+// Values and names of members, some 100 bytes each. Fewer: a prompt of a million tokens as an array is refused. More: a
+// small body becomes a large value, one for each thread that reads them.
+inline constexpr std::size_t kMostJsonValues = std::size_t{1} << 20;
+
 // kInvalidArgument says at which byte it stops being JSON, that it is nested too deeply, that it has too many values, or that a
 // number is too large; nothing of the text is repeated.
-Result<Json> parse_json(std::string_view text);
+// `most_values`: another bound for a text that no client sent.
+Result<Json> parse_json(std::string_view text, std::size_t most_values = kMostJsonValues);
 
 }  // namespace ebb

@@ -172,6 +172,7 @@ RULES = {
     "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
     "inspect": says(r"architecture +qwen3", r"context +16384", r"f16 +2048 "),
     "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
+    "policy replay": says(r"evicted"),
     "demo": plays_the_demo,
     "bench speed": SPEED,
     "bench splice": Bench(check_splice, "-m", MODEL),
@@ -190,6 +191,7 @@ RULES = {
 
 def write_what_commands_read(folder):
     """The files that the pages' examples name."""
+    (folder / "recording.json").write_text((ROOT / "docs" / "policy_replay.md").read_text().split("```")[1].removeprefix("json"))
     asked = [
         {"role": "system", "content": "You are a coding agent. Read before you write."},
         {"role": "user", "content": f"{FACT} Look at the files."},

@@ -22,6 +22,9 @@ from shown_commands import Shown, commands_in_blocks, commands_in_sentences, exa
 
 ebb = None
 
+# Commands that only group others, and the heading of those in their help.
+GROUPS = {"bench": "Benchmarks:", "policy": "Subcommands:"}
+
 CHECKS = {
     "speed": figures.check_speed,
     "splice": figures.check_splice,
@@ -90,7 +93,7 @@ class Commands(unittest.TestCase):
     def run_ebb(self, shown, words):
         if "<" in words:
             del words[words.index("<") :]  # the rule says what is read
-        subcommands = re.match(r"(?:bench )?\S+(?: --hash)?", " ".join(words[1:]))[0]
+        subcommands = re.match(rf"(?:(?:{'|'.join(GROUPS)}) )?\S+(?: --hash)?", " ".join(words[1:]))[0]
         self.assertIn(subcommands, RULES, f"{shown} has no rule: say in tests/e2e/command_rules.py how it fits a test")
         words = [ebb, *words[1:]]
         for at, word in enumerate(words):
@@ -153,15 +156,15 @@ class Mentions(unittest.TestCase):
         def listed(text, heading):
             return re.findall(r"^  ([a-z][\w-]*) {2,}\S", text.partition(heading)[2].partition("Flags:")[0], re.MULTILINE)
 
-        benches = listed(self.help_of("bench"), "Benchmarks:")
-        return [(name,) for name in listed(self.help_of(), "Commands:")] + [("bench", name) for name in benches]
+        inside = [(group, name) for group, heading in GROUPS.items() for name in listed(self.help_of(group), heading)]
+        return [(name,) for name in listed(self.help_of(), "Commands:")] + inside
 
     def check_flags(self, shown):
         words = [word for word in shlex.split(shown.text.replace("\\", "")) if not re.fullmatch(r"[A-Z_]+=\S*", word)]
         names = [word for word in words[1:3] if re.fullmatch(r"[a-z][a-z-]*|[A-Z]+", word)]
         if names and names[-1].isupper():  # "ebb bench NAME" speaks of all benches
             names = names[:-1]
-        if len(names) == 2 and names[0] != "bench":
+        if len(names) == 2 and names[0] not in GROUPS:
             names = names[:1]
         told = self.help_of(*names)
         for flag in words[1 + len(names) :]:
@@ -184,9 +187,9 @@ class Mentions(unittest.TestCase):
 
     def test_each_command_has_a_rule_and_is_shown(self):
         typed = [shown.words for shown in commands_in_blocks(ROOT) if shown.words[0] == "ebb"]
-        shown = {" ".join(words[1 : 3 if words[1] == "bench" else 2]) for words in typed}
+        shown = {" ".join(words[1 : 3 if words[1] in GROUPS else 2]) for words in typed}
         for names in self.commands():
-            if names != ("bench",):
+            if names[-1] not in GROUPS:
                 self.assertIn(" ".join(names), RULES)
                 self.assertIn(" ".join(names), shown, "no page shows this command")
 
