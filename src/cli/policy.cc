@@ -6,16 +6,27 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text_table.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
+#include "policy/choose.h"
 #include "replay/areas_replay.h"
 
 namespace ebb {
 namespace {
 
 constexpr const char* kPolicyFooter = R"(Examples:
-  ebb policy replay recording.json)";
+  ebb policy list                      what there is
+  ebb policy show snapkv               what it does, and its parameters
+  ebb policy replay recording.json     recorded scores through the areas scheme)";
+
+constexpr const char* kListFooter = R"(Examples:
+  ebb policy list
+  ebb chat --kv-budget 2048 --kv-eviction snapkv:window=16)";
+
+constexpr const char* kShowFooter = R"(Examples:
+  ebb policy show adakv)";
 
 constexpr const char* kReplayFooter = R"(Examples:
   ebb policy replay recording.json           a row for each step and layer in which blocks leave
@@ -55,13 +66,94 @@ void add_policy_replay(CLI::App& policy, Action& action) {
   });
 }
 
+std::string scope_text(const Policy& policy) {
+  switch (policy.asks().scope) {
+    case Scope::kSession: return "whole blocks";
+    case Scope::kLayer: return "each layer by itself";
+    case Scope::kHead: return "each head by itself";
+  }
+  return "";
+}
+
+std::string sharing_text(const Shares& shares) {
+  switch (shares.sharing) {
+    case FrameSharing::kEven: return "evenly";
+    case FrameSharing::kPyramid: return "by a pyramid, lower layers have more";
+    case FrameSharing::kAcrossHeads: return "won by scores, among the heads of a layer";
+    case FrameSharing::kAcrossLayers: return "won by scores, among all heads";
+  }
+  return "";
+}
+
+std::string evidence_text(const Ask& ask) {
+  std::vector<std::string> asked;
+  if (ask.totals) asked.emplace_back("attention of every query");
+  if (ask.window > 0) asked.push_back(fmt::format("attention of the last {} queries", ask.window));
+  if (ask.last) asked.emplace_back("attention of the last query");
+  if (ask.shares) asked.emplace_back("attention lately, by block");
+  if (ask.focus) asked.emplace_back("words in common with the last messages");
+  return asked.empty() ? "positions only" : fmt::format("{}", fmt::join(asked, ", "));
+}
+
+// The defaults of every policy make one.
+std::unique_ptr<Policy> default_policy(const PolicyEntry& entry) { return entry.make(ParameterValues(entry.parameters)); }
+
+std::string list_policies() {
+  using Align = TextTable::Align;
+  TextTable table({{"policy", Align::kLeft}, {"chooses", Align::kLeft}, {"what leaves first", Align::kLeft}});
+  for (const PolicyEntry& entry : policies()) {
+    table.add_row({std::string(entry.name), scope_text(*default_policy(entry)), std::string(entry.summary)});
+  }
+  return table.render();
+}
+
+std::string show_policy(const PolicyEntry& entry) {
+  const std::unique_ptr<Policy> policy = default_policy(entry);
+  std::string text = fmt::format(
+      "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n", entry.name,
+      entry.summary, entry.source, scope_text(*policy), sharing_text(policy->shares()), evidence_text(policy->asks()),
+      policy->weighs_priorities() ? "part of its scores" : "stretch its ranks");
+  for (const Parameter& p : entry.parameters) {
+    text += fmt::format("  {:<10}  {} ({} to {}, default {})\n", p.name, p.summary, p.least, p.most, p.value);
+  }
+  return text;
+}
+
+void add_policy_list(CLI::App& policy, Action& action) {
+  CLI::App* command = policy.add_subcommand("list", "The policies that --kv-eviction takes");
+  command->footer(kListFooter);
+  command->callback([&action] {
+    action = [] {
+      std::cout << list_policies() << std::flush;
+      return ExitCode::kOk;
+    };
+  });
+}
+
+void add_policy_show(CLI::App& policy, Action& action) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* command = policy.add_subcommand("show", "What a policy does, and the parameters that it takes");
+  command->footer(kShowFooter);
+  command->add_option("name", *name, "As ebb policy list tells it")->required()->type_name("NAME");
+  command->callback([name, &action] {
+    action = [name] {
+      for (const PolicyEntry& entry : policies()) {
+        if (entry.name != name->substr(0, name->find(':'))) continue;
+        std::cout << show_policy(entry) << std::flush;
+        return ExitCode::kOk;
+      }
+      return fail(make_policy(*name).status());
+    };
+  });
+}
+
 // In the order in which --help lists them.
-constexpr std::array kPolicyCommands{add_policy_replay};
+constexpr std::array kPolicyCommands{add_policy_list, add_policy_show, add_policy_replay};
 
 }  // namespace
 
 void add_policy(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("policy", "Try eviction policies on recorded scores, without a model");
+  CLI::App* command = app.add_subcommand("policy", "Eviction policies: which there are, what they do, and recorded scores through them");
   command->footer(kPolicyFooter);
   command->require_subcommand(1);
   for (const auto& add : kPolicyCommands) add(*command, action);
