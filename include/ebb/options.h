@@ -51,6 +51,8 @@ enum class Removal { kSparse, kCompact };
 struct SessionOptions {
   // Tokens that may be hot; 0: the engine's whole budget, shared by the sessions that live at once.
   std::int32_t kv_budget_tokens = 0;
+  // Which blocks leave first, as EngineOptions::eviction; empty: as the engine's.
+  std::string eviction;
   // Shares of the budget: evict at `high`, down to `low`. Both 1: only what is needed, when it is.
   double high_watermark = 1.0;
   double low_watermark = 1.0;

@@ -96,7 +96,9 @@ std::string evidence_text(const Ask& ask) {
 }
 
 // The defaults of every policy make one.
-std::unique_ptr<Policy> default_policy(const PolicyEntry& entry) { return entry.make(ParameterValues(entry.parameters)); }
+std::unique_ptr<Policy> default_policy(const PolicyEntry& entry) {
+  return entry.make(ParameterValues(entry.parameters));
+}
 
 std::string list_policies() {
   using Align = TextTable::Align;
@@ -110,9 +112,9 @@ std::string list_policies() {
 std::string show_policy(const PolicyEntry& entry) {
   const std::unique_ptr<Policy> policy = default_policy(entry);
   std::string text = fmt::format(
-      "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n", entry.name,
-      entry.summary, entry.source, scope_text(*policy), sharing_text(policy->shares()), evidence_text(policy->asks()),
-      policy->weighs_priorities() ? "part of its scores" : "stretch its ranks");
+      "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n",
+      entry.name, entry.summary, entry.source, scope_text(*policy), sharing_text(policy->shares()),
+      evidence_text(policy->asks()), policy->weighs_priorities() ? "part of its scores" : "stretch its ranks");
   for (const Parameter& p : entry.parameters) {
     text += fmt::format("  {:<10}  {} ({} to {}, default {})\n", p.name, p.summary, p.least, p.most, p.value);
   }
@@ -153,7 +155,8 @@ constexpr std::array kPolicyCommands{add_policy_list, add_policy_show, add_polic
 }  // namespace
 
 void add_policy(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("policy", "Eviction policies: which there are, what they do, and recorded scores through them");
+  CLI::App* command = app.add_subcommand(
+      "policy", "Eviction policies: which there are, what they do, and recorded scores through them");
   command->footer(kPolicyFooter);
   command->require_subcommand(1);
   for (const auto& add : kPolicyCommands) add(*command, action);

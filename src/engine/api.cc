@@ -27,23 +27,29 @@ struct Session::State {
 
 namespace {
 
-ebb::SessionOptions to_options(const SessionOptions& options) {
+ebb::Result<ebb::SessionOptions> to_options(const SessionOptions& options) {
+  std::shared_ptr<const Policy> policy;
+  if (!options.eviction.empty()) {
+    EBB_ASSIGN_OR_RETURN(policy, make_policy(options.eviction));
+  }
   ebb::Remains remains = ebb::Remains::kBytes;
   if (options.remains == Remains::kNothing) remains = ebb::Remains::kNothing;
   if (options.remains == Remains::kTokens) remains = ebb::Remains::kTokens;
   ebb::RecallPlace place = ebb::RecallPlace::kOriginal;
   if (options.recall_place == RecallPlace::kCompacted) place = ebb::RecallPlace::kCompacted;
   if (options.recall_place == RecallPlace::kTail) place = ebb::RecallPlace::kTail;
-  return {.budget_tokens = options.kv_budget_tokens,
-          .watermarks = {.high = options.high_watermark, .low = options.low_watermark},
-          .sink_tokens = options.sink_tokens,
-          .recent_tokens = options.recent_tokens,
-          .pinned_tokens = options.pinned_tokens,
-          .remains = remains,
-          .recall_place = place,
-          .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
-          .rebases = options.rebases,
-          .adopts = options.adopts};
+  return ebb::SessionOptions{
+      .budget_tokens = options.kv_budget_tokens,
+      .watermarks = {.high = options.high_watermark, .low = options.low_watermark},
+      .policy = std::move(policy),
+      .sink_tokens = options.sink_tokens,
+      .recent_tokens = options.recent_tokens,
+      .pinned_tokens = options.pinned_tokens,
+      .remains = remains,
+      .recall_place = place,
+      .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
+      .rebases = options.rebases,
+      .adopts = options.adopts};
 }
 
 GenerationOptions to_options(const ReplyOptions& options, std::string question) {
@@ -204,7 +210,9 @@ Result<Engine> Engine::open(const EngineOptions& options) {
 }
 
 Result<Session> Engine::new_session(const SessionOptions& options) {
-  ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->new_session(to_options(options));
+  const ebb::Result<ebb::SessionOptions> inner = to_options(options);
+  if (!inner.ok()) return to_error(inner.status());
+  ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->new_session(*inner);
   if (!session.ok()) return to_error(session.status());
   return Session(std::make_unique<Session::State>(*state_->engine, *std::move(session)));
 }
@@ -212,7 +220,9 @@ Result<Session> Engine::new_session(const SessionOptions& options) {
 Result<Session> Engine::restore(std::span<const std::byte> image, const SessionOptions& options) {
   const ebb::Result<SessionImage> decoded = decode_image(image);
   if (!decoded.ok()) return to_error(decoded.status());
-  ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->restore_session(to_options(options), *decoded);
+  const ebb::Result<ebb::SessionOptions> inner = to_options(options);
+  if (!inner.ok()) return to_error(inner.status());
+  ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->restore_session(*inner, *decoded);
   if (!session.ok()) return to_error(session.status());
   // What was hot is not any more; as much as fits comes back, with room left for what comes.
   (*session)->refill(plan_left_free((*session)->n_blocks(), 1, kReplyBlocks, (*session)->budget_blocks()));

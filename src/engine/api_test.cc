@@ -55,6 +55,24 @@ TEST_F(Api, a_session_outgrows_its_budget_and_tells_what_became_of_its_tokens) {
   EXPECT_GT(engine.stats().tiers.front().bytes, 0U);
 }
 
+TEST_F(Api, a_session_has_its_own_policy_and_its_notes_survive_rest) {
+  Engine engine = std::move(Engine::open(options()).value());
+  Session session = std::move(
+      engine.new_session({.kv_budget_tokens = 128, .eviction = "snapkv:window=8", .recent_tokens = 16}).value());
+  for (int i = 0; i < 6; ++i) say(session, "An ox and " + std::string(80, 'x'));
+  EXPECT_GT(session.stats().n_evicted_blocks, 5);
+  EXPECT_LE(session.stats().peak_hot_tokens, 128);
+  const std::vector<std::byte> image = session.image().value();
+  const SessionOptions as_before = {.kv_budget_tokens = 128, .eviction = "snapkv:window=8", .recent_tokens = 16};
+  const auto again = engine.restore(image, as_before);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_TRUE(engine.restore(image, {.kv_budget_tokens = 128}).ok())
+      << "a policy that asks for nothing reads over them";
+  const auto refused = engine.new_session({.eviction = "snapkv:windw=8"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("window (1 to 512"));
+}
+
 TEST_F(Api, blocks_are_named_pinned_evicted_and_recalled) {
   Engine engine = std::move(Engine::open(options()).value());
   Session session = std::move(engine.new_session({.sink_tokens = 0}).value());

@@ -49,9 +49,10 @@ class Layer {
     const std::int32_t n_rows = notes_->n_observed(static_cast<std::int32_t>(end - n_seen_));
     const std::size_t begin = end - static_cast<std::size_t>(n_rows);
     const std::int32_t n_window = std::min(n_rows, policy_->asks().window);
-    notes_->begin_step({.observed = {Position(static_cast<std::int32_t>(begin)), Position(static_cast<std::int32_t>(end))},
-                        .n_window = n_window},
-                       1);
+    notes_->begin_step(
+        {.observed = {Position(static_cast<std::int32_t>(begin)), Position(static_cast<std::int32_t>(end))},
+         .n_window = n_window},
+        1);
     std::vector<BlockIndex> blocks;
     for (std::size_t j = 0; j < end; ++j) blocks.emplace_back(static_cast<std::int32_t>(j));
     const std::size_t group = weights_.size() / kKvHeads;
@@ -71,7 +72,8 @@ class Layer {
           window_max[j] = std::max(window_max[j], mass);
         }
       }
-      notes_->add(head, {.blocks = blocks, .sum = sum, .window_sum = window_sum, .window_max = window_max, .last = last});
+      notes_->add(head,
+                  {.blocks = blocks, .sum = sum, .window_sum = window_sum, .window_max = window_max, .last = last});
     }
     n_seen_ = end;
   }

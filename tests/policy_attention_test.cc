@@ -1,0 +1,140 @@
+// Policies on the attention of a real model, in blocks of one token: a session keeps what the originals' definitions keep of
+// the same weights (policy/originals_twin.h), layer by layer and head by head, and holds no more frames than its budget.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "policy/originals_attention_twin.h"
+#include "policy/originals_budgets_twin.h"
+#include "tests/solo.h"
+#include "tests/solo_sessions.h"
+
+namespace ebb {
+namespace {
+
+using originals::Heads;
+using originals::Row;
+using originals::Rows;
+using originals::Tokens;
+
+constexpr std::int32_t kTokens = 120;
+constexpr std::int32_t kWindow = 16;
+const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
+constexpr const char* kText =
+    "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "
+    "coins. "
+    "Every morning the baker opens the shop before the sun is up, and the smell of bread fills the whole street. "
+    "The owner of the blue boat is Peter. What is the code of the north gate? It is 4711. And who owns the blue boat?";
+
+SoloOptions options() { return {.n_threads = 1, .kv_type = RowType::kF32, .block_size = 1, .n_ctx = 2 * kTokens}; }
+
+class PolicyAttention : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto vocabulary = Vocabulary::load(kModel);
+    ASSERT_TRUE(vocabulary.ok());
+    tokens_ = (*vocabulary)->tokenize(kText).value();
+    ASSERT_GE(tokens_.size(), static_cast<std::size_t>(kTokens));
+    tokens_.resize(kTokens);
+    read_weights();
+  }
+
+  // Row by row, as the session computes it: what each query gives each token, summed over the heads of a group.
+  void read_weights() {
+    const auto solo = Solo::open(kModel, options());
+    ASSERT_TRUE(solo.ok()) << solo.status().message();
+    const auto hot = (*solo)->make_hot();
+    shape_ = (*solo)->shape();
+    weights_.assign(shape_.n_heads(), Rows(kTokens, Row(kTokens, 0.0)));
+    for (std::size_t q = 0; q < tokens_.size(); ++q) {
+      ASSERT_TRUE((*solo)->compute(*hot, std::span(tokens_).subspan(q, 1), 1, 1).ok());
+      const SequenceMass mass = (*solo)->runner().mass(0).value();
+      for (std::size_t head = 0; head < shape_.n_heads(); ++head) {
+        const auto n = static_cast<std::size_t>(shape_.n_kv_heads);
+        const HeadMass here =
+            mass.head(LayerIndex(static_cast<std::int32_t>(head / n)), HeadIndex(static_cast<std::int32_t>(head % n)));
+        ASSERT_EQ(here.sum.size(), q + 1);
+        for (std::size_t j = 0; j <= q; ++j) weights_[head][q][j] = static_cast<double>(here.sum[j]);
+      }
+    }
+  }
+
+  [[nodiscard]] Heads of_layer(std::int32_t layer) const {
+    const auto begin = weights_.begin() + layer * shape_.n_kv_heads;
+    return {begin, begin + shape_.n_kv_heads};
+  }
+
+  // What a session has hot of a budget, [layer][head].
+  std::vector<std::vector<Tokens>> keep(const std::string& spec, std::int32_t budget, std::int32_t n_recent) {
+    const auto sessions = SoloSessions::open(kModel, options(), spec);
+    EXPECT_TRUE(sessions.ok()) << sessions.status().message();
+    Session session(
+        (*sessions)->deps(nullptr),
+        {.budget_tokens = kTokens, .sink_tokens = 0, .recent_tokens = n_recent, .remains = Remains::kNothing});
+    Turn turn(session, Prompt(tokens_));
+    while (turn.n_pending() > 0) EXPECT_TRUE((*sessions)->step(turn).has_value());
+    turn.settle();
+    const FrameBudget frames = FrameBudget::of_tokens(budget, shape_);
+    EXPECT_EQ(session.set_budget(frames), frames);
+    EXPECT_EQ(session.hot().n_hot_frames(), frames.n_frames);
+    session.check_invariants();
+    std::vector<std::vector<Tokens>> kept(static_cast<std::size_t>(shape_.n_layers));
+    for (std::size_t head = 0; head < shape_.n_heads(); ++head) {
+      Tokens tokens;
+      for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
+        if (session.hot().is_hot(BlockIndex(b), head)) tokens.push_back(static_cast<std::size_t>(b));
+      }
+      kept[head / static_cast<std::size_t>(shape_.n_kv_heads)].push_back(tokens);
+    }
+    return kept;
+  }
+
+  std::vector<Token> tokens_;
+  BlockShape shape_;
+  Heads weights_;  // [layer * n_kv_heads + head][query][token]
+};
+
+TEST_F(PolicyAttention, tova_keeps_the_same_tokens_in_every_head_of_a_layer) {
+  for (const std::int32_t budget : {10, 30, 60}) {
+    const auto kept = keep("tova", budget, 0);
+    for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+      const Tokens expected =
+          originals::keep_highest(originals::tova_scores(of_layer(layer)), static_cast<std::size_t>(budget));
+      for (const Tokens& head : kept[static_cast<std::size_t>(layer)]) EXPECT_EQ(head, expected) << layer;
+    }
+  }
+}
+
+TEST_F(PolicyAttention, h2o_keeps_each_heads_heavy_hitters) {
+  const auto kept = keep("h2o:recent=0.25", 48, 0);
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const Rows scores =
+        originals::h2o_scores(of_layer(layer), static_cast<std::size_t>(shape_.n_kv_heads), kTokens / 4);
+    EXPECT_EQ(kept[static_cast<std::size_t>(layer)], originals::keep_highest(scores, 48)) << layer;
+  }
+}
+
+TEST_F(PolicyAttention, snapkv_keeps_what_the_window_looks_at) {
+  const auto kept = keep("snapkv:window=16,kernel=5", 40, kWindow);
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const Rows scores = originals::snapkv_scores(of_layer(layer), static_cast<std::size_t>(shape_.n_kv_heads),
+                                                 {.window = kWindow, .pool = originals::Pool::kMaximum, .kernel = 5});
+    EXPECT_EQ(kept[static_cast<std::size_t>(layer)], originals::keep_highest(scores, 40)) << layer;
+  }
+}
+
+TEST_F(PolicyAttention, adakv_gives_heads_what_they_win) {
+  const auto kept = keep("adakv:window=16", 40, kWindow);
+  bool differs = false;
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const Rows scores = originals::snapkv_scores(of_layer(layer), static_cast<std::size_t>(shape_.n_kv_heads),
+                                                 {.window = kWindow, .pool = originals::Pool::kMaximum, .kernel = 7});
+    const originals::Counts budgets = originals::adakv_budgets_exact(scores, {.capacity = 40, .alpha = 0.5});
+    EXPECT_EQ(kept[static_cast<std::size_t>(layer)], originals::keep_highest(scores, budgets)) << layer;
+    differs = differs || budgets.front() != budgets.back();
+  }
+  EXPECT_TRUE(differs) << "heads that all win the same show nothing";
+}
+
+}  // namespace
+}  // namespace ebb
