@@ -32,12 +32,12 @@ std::string pick(const std::array<const char*, N>& words, std::mt19937_64& rando
 
 }  // namespace
 
-std::string SectionWriter::sentence() {
+std::string draw_sentence(std::mt19937_64& random) {
   // Drawn from the last to the first: recorded runs hang on it.
-  const std::string end = pick(kEnds, random_);
-  const std::string object = pick(kObjects, random_);
-  const std::string verb = pick(kVerbs, random_);
-  std::string text = pick(kSubjects, random_) + (" " + verb) + " " + object + " " + end + ".";
+  const std::string end = pick(kEnds, random);
+  const std::string object = pick(kObjects, random);
+  const std::string verb = pick(kVerbs, random);
+  std::string text = pick(kSubjects, random) + (" " + verb) + " " + object + " " + end + ".";
   text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text;
 }
@@ -73,7 +73,7 @@ Result<Section> SectionWriter::write(std::int32_t n_tokens) {
   std::vector<std::string> sentences;
   std::int32_t n = 0;
   while (n < n_tokens) {
-    sentences.push_back(sentence());
+    sentences.push_back(draw_sentence(random_));
     EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens,
                          vocabulary_.tokenize(" " + sentences.back(), {.add_bos = false}));
     n += static_cast<std::int32_t>(tokens.size());

@@ -23,6 +23,9 @@ struct Section {
   std::string answer;
 };
 
+// "The old miller walked along the frozen river and smiled."
+[[nodiscard]] std::string draw_sentence(std::mt19937_64& random);
+
 // Names and values of the facts that one writer writes are all different; the same seed, the same sections.
 class SectionWriter {
  public:
@@ -33,7 +36,6 @@ class SectionWriter {
   Result<Section> write(std::int32_t n_tokens);
 
  private:
-  std::string sentence();
   std::string name();
   std::string number();
 

@@ -163,6 +163,18 @@ def check_splice(report, program):
     figures.check_splice(report, max(prompts))
 
 
+def asks_recall_tasks(test, words, folder):
+    """One task of each case; --show asks nothing."""
+    if "--show" in words:
+        return says(r'"questions": \[')(test, words, folder)
+    for flag, value in (("--kinds", "needle"), ("--haystacks", "sentences"), ("--lengths", "512"), ("--tasks", "1")):
+        if flag in words:
+            words[words.index(flag) + 1] = value if flag == "--tasks" else words[words.index(flag) + 1]
+        else:
+            words += [flag, value]
+    says(r"needle +\S+ +yes +1 ")(test, words, folder)
+
+
 # By the words before the first flag. serve gets a free port from Server.
 RULES = {
     "run": says(r"\S"),
@@ -186,6 +198,7 @@ RULES = {
     "bench gapfill": Bench(alone(figures.check_resend), "--sessions", "1", "--chunks", "10",
                            "--characters", "1000", "--budgets", "1024"),
     "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
+    "bench recall-tasks": asks_recall_tasks,
 }
 
 

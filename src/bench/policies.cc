@@ -1,0 +1,363 @@
+#include "bench/policies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "bench/recall_prompts.h"
+#include "bench/session_steps.h"
+#include "engine/engine.h"
+#include "engine/generation.h"
+#include "policy/policy.h"
+
+namespace ebb {
+namespace {
+
+// Longer than any answer; it bounds a reply that does not end.
+constexpr std::int32_t kMostReplyTokens = 24;
+// What a question and its reply may take on top of the budget.
+constexpr std::int32_t kQuestionTokens = 160;
+// As a client's request has it.
+constexpr std::int32_t kMostRecalled = 8;
+// Queries that windows of all arms look back: those of the longest question, and what SnapKV takes.
+constexpr std::int32_t kWindow = 32;
+constexpr const char* kBaseline = "streaming";
+constexpr const char* kEverythingHot = "everything hot";
+constexpr const char* kOracle = "oracle";
+
+// Lets nothing leave, and notes what any policy may want.
+class Watch final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "watch"; }
+  [[nodiscard]] Ask asks() const override {
+    return {.scope = Scope::kHead, .shares = true, .totals = true, .window = kWindow};
+  }
+  [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
+    return std::vector<double>(scope.rows.size(), kNeverLeaves);
+  }
+};
+
+// By what was noted, which is of the continuation alone.
+class Oracle final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return kOracle; }
+  [[nodiscard]] Ask asks() const override { return {.scope = Scope::kHead, .totals = true}; }
+  [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
+    return scope.total;
+  }
+};
+
+struct NamedPolicy {
+  std::string name;
+  std::shared_ptr<const Policy> policy;
+};
+
+class PoliciesBench {
+ public:
+  PoliciesBench(Engine& engine, const PoliciesOptions& options, std::vector<NamedPolicy> policies,
+                PoliciesReport& report)
+      : engine_(engine), options_(options), policies_(std::move(policies)), report_(report) {}
+
+  Status measure() {
+    for (const RecallKind kind : options_.kinds) {
+      for (const std::int32_t seed : options_.seeds) {
+        RecallTaskOptions asked = options_.task;
+        asked.kind = kind;
+        asked.seed = static_cast<std::uint64_t>(seed);
+        asked.n_tasks = options_.n_tasks;
+        EBB_ASSIGN_OR_RETURN(const std::vector<RecallTask> tasks, make_recall_tasks(engine_.vocabulary(), asked));
+        for (const RecallTask& task : tasks) EBB_RETURN_IF_ERROR(measure_task(task));
+      }
+    }
+    for (const std::int32_t seed : options_.seeds) EBB_RETURN_IF_ERROR(measure_text(seed));
+    return {};
+  }
+
+ private:
+  // A context as every arm finds it.
+  struct Base {
+    SessionImage image;
+    std::vector<Token> pending;  // computed by each arm
+    std::int32_t n_context = 0;
+  };
+
+  Status measure_task(const RecallTask& task) {
+    options_.progress(fmt::format("{} of {} tokens", name_of(task.kind), task.n_tokens), n_done_++ / n_all());
+    EBB_ASSIGN_OR_RETURN(const RecallContext context, recall_context(engine_.vocabulary(), task));
+    EBB_ASSIGN_OR_RETURN(const SessionImage image, compute(nullptr, context.tokens));
+    for (const RecallQuestion& question : task.questions) {
+      EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens,
+                           recall_question(engine_.vocabulary(), question.text, context.ends));
+      if (std::ssize(tokens) + kMostReplyTokens > kQuestionTokens) {
+        return error(Code::kOutOfBudget, "a question of {} tokens, {} at most", tokens.size(),
+                     kQuestionTokens - kMostReplyTokens);
+      }
+      EBB_RETURN_IF_ERROR(measure_question(task, question, image, tokens));
+    }
+    return {};
+  }
+
+  Status measure_question(const RecallTask& task, const RecallQuestion& question, const SessionImage& image,
+                          const std::vector<Token>& tokens) {
+    const auto n_context = static_cast<std::int32_t>(image.tokens.size());
+    const Base agnostic{.image = image, .pending = tokens, .n_context = n_context};
+    EBB_ASSIGN_OR_RETURN(SessionImage behind, compute(&image, std::span(tokens).first(tokens.size() - 1)));
+    const Base aware{.image = std::move(behind), .pending = {tokens.back()}, .n_context = n_context};
+    EBB_ASSIGN_OR_RETURN(const Base oracle, look_ahead(image, tokens, question.answer));
+    const Asked asked{.task = task, .question = question};
+    EBB_RETURN_IF_ERROR(answer(asked, agnostic, {kEverythingHot, std::make_shared<Watch>()}, {.kind = task.kind}));
+    for (const std::int32_t part : options_.parts) {
+      for (const NamedPolicy& policy : policies_) {
+        PoliciesCell cell{.kind = task.kind, .part = part};
+        EBB_RETURN_IF_ERROR(answer(asked, agnostic, policy, cell));
+        cell.recalls = true;
+        EBB_RETURN_IF_ERROR(answer(asked, agnostic, policy, cell));
+        cell = {.kind = task.kind, .is_aware = true, .part = part};
+        EBB_RETURN_IF_ERROR(answer(asked, aware, policy, cell));
+      }
+      const PoliciesCell cell{.kind = task.kind, .is_aware = true, .part = part};
+      EBB_RETURN_IF_ERROR(answer(asked, oracle, {kOracle, std::make_shared<Oracle>()}, cell));
+    }
+    return {};
+  }
+
+  // Contexts.
+  [[nodiscard]] double n_all() const {
+    return static_cast<double>((options_.kinds.size() + 1) * options_.seeds.size()) * options_.n_tasks;
+  }
+
+  struct Asked {
+    const RecallTask& task;
+    const RecallQuestion& question;
+  };
+
+  // --- contexts ---
+
+  // Computed behind an image, or from nothing, with everything hot and saved.
+  Result<SessionImage> compute(const SessionImage* image, std::span<const Token> tokens) {
+    const SessionOptions options = {
+        .budget_tokens = engine_.budget_tokens(), .policy = std::make_shared<Watch>(), .adopts = false};
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                         image == nullptr ? engine_.new_session(options) : engine_.restore_session(options, *image));
+    if (image != nullptr) session->refill(0, {}, Holes::kAll);
+    EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, tokens));
+    EBB_RETURN_IF_ERROR(session->save());
+    return session->image();
+  }
+
+  // The context, with notes on what question and right answer look at.
+  Result<Base> look_ahead(const SessionImage& image, const std::vector<Token>& question, std::string_view answer) {
+    SessionImage blank = image;
+    blank.attention = {};
+    EBB_ASSIGN_OR_RETURN(const std::vector<Token> said, engine_.vocabulary().tokenize(answer, {.add_bos = false}));
+    std::vector<Token> ahead = question;
+    ahead.insert(ahead.end(), said.begin(), said.end());
+    EBB_ASSIGN_OR_RETURN(const SessionImage behind, compute(&blank, ahead));
+    Base base{.image = image, .pending = question, .n_context = static_cast<std::int32_t>(image.tokens.size())};
+    base.image.attention = behind.attention;
+    const auto n_blocks = static_cast<std::int32_t>(image.blocks.size());
+    std::erase_if(base.image.attention.entries, [&](const auto& entry) { return entry.block >= n_blocks; });
+    return base;
+  }
+
+  // A fork that has shrunk to a part of the context; 0: everything is hot.
+  Result<std::unique_ptr<Session>> shrink(const Base& base, const NamedPolicy& policy, std::int32_t part) {
+    const std::int32_t budget = budget_of(base, part);
+    const SessionOptions options = {.budget_tokens = engine_.budget_tokens(),
+                                    .policy = policy.policy,
+                                    .recent_tokens = std::min(64, budget / 4),
+                                    .adopts = false};
+    EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine_.restore_session(options, base.image));
+    session->refill(0, {}, Holes::kAll);
+    if (part > 0) (void)session->set_budget(FrameBudget::of_tokens(budget, engine_.shape()));
+    return session;
+  }
+
+  [[nodiscard]] std::int32_t budget_of(const Base& base, std::int32_t part) const {
+    // What of the question is there already is on top, as it is for who has not seen it.
+    const auto n_more = static_cast<std::int32_t>(base.image.tokens.size()) - base.n_context;
+    const std::int32_t n = base.n_context / std::max(1, part) / options_.block_size * options_.block_size;
+    return std::max(n, 2 * options_.block_size) + n_more;
+  }
+
+  // --- answers ---
+
+  Status answer(const Asked& asked, const Base& base, const NamedPolicy& policy, const PoliciesCell& cell) {
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, shrink(base, policy, cell.part));
+    if (cell.recalls) {
+      EBB_RETURN_IF_ERROR(engine_.recall(*session, session->select(asked.question.text, kMostRecalled)).status());
+    }
+    PoliciesArm& arm = arm_of(policy.name, cell);
+    arm.most_hot_tokens = std::max(
+        arm.most_hot_tokens, session->room().n_hot_frames / engine_.shape().frames_per_block() * options_.block_size);
+    if (cell.part > 0) {
+      (void)session->set_budget(FrameBudget::of_tokens(session->budget_tokens() + kQuestionTokens, engine_.shape()));
+    }
+    EBB_ASSIGN_OR_RETURN(const std::string said, reply(*session, base.pending));
+    arm.right.push_back(is_right(said, asked.task, asked.question));
+    return {};
+  }
+
+  Result<std::string> reply(Session& session, const std::vector<Token>& tokens) {
+    const GenerationOptions options = {.sampling = {.temperature = 0.0F},
+                                       .max_tokens = kMostReplyTokens,
+                                       .stop_strings = recall_stops(engine_.vocabulary())};
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                         Generation::start(session, engine_.vocabulary(), Prompt(std::vector(tokens)), options));
+    Generation* const running = generation.get();
+    while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
+    EBB_RETURN_IF_ERROR(running->status());
+    return running->text();
+  }
+
+  // --- text ---
+
+  // What goes on behind as much of a needle's haystack as the other contexts have.
+  Status measure_text(std::int32_t seed) {
+    if (options_.n_text_tokens == 0) return {};
+    RecallTaskOptions longer = options_.task;
+    longer.kind = RecallKind::kNeedle;
+    longer.seed = static_cast<std::uint64_t>(seed);
+    longer.n_tasks = options_.n_tasks;
+    longer.n_tokens = options_.task.n_tokens + 2 * options_.n_text_tokens;
+    EBB_ASSIGN_OR_RETURN(const std::vector<RecallTask> tasks, make_recall_tasks(engine_.vocabulary(), longer));
+    for (const RecallTask& task : tasks) {
+      options_.progress("reading text", n_done_++ / n_all());
+      EBB_ASSIGN_OR_RETURN(const RecallContext all, recall_context(engine_.vocabulary(), task));
+      const auto n_context = static_cast<std::size_t>(options_.task.n_tokens);
+      if (all.tokens.size() < n_context + static_cast<std::size_t>(options_.n_text_tokens) + 1) continue;
+      const std::span<const Token> tokens = all.tokens;
+      EBB_ASSIGN_OR_RETURN(SessionImage image, compute(nullptr, tokens.first(n_context)));
+      const Base base{.image = std::move(image), .n_context = options_.task.n_tokens};
+      const std::span<const Token> text = tokens.subspan(n_context);
+      EBB_RETURN_IF_ERROR(read_on(base, {kEverythingHot, std::make_shared<Watch>()}, 0, text));
+      for (const std::int32_t part : options_.parts) {
+        for (const NamedPolicy& policy : policies_) EBB_RETURN_IF_ERROR(read_on(base, policy, part, text));
+      }
+    }
+    return {};
+  }
+
+  Status read_on(const Base& base, const NamedPolicy& policy, std::int32_t part, std::span<const Token> text) {
+    const auto n = static_cast<std::size_t>(options_.n_text_tokens);
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, shrink(base, policy, part));
+    double surprise = 0.0;
+    EBB_ASSIGN_OR_RETURN(const double ms,
+                         decode_tokens(engine_, *session, text.first(n), [&](std::size_t i, auto logits) {
+                           const double most = *std::ranges::max_element(logits);
+                           double sum = 0.0;
+                           for (const float logit : logits) sum += std::exp(double{logit} - most);
+                           surprise += most + std::log(sum) - double{logits[text[i + 1].index()]};
+                         }));
+    PoliciesText& of = text_of(policy.name, part);
+    of.n_tokens = options_.n_text_tokens;
+    of.surprise.push_back(surprise);
+    of.ms_per_token.push_back(ms / static_cast<double>(n));
+    return {};
+  }
+
+  // --- report ---
+
+  PoliciesArm& arm_of(const std::string& policy, const PoliciesCell& cell) {
+    for (PoliciesArm& arm : report_.arms) {
+      if (arm.policy == policy && arm.cell == cell) return arm;
+    }
+    report_.arms.push_back({.policy = policy, .cell = cell});
+    return report_.arms.back();
+  }
+
+  PoliciesText& text_of(const std::string& policy, std::int32_t part) {
+    for (PoliciesText& text : report_.texts) {
+      if (text.policy == policy && text.part == part) return text;
+    }
+    report_.texts.push_back({.policy = policy, .part = part});
+    return report_.texts.back();
+  }
+
+  Engine& engine_;
+  const PoliciesOptions& options_;
+  std::vector<NamedPolicy> policies_;
+  PoliciesReport& report_;
+  double n_done_ = 0.0;
+};
+
+Result<std::vector<NamedPolicy>> make_policies(std::vector<std::string> names) {
+  if (names.empty()) {
+    for (const PolicyEntry& entry : policies()) {
+      if (entry.name != "none") names.emplace_back(entry.name);
+    }
+  }
+  if (std::ranges::find(names, kBaseline) == names.end()) names.insert(names.begin(), kBaseline);
+  std::vector<NamedPolicy> all;
+  for (const std::string& name : names) {
+    EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> policy, make_policy(name));
+    if (const std::int32_t window = policy->asks().window; window != 0 && window != kWindow) {
+      return error(Code::kInvalidArgument, "{}: contexts are noted once for all arms, with a window of {}", name,
+                   kWindow);
+    }
+    all.push_back({.name = name, .policy = std::move(policy)});
+  }
+  return all;
+}
+
+}  // namespace
+
+double PoliciesArm::share() const {
+  return right.empty() ? 0.0 : static_cast<double>(std::ranges::count(right, true)) / static_cast<double>(right.size());
+}
+
+double PoliciesText::perplexity() const {
+  double sum = 0.0;
+  for (const double value : surprise) sum += value;
+  return std::exp(sum / std::max(1.0, static_cast<double>(surprise.size()) * n_tokens));
+}
+
+const PoliciesArm* PoliciesReport::find(std::string_view policy, const PoliciesCell& cell) const {
+  for (const PoliciesArm& arm : arms) {
+    if (arm.policy == policy && arm.cell == cell) return &arm;
+  }
+  return nullptr;
+}
+
+PairedDifference compare_answers(const std::vector<bool>& a, const std::vector<bool>& b) {
+  EBB_CHECK(a.size() == b.size() && !a.empty(), "{} answers beside {}", a.size(), b.size());
+  constexpr std::size_t kRounds = 2000;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    differences.push_back(100.0 * (static_cast<int>(a[i]) - static_cast<int>(b[i])));
+  const auto n = static_cast<double>(a.size());
+  std::mt19937_64 random(1);
+  std::vector<double> means;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += differences[random() % a.size()];
+    means.push_back(sum / n);
+  }
+  std::ranges::sort(means);
+  double sum = 0.0;
+  for (const double difference : differences) sum += difference;
+  return {.points = sum / n, .low = means[kRounds / 40], .high = means[kRounds - 1 - kRounds / 40]};
+}
+
+Result<PoliciesReport> run_policies(const PoliciesOptions& options) {
+  if (options.parts.empty() || options.kinds.empty() || options.seeds.empty() || options.n_tasks < 1) {
+    return error(Code::kInvalidArgument, "give one part, one kind, one seed and one task at least");
+  }
+  EBB_ASSIGN_OR_RETURN(std::vector<NamedPolicy> policies, make_policies(options.policies));
+  options.progress("loading", 0.0);
+  // A context as long as asked for, marks of its chat template, a question, a reply.
+  const std::int32_t n_tokens = 2 * options.task.n_tokens + 4 * kQuestionTokens + options.n_text_tokens;
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                       Engine::open({.model = options.model,
+                                     .n_threads = options.n_threads,
+                                     .kv_type = options.kv_type,
+                                     .block_size = options.block_size,
+                                     .kv_budget_tokens = n_tokens,
+                                     .store = {.ram_bytes = std::size_t{1} << 30}}));
+  PoliciesReport report{.model = options.model.filename().string(), .options = options};
+  for (const NamedPolicy& policy : policies) report.policies.push_back(policy.name);
+  EBB_RETURN_IF_ERROR(PoliciesBench(*engine, options, std::move(policies), report).measure());
+  return report;
+}
+
+}  // namespace ebb

@@ -1,0 +1,142 @@
+#include "bench/recall_ceiling.h"
+
+#include <algorithm>
+
+#include "bench/recall_prompts.h"
+#include "bench/session_steps.h"
+#include "engine/engine.h"
+#include "engine/generation.h"
+
+namespace ebb {
+namespace {
+
+// Longer than any answer; it bounds a reply that does not end.
+constexpr std::int32_t kMostReplyTokens = 48;
+
+class Ceiling {
+ public:
+  Ceiling(Engine& engine, const CeilingOptions& options, CeilingReport& report)
+      : engine_(engine), options_(options), report_(report) {}
+
+  Status measure() {
+    for (const RecallKind kind : options_.kinds) {
+      for (const Haystack haystack : options_.haystacks) {
+        // Pairs lie in no haystack.
+        if (kind == RecallKind::kKeyValue && haystack != options_.haystacks.front()) continue;
+        for (const bool near_twins : {false, true}) {
+          for (const std::int32_t n_tokens : options_.lengths) {
+            RecallTaskOptions task = options_.task;
+            task.kind = kind;
+            task.haystack = haystack;
+            task.n_tokens = n_tokens;
+            task.near_twins = near_twins;
+            EBB_RETURN_IF_ERROR(measure_case(task));
+          }
+        }
+      }
+    }
+    std::ranges::sort(report_.relations, {}, [](const CeilingRelation& r) { return std::pair(r.name, r.paraphrased); });
+    return {};
+  }
+
+ private:
+  Status measure_case(RecallTaskOptions task) {
+    std::vector<CeilingCase> cases;
+    std::vector<std::vector<RecallTask>> tasks;
+    for (const bool paraphrased : {false, true}) {
+      task.paraphrased = paraphrased;
+      cases.push_back({.kind = task.kind,
+                       .haystack = task.haystack,
+                       .n_tokens = task.n_tokens,
+                       .near_twins = task.near_twins,
+                       .paraphrased = paraphrased});
+      EBB_ASSIGN_OR_RETURN(tasks.emplace_back(), make_recall_tasks(engine_.vocabulary(), task));
+    }
+    for (std::size_t t = 0; t < tasks[0].size(); ++t) {
+      options_.progress(fmt::format("{} of {} tokens, {}", name_of(task.kind), task.n_tokens, name_of(task.haystack)),
+                        n_done_ += 1.0 / static_cast<double>(n_cases() * tasks[0].size()));
+      EBB_ASSIGN_OR_RETURN(const RecallContext context, recall_context(engine_.vocabulary(), tasks[0][t]));
+      EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                           engine_.new_session({.budget_tokens = engine_.budget_tokens(), .adopts = false}));
+      EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, context.tokens));
+      const Position end = session->end();
+      for (std::size_t c = 0; c < cases.size(); ++c) {
+        cut_session(*session, end);
+        EBB_RETURN_IF_ERROR(ask_all(*session, tasks[c][t], context.ends, cases[c]));
+      }
+    }
+    std::ranges::move(cases, std::back_inserter(report_.cases));
+    return {};
+  }
+
+  Status ask_all(Session& session, const RecallTask& task, Before before, CeilingCase& of) {
+    for (const RecallQuestion& question : task.questions) {
+      EBB_ASSIGN_OR_RETURN(const std::string said, reply(session, question.text, before));
+      const bool right = is_right(said, task, question);
+      CeilingRelation& relation = relation_of(question);
+      ++of.n_asked;
+      ++relation.n_asked;
+      if (right) {
+        ++of.n_right;
+        ++relation.n_right;
+        continue;
+      }
+      of.misses.push_back({.relation = question.relation,
+                           .fact = question.fact,
+                           .question = question.text,
+                           .wanted = question.answer,
+                           .said = said});
+    }
+    return {};
+  }
+
+  Result<std::string> reply(Session& session, std::string_view question, Before& before) {
+    EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, recall_question(engine_.vocabulary(), question, before));
+    const GenerationOptions options = {.sampling = {.temperature = 0.0F},
+                                       .max_tokens = kMostReplyTokens,
+                                       .stop_strings = recall_stops(engine_.vocabulary())};
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                         Generation::start(session, engine_.vocabulary(), Prompt(std::move(tokens)), options));
+    Generation* const running = generation.get();
+    while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
+    EBB_RETURN_IF_ERROR(running->status());
+    before = running->reason() == FinishReason::kEndOfGeneration ? Before::kEndedReply : Before::kCutReply;
+    return running->text();
+  }
+
+  CeilingRelation& relation_of(const RecallQuestion& question) {
+    for (CeilingRelation& relation : report_.relations) {
+      if (relation.name == question.relation && relation.paraphrased == question.is_paraphrased) return relation;
+    }
+    report_.relations.push_back({.name = question.relation, .paraphrased = question.is_paraphrased});
+    return report_.relations.back();
+  }
+
+  [[nodiscard]] std::size_t n_cases() const {
+    std::size_t n = 0;
+    for (const RecallKind kind : options_.kinds) n += kind == RecallKind::kKeyValue ? 1 : options_.haystacks.size();
+    return 2 * n * options_.lengths.size();
+  }
+
+  Engine& engine_;
+  const CeilingOptions& options_;
+  CeilingReport& report_;
+  double n_done_ = 0.0;
+};
+
+}  // namespace
+
+Result<CeilingReport> run_ceiling(const CeilingOptions& options) {
+  if (options.kinds.empty() || options.haystacks.empty() || options.lengths.empty()) {
+    return error(Code::kInvalidArgument, "give one kind, one haystack and one length at least");
+  }
+  options.progress("loading", 0.0);
+  EBB_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::open({.model = options.model, .n_threads = options.n_threads, .kv_type = options.kv_type}));
+  CeilingReport report{.model = options.model.filename().string(), .options = options};
+  EBB_RETURN_IF_ERROR(Ceiling(*engine, options, report).measure());
+  return report;
+}
+
+}  // namespace ebb

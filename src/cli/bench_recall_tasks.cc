@@ -1,0 +1,160 @@
+// `ebb bench recall-tasks`
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/recall_ceiling.h"
+#include "cli/bench.h"
+#include "cli/bundled_model.h"
+#include "cli/terminal.h"
+#include "cli/text_file.h"
+
+namespace ebb {
+namespace {
+
+constexpr const char* kRecallTasksFooter = R"(Examples:
+  ebb bench recall-tasks                              the bundled model's ceiling; a quarter of an hour or so on 2 cores
+  ebb bench recall-tasks --kinds needle --lengths 512 --haystacks text --text war-and-peace.txt
+  ebb bench recall-tasks -m model.gguf --tasks 10 --json ceiling.json
+  ebb bench recall-tasks --show --kinds multi_fact --tasks 2
+
+Contexts tell facts, questions ask for them, in the words in which they were told and paraphrased, with and without a near
+twin of each asked fact. Nothing is evicted: what is answered here is the most that any policy can keep. The language is the
+one that the bundled model was trained on, or plain English with -m. --show prints the tasks as JSON and asks nothing.)";
+
+struct RecallTasksFlags {
+  CeilingOptions options;
+  std::string model;
+  std::vector<std::string> kinds = {"needle", "multi_fact", "ten_at_once", "key_value"};
+  std::vector<std::string> haystacks = {"sentences", "chatter"};
+  std::string split = "tune";
+  std::string language;
+  std::string text_file;
+  std::string kv_type = "f16";
+  std::string json;
+  bool shows = false;
+  bool paraphrased = false;
+  bool near_twins = false;
+};
+
+// CLI11 let only known names through.
+void take_names(const RecallTasksFlags& flags, CeilingOptions& options) {
+  options.kinds.clear();
+  for (const std::string& name : flags.kinds)
+    options.kinds.push_back(find_recall_kind(name).value_or(RecallKind::kNeedle));
+  options.haystacks.clear();
+  for (const std::string& name : flags.haystacks) {
+    options.haystacks.push_back(find_haystack(name).value_or(Haystack::kSentences));
+  }
+  const std::string language = !flags.language.empty() ? flags.language : flags.model.empty() ? "bundled" : "english";
+  options.task.language = find_recall_language(language).value_or(RecallLanguage::kBundled);
+  options.task.split = find_recall_split(flags.split).value_or(RecallSplit::kTune);
+  options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);
+}
+
+ExitCode show_tasks(const CeilingOptions& options, const RecallTasksFlags& flags) {
+  const Result<std::unique_ptr<Vocabulary>> vocabulary = Vocabulary::load(options.model);
+  if (!vocabulary.ok()) return fail(vocabulary.status());
+  std::vector<RecallTask> tasks;
+  for (const RecallKind kind : options.kinds) {
+    for (const Haystack haystack : options.haystacks) {
+      for (const std::int32_t n_tokens : options.lengths) {
+        RecallTaskOptions task = options.task;
+        task.kind = kind;
+        task.haystack = haystack;
+        task.n_tokens = n_tokens;
+        task.paraphrased = flags.paraphrased;
+        task.near_twins = flags.near_twins;
+        Result<std::vector<RecallTask>> made = make_recall_tasks(**vocabulary, task);
+        if (!made.ok()) return fail(made.status());
+        std::ranges::move(*made, std::back_inserter(tasks));
+      }
+    }
+  }
+  std::cout << recall_tasks_json(tasks) << std::flush;
+  return ExitCode::kOk;
+}
+
+ExitCode bench_recall_tasks(const RecallTasksFlags& flags) {
+  CeilingOptions options = flags.options;
+  const Result<std::filesystem::path> model = given_or_bundled_model(flags.model);
+  if (!model.ok()) return fail(model.status());
+  options.model = *model;
+  take_names(flags, options);
+  std::string text;
+  if (!flags.text_file.empty()) {
+    Result<std::string> read = read_text(flags.text_file);
+    if (!read.ok()) return fail(read.status());
+    text = std::move(*read);
+    options.task.text = text;
+  }
+  if (flags.shows) return show_tasks(options, flags);
+  ProgressBar bar(0.0);
+  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
+  const Result<CeilingReport> report = run_ceiling(options);
+  bar.clear();
+  if (!report.ok()) return fail(report.status());
+  std::cout << ceiling_text(*report) << std::flush;
+  return write_reports(
+      {.json = flags.json, .html = ""}, [&](const auto& path) { return write_ceiling_json(path, *report); },
+      [](const std::string&) { return Status(); });
+}
+
+void add_task_flags(CLI::App& command, RecallTasksFlags& flags) {
+  command.add_option("--kinds", flags.kinds, "Kinds of tasks: needle, multi_fact, ten_at_once, key_value")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"needle", "multi_fact", "ten_at_once", "key_value"}))
+      ->type_name("KIND,KIND,...")
+      ->capture_default_str();
+  command
+      .add_option("--haystacks", flags.haystacks, "What lies between the facts: sentences, chatter, text (of --text)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"sentences", "chatter", "text"}))
+      ->type_name("NAME,NAME,...")
+      ->capture_default_str();
+  command.add_option("--text", flags.text_file, "Plain text that haystacks called text are made of")->type_name("FILE");
+  command.add_option("--split", flags.split, "tune or test: they share no subject, no value and no text")
+      ->check(CLI::IsMember({"tune", "test"}))
+      ->type_name("SPLIT")
+      ->capture_default_str();
+  command.add_option("--language", flags.language, "bundled or english; default: english with -m, else bundled")
+      ->check(CLI::IsMember({"bundled", "english"}))
+      ->type_name("NAME");
+  RecallTaskOptions& task = flags.options.task;
+  command
+      .add_option("--relations", task.relations,
+                  "What facts are of, such as owner; default: what the bundled model answers well")
+      ->delimiter(',')
+      ->type_name("NAME,NAME,...");
+  add_counts_flag(command, "--lengths", flags.options.lengths, "Tokens of a context");
+  add_count_flag(command, "--tasks", task.n_tasks, {1, 10000}, "Tasks of each case");
+  add_count_flag(command, "--mentions", task.n_mentions, {0, 100},
+                 "Sentences of a context that name what is asked for, and tell nothing of it");
+  command.add_option("--seed", task.seed, "Another seed makes other tasks")->type_name("N")->capture_default_str();
+}
+
+}  // namespace
+
+void add_bench_recall_tasks(CLI::App& bench, Action& action) {
+  auto flags = std::make_shared<RecallTasksFlags>();
+  CLI::App* command = bench.add_subcommand("recall-tasks", "Right answers to recall tasks while nothing is evicted");
+  command->footer(kRecallTasksFooter);
+  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
+      ->type_name("FILE");
+  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
+  add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
+  add_task_flags(*command, *flags);
+  CLI::Option* const show = command->add_flag("--show", flags->shows, "Print the tasks as JSON instead");
+  command->add_flag("--paraphrased", flags->paraphrased, "With --show: questions in other words than the facts")
+      ->needs(show);
+  command->add_flag("--near-twins", flags->near_twins, "With --show: facts that differ in one word of the subject")
+      ->needs(show);
+  command->add_option("--json", flags->json, "Write the figures, and every wrong answer, to this file too")
+      ->type_name("FILE");
+  command->callback([flags, &action] { action = [flags] { return bench_recall_tasks(*flags); }; });
+}
+
+}  // namespace ebb
