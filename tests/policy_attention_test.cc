@@ -17,7 +17,7 @@ using originals::Row;
 using originals::Rows;
 using originals::Tokens;
 
-constexpr std::int32_t kTokens = 120;
+constexpr std::int32_t kTokens = 90;
 constexpr std::int32_t kWindow = 16;
 const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
 constexpr const char* kText =

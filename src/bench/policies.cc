@@ -188,8 +188,9 @@ class PoliciesBench {
       EBB_RETURN_IF_ERROR(engine_.recall(*session, session->select(asked.question.text, kMostRecalled)).status());
     }
     PoliciesArm& arm = arm_of(policy.name, cell);
-    arm.most_hot_tokens = std::max(
-        arm.most_hot_tokens, session->room().n_hot_frames / engine_.shape().frames_per_block() * options_.block_size);
+    const std::int32_t n_hot = FrameBudget{session->room().n_hot_frames}.n_tokens(engine_.shape());
+    arm.most_hot_tokens = std::max(arm.most_hot_tokens, n_hot);
+    arm.budget_tokens = std::max(arm.budget_tokens, session->budget_tokens());
     if (cell.part > 0) {
       (void)session->set_budget(FrameBudget::of_tokens(session->budget_tokens() + kQuestionTokens, engine_.shape()));
     }

@@ -62,8 +62,9 @@ struct PoliciesArm {
   std::string policy;  // or "oracle", "everything hot"
   PoliciesCell cell;
   std::vector<bool> right;
-  // The most frames that the context had once the policy had chosen, as tokens.
+  // The most frames that a context had once the policy had chosen, and the most that it might have, as tokens.
   std::int32_t most_hot_tokens = 0;
+  std::int32_t budget_tokens = 0;
 
   [[nodiscard]] double share() const;
 };

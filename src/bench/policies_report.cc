@@ -97,7 +97,29 @@ std::string text_table(const PoliciesReport& report) {
          table.render();
 }
 
+// What noting attention and choosing cost: contexts are decoded behind with one policy after the other, so pairs compare.
+std::string time_table(const PoliciesReport& report) {
+  if (report.texts.empty()) return "";
+  TextTable table(columns_of(report, "policy"));
+  for (const std::string& policy : report.policies) {
+    std::vector<std::string> cells = {policy};
+    for (const std::int32_t part : report.options.parts) {
+      const PoliciesText* const text = find_text(report, policy, part);
+      const PoliciesText* const baseline = find_text(report, kBaseline, part);
+      if (text == nullptr || baseline == nullptr) {
+        cells.emplace_back();
+        continue;
+      }
+      cells.push_back(fmt::format("{:.3f}", median(paired_ratios(text->ms_per_token, baseline->ms_per_token))));
+    }
+    table.add_row(std::move(cells));
+  }
+  return "\ntime of decoding those, relative to streaming, medians of contexts\n" + table.render();
+}
+
 nlohmann::json arm_json(const PoliciesReport& report, const PoliciesArm& arm) {
+  std::string right;  // "0110": one letter for each question
+  for (const bool is_right : arm.right) right += is_right ? '1' : '0';
   nlohmann::json json = {{"policy", arm.policy},
                          {"kind", name_of(arm.cell.kind)},
                          {"aware", arm.cell.is_aware},
@@ -105,8 +127,9 @@ nlohmann::json arm_json(const PoliciesReport& report, const PoliciesArm& arm) {
                          {"part", arm.cell.part},
                          {"n_right", std::ranges::count(arm.right, true)},
                          {"n_asked", arm.right.size()},
-                         {"right", arm.right},
-                         {"most_hot_tokens", arm.most_hot_tokens}};
+                         {"right", right},
+                         {"most_hot_tokens", arm.most_hot_tokens},
+                         {"budget_tokens", arm.budget_tokens}};
   const PoliciesArm* const baseline = report.find(kBaseline, arm.cell);
   if (baseline != nullptr && baseline->right.size() == arm.right.size()) {
     const PairedDifference difference = compare_answers(arm.right, baseline->right);
@@ -125,7 +148,7 @@ std::string policies_text(const PoliciesReport& report) {
   for (const RecallKind kind : report.options.kinds) {
     for (const Way& way : kWays) text += answers_table(report, kind, way);
   }
-  return text + text_table(report);
+  return text + text_table(report) + time_table(report);
 }
 
 Status write_policies_json(const std::filesystem::path& path, const PoliciesReport& report) {

@@ -184,6 +184,8 @@ RULES = {
     "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
     "inspect": says(r"architecture +qwen3", r"context +16384", r"f16 +2048 "),
     "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
+    "policy list": says(r"snapkv +each head"),
+    "policy show": says(r"looks at +attention of the last 32 queries"),
     "policy replay": says(r"evicted"),
     "demo": plays_the_demo,
     "bench speed": SPEED,
@@ -199,6 +201,8 @@ RULES = {
                            "--characters", "1000", "--budgets", "1024"),
     "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
     "bench recall-tasks": asks_recall_tasks,
+    "bench policies": Bench(alone(figures.check_policies), "--tasks", "1", "--seeds", "1", "--kinds", "needle", "--parts", "8,2",
+                            "--context", "512", "--text", "32"),
 }
 
 

@@ -31,6 +31,7 @@ CHECKS = {
     "sparse": figures.check_sparse,
     "fidelity": figures.check_fidelity,
     "wall": figures.check_wall,
+    "policies": figures.check_policies,
     "concurrency": figures.check_concurrency,
     "agent": figures.check_agent,
     "gapfill": figures.check_resend,

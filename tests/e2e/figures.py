@@ -133,6 +133,23 @@ def check_fidelity(report):
         hold(arms["discarded"]["logit_difference_of_range"]["max"] > 0, f"a hole changes nothing: {arms}")
 
 
+def check_policies(report):
+    arms = {(arm["policy"], arm["kind"], arm["aware"], arm["recall"], arm["part"]): arm for arm in report["arms"]}
+    for key, arm in arms.items():
+        hold(arm["n_right"] == arm["right"].count("1") <= arm["n_asked"] == len(arm["right"]) > 0, f"{key}: {arm}")
+        hold(arm["most_hot_tokens"] <= arm["budget_tokens"], f"{key}: more is hot than may be: {arm}")
+        whole = arms["everything hot", key[1], False, False, 0]
+        hold(arm["n_asked"] == whole["n_asked"], f"{key}: not the questions that are asked with everything hot")
+        if key[4] > 1:
+            hold(arm["most_hot_tokens"] < whole["most_hot_tokens"], f"{key}: nothing left")
+        if "beside_streaming" in arm:
+            difference = arm["beside_streaming"]
+            hold(difference["low"] <= difference["points"] <= difference["high"], f"{key}: {difference}")
+    hold({arm["policy"] for arm in report["arms"]} >= {"streaming", "oracle", "everything hot"}, "arms are missing")
+    for text in report["texts"]:
+        hold(text["perplexity"] > 1, f"{text['policy']} at 1/{text['part']}: perplexity {text['perplexity']}")
+
+
 def check_wall(report):
     arms = {arm["name"]: arm for arm in report["arms"]}
     for arm in arms.values():

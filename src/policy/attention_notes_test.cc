@@ -1,0 +1,125 @@
+#include "policy/attention_notes.h"
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr Ask kAll = {.scope = Scope::kHead, .totals = true, .last = true, .window = 2};
+constexpr std::int32_t kBlockSize = 4;
+
+std::vector<BlockIndex> blocks(std::initializer_list<std::int32_t> indices) {
+  std::vector<BlockIndex> blocks;
+  for (const std::int32_t index : indices) blocks.emplace_back(index);
+  return blocks;
+}
+
+// One query at a position gives blocks this in one head.
+void observe(AttentionNotes& notes, std::int32_t position, const std::vector<BlockIndex>& hot,
+             const std::vector<float>& mass) {
+  notes.begin_step({.observed = {Position(position), Position(position + 1)}, .n_window = 1}, kBlockSize);
+  notes.add(0, {.blocks = hot, .sum = mass, .window_sum = mass, .window_max = mass, .last = mass});
+}
+
+TEST(AttentionNotes, add_up_all_queries_and_look_back_over_a_window) {
+  AttentionNotes notes(1, kAll);
+  observe(notes, 8, blocks({0, 1}), {1.0F, 4.0F});
+  observe(notes, 9, blocks({0, 1}), {2.0F, 0.5F});
+  observe(notes, 10, blocks({0, 2}), {3.0F, 0.25F});
+  const auto noted = notes.noted(0, blocks({0, 1, 2, 3}));
+  ASSERT_THAT(noted, SizeIs(4));
+  EXPECT_EQ(noted[0].total, 6.0);
+  EXPECT_EQ(noted[0].n_queries, 3.0);
+  EXPECT_EQ(noted[0].window_sum, 5.0);
+  EXPECT_EQ(noted[0].window_max, 3.0);
+  EXPECT_EQ(noted[0].last, 3.0);
+  EXPECT_EQ(noted[1].total, 4.5) << "of a block that left too";
+  EXPECT_EQ(noted[1].window_sum, 0.5);
+  EXPECT_EQ(noted[1].last, 0.0);
+  EXPECT_EQ(noted[1].n_in_window, 1);
+  EXPECT_EQ(noted[2].n_queries, 1.0);
+  EXPECT_EQ(noted[3].n_in_window, 0);
+}
+
+TEST(AttentionNotes, count_the_queries_that_could_see_a_block) {
+  AttentionNotes notes(1, kAll);
+  notes.begin_step({.observed = {Position(0), Position(10)}, .n_window = 2}, kBlockSize);
+  const std::vector<float> mass(3, 1.0F);
+  notes.add(0, {.blocks = blocks({0, 1, 2}), .sum = mass, .window_sum = mass, .window_max = mass, .last = mass});
+  const auto noted = notes.noted(0, blocks({0, 1, 2}));
+  EXPECT_EQ(noted[0].n_queries, 10.0);
+  EXPECT_EQ(noted[1].n_queries, 6.0);
+  EXPECT_EQ(noted[2].n_queries, 2.0);
+}
+
+TEST(AttentionNotes, what_came_since_the_window_counts_as_the_others_do_on_average) {
+  AttentionNotes notes(1, kAll);
+  observe(notes, 8, blocks({0, 1}), {1.0F, 3.0F});
+  ScopeEvidence scope;
+  notes.fill(kAll, 0, 1, blocks({0, 1, 2}), scope);
+  EXPECT_THAT(scope.window_mean, ElementsAre(1.0, 3.0, 2.0));
+  EXPECT_THAT(scope.last, ElementsAre(1.0, 3.0, 2.0));
+  EXPECT_THAT(scope.total, ElementsAre(1.0, 3.0, 0.0));
+}
+
+TEST(AttentionNotes, forget_what_a_cut_removes_though_its_number_is_used_again) {
+  AttentionNotes notes(1, kAll);
+  observe(notes, 8, blocks({0, 1, 2}), {1.0F, 4.0F, 5.0F});
+  notes.forget(BlockIndex(1));
+  const auto noted = notes.noted(0, blocks({0, 1, 2}));
+  EXPECT_EQ(noted[0].total, 1.0);
+  for (const std::size_t i : {1UL, 2UL}) {
+    EXPECT_EQ(noted[i].total, 0.0);
+    EXPECT_EQ(noted[i].n_in_window, 0);
+  }
+}
+
+TEST(AttentionNotes, come_back_from_their_image) {
+  AttentionNotes notes(1, kAll);
+  observe(notes, 8, blocks({0, 1}), {1.0F, 4.0F});
+  observe(notes, 9, blocks({0, 1}), {2.0F, 0.5F});
+  const AttentionImage image = notes.image();
+  AttentionNotes again(1, kAll);
+  ASSERT_TRUE(again.restore(image, 2).ok());
+  const auto before = notes.noted(0, blocks({0, 1}));
+  const auto after = again.noted(0, blocks({0, 1}));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(after[i].total, before[i].total);
+    EXPECT_EQ(after[i].n_queries, before[i].n_queries);
+    EXPECT_EQ(after[i].window_sum, before[i].window_sum);
+    EXPECT_EQ(after[i].window_max, before[i].window_max);
+    EXPECT_EQ(after[i].last, before[i].last);
+    EXPECT_EQ(after[i].n_in_window, before[i].n_in_window);
+  }
+  AttentionNotes nothing_asked(1, {});
+  EXPECT_TRUE(nothing_asked.restore(image, 2).ok());
+  EXPECT_THAT(nothing_asked.image().entries, SizeIs(0));
+}
+
+TEST(AttentionNotes, refuse_an_image_that_no_session_writes) {
+  const AttentionImage::Entry good{.head = 0, .block = 1, .total = 1.0F, .n_queries = 2.0F, .n_in_window = 1};
+  const auto refused = [](const std::vector<AttentionImage::Entry>& entries) {
+    return AttentionNotes(2, kAll).restore({.entries = entries}, 3);
+  };
+  EXPECT_TRUE(refused({good}).ok());
+  EXPECT_EQ(refused({good, good}).code(), Code::kDamaged) << "twice";
+  for (const auto& change : std::vector<void (*)(AttentionImage::Entry&)>{
+           [](auto& e) { e.head = 2; }, [](auto& e) { e.head = -1; }, [](auto& e) { e.block = 3; },
+           [](auto& e) { e.block = -1; }, [](auto& e) { e.total = std::numeric_limits<float>::quiet_NaN(); },
+           [](auto& e) { e.window_sum = -1.0F; }, [](auto& e) { e.last = std::numeric_limits<float>::infinity(); },
+           [](auto& e) { e.n_queries = 1e20F; }, [](auto& e) { e.n_in_window = -1; }}) {
+    AttentionImage::Entry entry = good;
+    change(entry);
+    EXPECT_THAT(refused({entry}).message(), HasSubstr("that no session writes"));
+  }
+}
+
+}  // namespace
+}  // namespace ebb
