@@ -50,7 +50,11 @@ class Ceiling {
                        .n_tokens = task.n_tokens,
                        .near_twins = task.near_twins,
                        .paraphrased = paraphrased});
-      EBB_ASSIGN_OR_RETURN(tasks.emplace_back(), make_recall_tasks(engine_.vocabulary(), task));
+      Result<std::vector<RecallTask>> made = make_recall_tasks(engine_.vocabulary(), task);
+      // Ten facts and their twins are too many for a short context: a case that is not there.
+      if (made.status().code() == Code::kOutOfBudget) return {};
+      EBB_RETURN_IF_ERROR(made.status());
+      tasks.push_back(*std::move(made));
     }
     for (std::size_t t = 0; t < tasks[0].size(); ++t) {
       options_.progress(fmt::format("{} of {} tokens, {}", name_of(task.kind), task.n_tokens, name_of(task.haystack)),

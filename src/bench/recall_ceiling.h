@@ -67,7 +67,7 @@ struct CeilingReport {
   std::vector<CeilingRelation> relations;  // by name
 };
 
-// kOutOfBudget where the model's context does not hold a task.
+// Cases whose facts are too many for their length are left out. kOutOfBudget where the model's context does not hold a task.
 Result<CeilingReport> run_ceiling(const CeilingOptions& options);
 [[nodiscard]] std::string ceiling_text(const CeilingReport& report);
 Status write_ceiling_json(const std::filesystem::path& path, const CeilingReport& report);

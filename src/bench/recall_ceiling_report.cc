@@ -9,12 +9,20 @@ namespace {
 
 using Align = TextTable::Align;
 
+bool in_one_row(const CeilingCase& a, const CeilingCase& b) {
+  return a.kind == b.kind && a.haystack == b.haystack && a.near_twins == b.near_twins;
+}
+
+const CeilingCase* find_case(const CeilingReport& report, const CeilingCase& like) {
+  for (const CeilingCase& c : report.cases) {
+    if (in_one_row(c, like) && c.paraphrased == like.paraphrased) return &c;
+  }
+  return nullptr;
+}
+
 std::string cell_of(const CeilingReport& report, const CeilingCase& like, std::int32_t n_tokens, bool paraphrased) {
   for (const CeilingCase& c : report.cases) {
-    if (c.kind == like.kind && c.haystack == like.haystack && c.near_twins == like.near_twins &&
-        c.n_tokens == n_tokens && c.paraphrased == paraphrased) {
-      return percent_text(c.share());
-    }
+    if (in_one_row(c, like) && c.n_tokens == n_tokens && c.paraphrased == paraphrased) return percent_text(c.share());
   }
   return "";
 }
@@ -48,7 +56,8 @@ std::string ceiling_text(const CeilingReport& report) {
   }
   TextTable table(std::move(columns));
   for (const CeilingCase& c : report.cases) {
-    if (c.paraphrased || c.n_tokens != report.options.lengths.front()) continue;
+    // Its first length has the row for all.
+    if (c.paraphrased || &c != find_case(report, c)) continue;
     std::vector<std::string> cells = {std::string(name_of(c.kind)), haystack_name(c), c.near_twins ? "yes" : "no",
                                       std::to_string(c.n_asked)};
     for (const std::int32_t n_tokens : report.options.lengths) {

@@ -96,7 +96,8 @@ struct RecallTask {
   std::vector<std::string> values;
 };
 
-// kInvalidArgument for options that leave no task, facts that do not fit the context, and a text without sentences.
+// kInvalidArgument for options that leave no task and a text without sentences; kOutOfBudget for facts that a context of
+// n_tokens does not hold.
 Result<std::vector<RecallTask>> make_recall_tasks(const Vocabulary& vocabulary, const RecallTaskOptions& options);
 
 // Whether the reply gives the question's answer, as a word (find_word), with no other value of the task before it.

@@ -43,6 +43,7 @@ class RecallTasks : public ::testing::Test {
   [[nodiscard]] std::vector<RecallTask> make(RecallTaskOptions options) const {
     options.n_tasks = 12;
     options.n_tokens = kTaskTokens;
+    options.message_tokens = 1000;
     options.text = text_;
     Result<std::vector<RecallTask>> tasks = make_recall_tasks(*vocabulary_, options);
     EXPECT_TRUE(tasks.ok()) << tasks.status().message();
@@ -239,10 +240,10 @@ TEST_F(RecallTasks, options_that_leave_no_task_are_refused) {
     return make_recall_tasks(*vocabulary_, options).status().code();
   };
   EXPECT_EQ(code({.n_tasks = 0}), Code::kInvalidArgument);
-  EXPECT_EQ(code({.n_tokens = 20}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.n_tokens = 20}), Code::kOutOfBudget);
   EXPECT_EQ(code({.haystack = Haystack::kText}), Code::kInvalidArgument);
   EXPECT_EQ(code({.relations = {"owner", "shoe size"}}), Code::kInvalidArgument);
-  EXPECT_EQ(code({.kind = RecallKind::kKeyValue, .n_tokens = 20}), Code::kInvalidArgument);
+  EXPECT_EQ(code({.kind = RecallKind::kKeyValue, .n_tokens = 20}), Code::kOutOfBudget);
   EXPECT_EQ(code({.kind = RecallKind::kTenAtOnce, .n_tokens = 100000, .n_facts = 3000}), Code::kInvalidArgument);
 }
 

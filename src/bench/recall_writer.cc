@@ -188,7 +188,7 @@ Status RecallWriter::fill() {
   }
   const auto total = [&] { return n_said + (is_chatter ? 0 : n_read * (n_said / options_.message_tokens + 1)); };
   if (total() > options_.n_tokens) {
-    return error(Code::kInvalidArgument, "the facts of a task take {} tokens; its context may have {}", total(),
+    return error(Code::kOutOfBudget, "the facts of a task take {} tokens; its context may have {}", total(),
                  options_.n_tokens);
   }
   // A line that is too long for what is left may be followed by a shorter one.
@@ -281,7 +281,7 @@ Status RecallWriter::write_pairs(double place) {
       pairs.insert(pairs.begin() + static_cast<std::ptrdiff_t>(random_() % (pairs.size() + 1)), std::move(pair));
     }
   }
-  if (pairs.size() < 2) return error(Code::kInvalidArgument, "{} tokens hold no pairs", options_.n_tokens);
+  if (pairs.size() < 2) return error(Code::kOutOfBudget, "{} tokens hold no pairs", options_.n_tokens);
   const std::size_t asked = static_cast<std::size_t>(place * static_cast<double>(pairs.size()));
   std::string text = head;
   RecallQuestion question{.relation = "pair", .is_paraphrased = options_.paraphrased, .has_twin = options_.near_twins};
