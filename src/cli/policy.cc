@@ -91,6 +91,7 @@ std::string evidence_text(const Ask& ask) {
   if (ask.window > 0) asked.push_back(fmt::format("attention of the last {} queries", ask.window));
   if (ask.last) asked.emplace_back("attention of the last query");
   if (ask.shares) asked.emplace_back("attention lately, by block");
+  if (ask.keys) asked.emplace_back("mean length and direction of keys");
   if (ask.focus) asked.emplace_back("words in common with the last messages");
   return asked.empty() ? "positions only" : fmt::format("{}", fmt::join(asked, ", "));
 }

@@ -13,6 +13,7 @@
 #include "model/attention_work.h"
 #include "model/model.h"
 #include "model/row_convert.h"
+#include "model/scaled_key.h"
 #include "model/sealed_frame.h"
 
 namespace ebb {
@@ -61,35 +62,6 @@ void turn_row(const KeyRotation& rotation, float* row) {
     row[i * step] = x * cosines[i] - y * sines[i];
     other[i * step] = y * cosines[i] + x * sines[i];
   }
-}
-
-// Where the elements and scales of one q8_0 key lie.
-struct ScaledKey {
-  std::byte* elements;
-  std::size_t dim_stride;
-  std::size_t group_stride;
-  std::byte* scales;
-  std::size_t scale_stride;
-};
-
-ScaledKey scaled_key(const FrameLayout& layout, std::byte* frame, std::size_t slot) {
-  std::byte* const k = frame + layout.k_offset();
-  if (layout.key_order == KeyOrder::kByDim) {
-    const std::size_t stride = to_size(layout.key_stride());
-    return {.elements = k + slot,
-            .dim_stride = stride,
-            .group_stride = stride * kScaleGroup,
-            .scales = frame + layout.k_scales_offset() + slot * kScaleBytes,
-            .scale_stride = stride * kScaleBytes};
-  }
-  // ggml's block_q8_0: the scale, then its elements.
-  constexpr std::size_t kGroupBytes = kScaleBytes + kScaleGroup;
-  std::byte* const row = k + slot * to_size(layout.head_dim_k / kScaleGroup) * kGroupBytes;
-  return {.elements = row + kScaleBytes,
-          .dim_stride = 1,
-          .group_stride = kGroupBytes,
-          .scales = row,
-          .scale_stride = kGroupBytes};
 }
 
 class FrameTurner {
@@ -152,22 +124,12 @@ class FrameTurner {
     write_elements(kernels_, layout_.row_type, row.data(), 2 * n_pairs_, bytes);
   }
 
-  void turn_scaled(const ScaledKey& key) const {
+  void turn_scaled(const ScaledKey<std::byte>& key) const {
     const std::size_t n_groups = to_size((2 * n_pairs_ + kScaleGroup - 1) / kScaleGroup);
     std::array<float, kMaxHeadDim> row;
     std::array<std::uint16_t, kMaxHeadDim / kScaleGroup> packed_scales;
     std::array<float, kMaxHeadDim / kScaleGroup> scales;
-    for (std::size_t g = 0; g < n_groups; ++g) {
-      std::memcpy(&packed_scales[g], key.scales + g * key.scale_stride, kScaleBytes);
-    }
-    kernels_.from_f16(packed_scales.data(), scales.data(), static_cast<std::int32_t>(n_groups));
-    for (std::size_t g = 0; g < n_groups; ++g) {
-      const std::byte* const elements = key.elements + g * key.group_stride;
-      for (std::size_t d = 0; d < to_size(kScaleGroup); ++d) {
-        row[g * kScaleGroup + d] =
-            static_cast<float>(static_cast<std::int8_t>(elements[d * key.dim_stride])) * scales[g];
-      }
-    }
+    read_scaled(kernels_, key, n_groups, row.data());
     turn_row(rotation_, row.data());
     for (std::size_t g = 0; g < n_groups; ++g) {
       std::array<std::int8_t, kScaleGroup> group;

@@ -8,6 +8,7 @@
 #include "policy/choose.h"
 #include "policy/originals_attention_twin.h"
 #include "policy/originals_budgets_twin.h"
+#include "policy/originals_keys_twin.h"
 #include "policy/policy_test.h"
 
 namespace ebb {
@@ -186,6 +187,28 @@ TEST_P(AgainstOriginals, adakv) {
     const originals::Counts budgets = originals::adakv_budgets_exact(scores, {.capacity = 18, .alpha = floor});
     EXPECT_EQ(layer.keep(18, 8), originals::keep_highest(scores, budgets)) << floor;
   }
+}
+
+// Keys of small whole numbers, many of them alike.
+TEST_P(AgainstOriginals, keydiff_and_knorm) {
+  originals::Heads keys(1, Rows(n_tokens_, Row(4)));
+  for (Row& key : keys[0]) {
+    for (double& x : key) x = static_cast<double>(random_() % 3) - 1.0;
+  }
+  Evidence evidence = policy_test::blocks(static_cast<std::int32_t>(n_tokens_), 1, 1);
+  ScopeEvidence& scope = evidence.scopes.front();
+  scope.n_key_dims = 4;
+  for (const Row& key : keys[0]) {
+    const double length = originals::norm(key);
+    scope.key_norm.push_back(length);
+    for (const double x : key) scope.key_direction.push_back(static_cast<float>(length > 0.0 ? x / length : 0.0));
+  }
+  const Rows knorm = originals::knorm_scores(keys);
+  EXPECT_EQ(policy_test::policy("knorm")->score(evidence, scope), knorm[0]);
+  // Directions are floats: scores agree as far as those do.
+  const Rows keydiff = originals::keydiff_scores(keys);
+  const std::vector<double> ours = policy_test::policy("keydiff")->score(evidence, scope);
+  for (std::size_t j = 0; j < n_tokens_; ++j) EXPECT_NEAR(ours[j], keydiff[0][j], 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, AgainstOriginals, ::testing::Range(1U, 41U));

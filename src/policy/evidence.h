@@ -72,6 +72,11 @@ struct ScopeEvidence {
   std::vector<double> window_max;
   // and by the very last one.
   std::vector<double> last;
+  // Of scopes of one head. The mean length of a block's keys;
+  std::vector<double> key_norm;
+  // and the mean of its keys, each divided by its length, [row][n_key_dims]; zeros where that is not known.
+  std::vector<float> key_direction;
+  std::size_t n_key_dims = 0;
 };
 
 struct Evidence {

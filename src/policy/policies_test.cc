@@ -65,6 +65,9 @@ TEST(Policies, every_one_gives_one_comparable_score_a_row_whatever_the_evidence)
     for (auto* column : {&scope.total, &scope.n_queries, &scope.window_mean, &scope.window_max, &scope.last}) {
       for (std::size_t i = 0; i < scope.rows.size(); ++i) column->push_back(unit());
     }
+    scope.n_key_dims = 3;
+    for (std::size_t i = 0; i < scope.rows.size(); ++i) scope.key_norm.push_back(unit());
+    for (std::size_t i = 0; i < 3 * scope.rows.size(); ++i) scope.key_direction.push_back(static_cast<float>(unit()));
     for (const PolicyEntry& entry : policies()) {
       const std::vector<double> scores = score(*policy(entry.name), evidence);
       ASSERT_EQ(scores.size(), evidence.blocks.size()) << entry.name;

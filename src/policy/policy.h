@@ -36,6 +36,9 @@ struct Ask {
   // How many queries window_mean and window_max look back; 0: not at all.
   std::int32_t window = 0;
 
+  // ScopeEvidence::key_norm and key_direction; of Scope::kHead only.
+  bool keys = false;
+
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0; }
 };
 

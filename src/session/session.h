@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/key_digest.h"
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
 #include "policy/choose.h"
@@ -332,6 +334,9 @@ class Session {
   [[nodiscard]] Evidence evidence(CountedFrames counted = CountedFrames::kHot) const;
   [[nodiscard]] ScopeEvidence gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const;
   [[nodiscard]] HeadSet heads_of(const Victim& victim) const;
+  // What a choice needs that is not there yet, then a choice's evidence.
+  void note_keys();
+  void fill_keys(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
   void note_mass(const SequenceMass& mass);
   void note_shares();
   [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
@@ -356,6 +361,12 @@ class Session {
   Focus focus_;
   // Where the policy asks for attention.
   std::optional<AttentionNotes> attention_;
+  // Of hot blocks, where the policy asks for keys; those of one that moved are read anew.
+  struct KeyNotes {
+    Position anchor;
+    std::vector<KeyDigest> digests;  // [head]; without a direction where not read yet
+  };
+  std::map<BlockIndex, KeyNotes> keys_;
   // Of the step under way, [block]; all 0 between steps.
   std::vector<double> step_mass_;
   Holds holds_;

@@ -82,7 +82,44 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
     for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
     attention_->fill(policy_->asks(), heads.first, heads.n_heads, blocks, scope);
   }
+  if (policy_->asks().keys) fill_keys(heads.first, evidence, scope);
   return scope;
+}
+
+// Keys of full blocks never change where they are; what leaves is forgotten, so that notes are bounded by what is hot.
+void Session::note_keys() {
+  if (!policy_->asks().keys) return;
+  std::erase_if(keys_, [&](const auto& entry) {
+    return hot().n_hot_frames(entry.first) == 0 || hot().anchor(entry.first) != entry.second.anchor;
+  });
+  for (const BlockIndex block : hot().hot_blocks()) {
+    if (!hot().is_full(block)) continue;
+    KeyNotes& notes = keys_[block];
+    notes.anchor = hot().anchor(block);
+    notes.digests.resize(deps_.shape.n_heads());
+    const FrameLayout& layout = deps_.memory.layout();
+    std::vector<std::byte> frame(layout.frame_bytes());
+    hot().hot_heads(block).for_each([&](std::size_t head) {
+      if (!notes.digests[head].direction.empty()) return;
+      HeadSet one(deps_.shape.n_heads());
+      one.add(head);
+      read_frames(block, one, frame);
+      notes.digests[head] = digest_keys(layout, frame, block_size());
+    });
+  }
+}
+
+void Session::fill_keys(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const {
+  scope.n_key_dims = static_cast<std::size_t>(deps_.memory.layout().head_dim_k);
+  for (const ScopeRow& row : scope.rows) {
+    const auto notes = keys_.find(evidence.block(row).block);
+    const bool is_known = notes != keys_.end() && !notes->second.digests[head].direction.empty();
+    scope.key_norm.push_back(is_known ? double{notes->second.digests[head].norm} : 0.0);
+    scope.key_direction.resize(scope.key_direction.size() + scope.n_key_dims, 0.0F);
+    if (is_known)
+      std::ranges::copy(notes->second.digests[head].direction,
+                        scope.key_direction.end() - static_cast<std::ptrdiff_t>(scope.n_key_dims));
+  }
 }
 
 std::vector<std::optional<double>> Session::scores() const {
