@@ -240,7 +240,8 @@ Result<AgentRun> replay_agent(const AgentOptions& options, std::int32_t budget_t
   EBB_ASSIGN_OR_RETURN(const auto client, ApiClient::open({.model = options.model,
                                                            .n_threads = options.n_threads,
                                                            .block_size = options.block_size,
-                                                           .kv_budget_tokens = budget_tokens},
+                                                           .kv_budget_tokens = budget_tokens,
+                                                           .policy = options.policy},
                                                           {.n_parallel = 2}, {.chat_template = options.chat_template}));
   AgentRun run = {.budget_tokens = budget_tokens, .reuse = reuse};
   EBB_RETURN_IF_ERROR(AgentReplay(*client, options.n_reply, run).play(bodies));
@@ -248,7 +249,8 @@ Result<AgentRun> replay_agent(const AgentOptions& options, std::int32_t budget_t
 }
 
 Result<AgentReport> run_agent(const AgentOptions& options) {
-  AgentReport report = {.model = options.model.stem().string(), .block_size = options.block_size};
+  AgentReport report = {
+      .model = options.model.stem().string(), .block_size = options.block_size, .policy = options.policy};
   const double n_runs = 2.0 * static_cast<double>(options.budgets.size()) + 1.0;
   for (const std::int32_t budget : options.budgets) {
     for (const Reuse reuse : {Reuse::kExact, Reuse::kApproximate}) {

@@ -34,6 +34,8 @@ struct AgentOptions {
   // 0: one per physical core.
   std::int32_t n_threads = 0;
   std::int32_t block_size = 64;
+  // What leaves, as --kv-eviction has it.
+  std::string policy = "streaming";
   std::vector<std::int32_t> budgets = {16384, 4096};
   // Tokens of a reply at most.
   std::int32_t n_reply = 48;
@@ -93,6 +95,7 @@ struct EditArm {
 struct AgentReport {
   std::string model;
   std::int32_t block_size = 0;
+  std::string policy;
   std::vector<AgentRun> runs;
   std::vector<EditArm> edits;
 };

@@ -81,7 +81,8 @@ Result<std::vector<EditArm>> ask_behind_edits(const AgentOptions& options) {
   EBB_ASSIGN_OR_RETURN(const auto client, ApiClient::open({.model = options.model,
                                                            .n_threads = options.n_threads,
                                                            .block_size = options.block_size,
-                                                           .kv_budget_tokens = kBudgetTokens},
+                                                           .kv_budget_tokens = kBudgetTokens,
+                                                           .policy = options.policy},
                                                           {.n_parallel = 1, .session = {.adopts = false}}, {}));
   SectionWriter files(client->vocabulary(), kEditSeed);
   std::vector<EditArm> arms(kEditArms.begin(), kEditArms.end());

@@ -92,7 +92,7 @@ nlohmann::json run_json(const AgentRun& run) {
 }  // namespace
 
 std::string agent_text(const AgentReport& report) {
-  std::string text = fmt::format("{}, blocks of {}\n", report.model, report.block_size);
+  std::string text = fmt::format("{}, blocks of {}, policy {}\n", report.model, report.block_size, report.policy);
   for (const AgentRun& run : report.runs) text += "\n" + run_title(run) + "\n" + table_of(run).render();
   if (!report.edits.empty()) text += "\n" + table_of(report.edits).render();
   return text + "\n" + std::string(kHowToReadAgent);
@@ -118,6 +118,7 @@ Status write_agent_json(const std::filesystem::path& path, const AgentReport& re
                            {"machine", machine_json(read_machine())},
                            {"model", report.model},
                            {"block_size", report.block_size},
+                           {"policy", report.policy},
                            {"runs", std::move(runs)},
                            {"edits", std::move(edits)}});
 }

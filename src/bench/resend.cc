@@ -201,7 +201,8 @@ Result<std::unique_ptr<Engine>> open_resend_engine(const ResendSetup& setup, Res
   EngineOptions options{.model = setup.model,
                         .n_threads = report.setup.n_threads,
                         .kv_type = setup.kv_type,
-                        .block_size = setup.block_size};
+                        .block_size = setup.block_size,
+                        .policy = setup.policy};
   options.store.ram_bytes = setup.ram_bytes;
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::open(options));
   report.n_ctx_train = engine->model().hparams().n_ctx_train;

@@ -39,6 +39,8 @@ struct ResendSetup {
   // 0: one per physical core.
   std::int32_t n_threads = 0;
   std::int32_t block_size = 64;
+  // What leaves, as --kv-eviction has it.
+  std::string policy = "streaming";
   RowType kv_type = RowType::kF16;
   std::size_t ram_bytes = std::size_t{4} << 30;
   std::uint64_t seed = 1;

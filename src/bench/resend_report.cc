@@ -114,9 +114,10 @@ TextTable table_of(const ResendReport& report) {
 }
 
 std::string setup_text(const ResendReport& report) {
-  return fmt::format("{}, trained for {} tokens, {} threads; blocks of {} tokens, K and V in {}\n{}\n",
+  return fmt::format("{}, trained for {} tokens, {} threads; blocks of {} tokens, policy {}, K and V in {}\n{}\n",
                      report.setup.model.stem().string(), report.n_ctx_train, report.setup.n_threads,
-                     report.setup.block_size, row_type_name(report.setup.kv_type), report.protocol);
+                     report.setup.block_size, report.setup.policy, row_type_name(report.setup.kv_type),
+                     report.protocol);
 }
 
 std::string endings_text(const ResendReport& report) {
@@ -230,6 +231,7 @@ Status write_resend_json(const std::filesystem::path& path, const ResendReport& 
                            {"trained_context", report.n_ctx_train},
                            {"n_threads", report.setup.n_threads},
                            {"block_size", report.setup.block_size},
+                           {"policy", report.setup.policy},
                            {"kv_type", row_type_name(report.setup.kv_type)},
                            {"seed", report.setup.seed},
                            {"cases", std::move(cases)}});

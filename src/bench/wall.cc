@@ -149,8 +149,11 @@ Result<WallReport> run_wall(const WallOptions& given) {
     return error(Code::kInvalidArgument, "{} questions about {} sections; ask for one to all of them",
                  given.n_questions, given.n_sections);
   }
-  EngineOptions engine_options{
-      .model = given.model, .n_threads = given.n_threads, .kv_type = given.kv_type, .block_size = given.block_size};
+  EngineOptions engine_options{.model = given.model,
+                               .n_threads = given.n_threads,
+                               .kv_type = given.kv_type,
+                               .block_size = given.block_size,
+                               .policy = given.policy};
   engine_options.store.ram_bytes = given.ram_bytes;
   given.progress("loading", 0.0);
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::open(engine_options));

@@ -216,6 +216,7 @@ Status write_wall_json(const std::filesystem::path& path, const WallReport& repo
                            {"sections", report.options.n_sections},
                            {"questions", report.options.n_questions},
                            {"block_size", report.options.block_size},
+                           {"policy", report.options.policy},
                            {"kv_type", row_type_name(report.options.kv_type)},
                            {"seed", report.options.seed},
                            {"arms", arms}});

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/engine_flags.h"
+
 namespace ebb {
 namespace {
 
@@ -30,6 +32,13 @@ void add_kv_type_flag(CLI::App& command, std::string& value, const char* help) {
   command.add_option("--kv-type", value, help)
       ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+void add_policy_flag(CLI::App& command, std::string& value) {
+  command.add_option("--kv-eviction", value, "What leaves when room is needed (ebb policy list)")
+      ->check(check_policy)
+      ->type_name("POLICY")
       ->capture_default_str();
 }
 

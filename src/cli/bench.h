@@ -33,6 +33,7 @@ struct CountRange {
 void add_count_flag(CLI::App& command, const char* name, std::int32_t& value, CountRange range, const char* help);
 void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32_t>& values, const char* help);
 void add_kv_type_flag(CLI::App& command, std::string& value, const char* help);
+void add_policy_flag(CLI::App& command, std::string& value);
 
 // For benches that have --model, and --quant for the random model that is measured without one: a line where both are given.
 void note_unused_quant(const CLI::App& command);

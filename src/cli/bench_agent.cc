@@ -73,6 +73,7 @@ void add_bench_agent(CLI::App& bench, Action& action) {
                  "Threads that compute; 0: one per physical core");
   add_counts_flag(*command, "--budgets", options.budgets, "Tokens that may be hot, one replay and reuse each");
   add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
+  add_policy_flag(*command, options.policy);
   add_count_flag(*command, "-n,--n-gen", options.n_reply, {1, 1 << 12}, "Tokens of a reply at most");
   add_count_flag(*command, "--questions", options.n_questions, {0, 10'000},
                  "Questions after an edit, of each arm and kind; 0: none");

@@ -70,6 +70,7 @@ void add_setup_flags(CLI::App& command, ResendFlags<Options>& flags) {
       ->type_name("FILE");
   add_count_flag(command, "-t,--threads", setup.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_count_flag(command, "--block-size", setup.block_size, {8, 128}, "Tokens of a block");
+  add_policy_flag(command, setup.policy);
   add_kv_type_flag(command, flags.kv_type, "Type of K and V in frames");
   command.add_option("--seed", setup.seed, "Another seed makes other texts and facts")
       ->type_name("N")

@@ -68,6 +68,7 @@ void add_bench_wall(CLI::App& bench, Action& action) {
   add_number("--questions", options.n_questions, "Facts that are asked for at the end");
   add_number("--recall", options.n_recalled_blocks, "Blocks to recall for each question");
   add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
+  add_policy_flag(*command, options.policy);
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   command->add_option("--seed", options.seed, "Another seed makes other sections and facts")
       ->type_name("N")

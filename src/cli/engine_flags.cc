@@ -32,11 +32,6 @@ std::string eviction_help() {
       fmt::join(entries, ", "));
 }
 
-std::string check_policy(const std::string& spec) {
-  const auto policy = make_policy(spec);
-  return policy.ok() ? "" : policy.status().message();
-}
-
 void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   const char* group = "Eviction";
   app.add_option("--kv-eviction", flags.eviction, eviction_help())
@@ -92,6 +87,11 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
 }
 
 }  // namespace
+
+std::string check_policy(const std::string& spec) {
+  const auto policy = make_policy(spec);
+  return policy.ok() ? "" : policy.status().message();
+}
 
 void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   const char* model = "Model";

@@ -16,6 +16,9 @@ namespace ebb {
 
 class InterruptListener;
 
+// As CLI11 checks a value: empty for a policy with its parameters, else what is wrong.
+[[nodiscard]] std::string check_policy(const std::string& spec);
+
 struct EngineFlags {
   std::string model;
   std::string device = "cpu";
