@@ -21,6 +21,8 @@ constexpr std::int32_t kQuestionTokens = 160;
 constexpr std::int32_t kMostRecalled = 8;
 // Queries that windows of all arms look back: those of the longest question, and what SnapKV takes.
 constexpr std::int32_t kWindow = 32;
+// Of a budget: one that is written to, and one to keep.
+constexpr std::int32_t kLeastBlocks = 2;
 constexpr const char* kBaseline = "streaming";
 constexpr const char* kEverythingHot = "everything hot";
 constexpr const char* kOracle = "oracle";
@@ -177,7 +179,7 @@ class PoliciesBench {
     // What of the question is there already is on top, as it is for who has not seen it.
     const auto n_more = static_cast<std::int32_t>(base.image.tokens.size()) - base.n_context;
     const std::int32_t n = base.n_context / std::max(1, part) / options_.block_size * options_.block_size;
-    return std::max(n, 2 * options_.block_size) + n_more;
+    return std::max(n, kLeastBlocks * options_.block_size) + n_more;
   }
 
   // --- answers ---
@@ -282,6 +284,31 @@ class PoliciesBench {
   double n_done_ = 0.0;
 };
 
+template <class T>
+bool has_twice(std::vector<T> values) {
+  std::ranges::sort(values);
+  return std::ranges::adjacent_find(values) != values.end();
+}
+
+Status check(const PoliciesOptions& options) {
+  if (options.parts.empty() || options.kinds.empty() || options.seeds.empty() || options.n_tasks < 1) {
+    return error(Code::kInvalidArgument, "give one part, one kind, one seed and one task at least");
+  }
+  if (has_twice(options.parts) || has_twice(options.kinds) || has_twice(options.seeds)) {
+    return error(Code::kInvalidArgument,
+                 "a part, kind or seed is given twice, which would count the same answers twice");
+  }
+  for (const std::int32_t part : options.parts) {
+    if (part > 0 && options.task.n_tokens / part >= kLeastBlocks * options.block_size) continue;
+    return error(
+        Code::kInvalidArgument,
+        "1/{} of a context of {} tokens holds less than {} blocks of {}; give other --parts, a longer --context or "
+        "a smaller --block-size",
+        part, options.task.n_tokens, kLeastBlocks, options.block_size);
+  }
+  return {};
+}
+
 Result<std::vector<NamedPolicy>> make_policies(std::vector<std::string> names) {
   if (names.empty()) {
     for (const PolicyEntry& entry : policies()) {
@@ -295,6 +322,10 @@ Result<std::vector<NamedPolicy>> make_policies(std::vector<std::string> names) {
     if (const std::int32_t window = policy->asks().window; window != 0 && window != kWindow) {
       return error(Code::kInvalidArgument, "{}: contexts are noted once for all arms, with a window of {}", name,
                    kWindow);
+    }
+    if (policy->name() == "none") {
+      return error(Code::kInvalidArgument,
+                   "none lets nothing leave, and a part of each context must; 'everything hot' is that arm");
     }
     all.push_back({.name = name, .policy = std::move(policy)});
   }
@@ -341,9 +372,7 @@ PairedDifference compare_answers(const std::vector<bool>& a, const std::vector<b
 }
 
 Result<PoliciesReport> run_policies(const PoliciesOptions& options) {
-  if (options.parts.empty() || options.kinds.empty() || options.seeds.empty() || options.n_tasks < 1) {
-    return error(Code::kInvalidArgument, "give one part, one kind, one seed and one task at least");
-  }
+  EBB_RETURN_IF_ERROR(check(options));
   EBB_ASSIGN_OR_RETURN(std::vector<NamedPolicy> policies, make_policies(options.policies));
   options.progress("loading", 0.0);
   // A context as long as asked for, marks of its chat template, a question, a reply.

@@ -17,6 +17,9 @@ constexpr std::string_view kBaseline = "streaming";
 constexpr std::string_view kEverythingHot = "everything hot";
 constexpr std::string_view kOracle = "oracle";
 
+// Fewer say nothing 19 times of 20.
+constexpr std::size_t kLeastQuestions = 10;
+
 // How a question is asked.
 struct Way {
   bool is_aware;
@@ -42,7 +45,8 @@ std::string answer_cell(const PoliciesReport& report, const std::string& policy,
   if (arm == nullptr) return "";
   const PoliciesArm* const baseline = report.find(kBaseline, cell);
   std::string mark = " ";
-  if (baseline != nullptr && baseline->right.size() == arm->right.size() && policy != kBaseline) {
+  const bool is_pair = baseline != nullptr && baseline->right.size() == arm->right.size() && policy != kBaseline;
+  if (is_pair && arm->right.size() >= kLeastQuestions) {
     const PairedDifference difference = compare_answers(arm->right, baseline->right);
     if (difference.low > 0.0) mark = "+";
     if (difference.high < 0.0) mark = "-";

@@ -54,7 +54,8 @@ std::optional<RowType> find_row_type(std::string_view name) {
 Status FrameLayout::validate() const {
   const std::int32_t least = seals() ? kMinSealedBlockSize : kMinBlockSize;
   if (block_size < least || block_size > kMaxBlockSize) {
-    return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens", block_size, least, kMaxBlockSize);
+    return error(Code::kUnsupported, "block size is {}; choose {} to {} tokens with K and V in {}", block_size, least,
+                 kMaxBlockSize, row_type_name(row_type));
   }
   if (seals() && key_order == KeyOrder::kByRow) {
     return error(Code::kUnsupported,

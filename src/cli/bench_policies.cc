@@ -23,7 +23,8 @@ question on top: so all have the same evidence and the same frames.
   aware         it has
   with recall   blocks that share rare words with the question come back first, inside the budget
   oracle        ranks each head's blocks by what the right answer looks at, which nobody knows
-+ and - mark what is better or worse than streaming 19 times of 20 (paired bootstrap over questions).)";
++ and - mark what is better or worse than streaming 19 times of 20 (paired bootstrap, where 10 questions or more were asked).
+Contexts are noted once for all arms, with windows of 32 queries: policies with other windows are refused.)";
 
 struct PoliciesFlags {
   PoliciesOptions options;

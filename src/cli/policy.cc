@@ -26,7 +26,8 @@ constexpr const char* kListFooter = R"(Examples:
   ebb chat --kv-budget 2048 --kv-eviction snapkv:window=16)";
 
 constexpr const char* kShowFooter = R"(Examples:
-  ebb policy show adakv)";
+  ebb policy show adakv
+  ebb policy show snapkv:window=16)";
 
 constexpr const char* kReplayFooter = R"(Examples:
   ebb policy replay recording.json           a row for each step and layer in which blocks leave
@@ -110,8 +111,9 @@ std::string list_policies() {
   return table.render();
 }
 
-std::string show_policy(const PolicyEntry& entry) {
-  const std::unique_ptr<Policy> policy = default_policy(entry);
+// With the parameters that were given, or the defaults.
+std::string show_policy(const PolicyEntry& entry, const Policy& given) {
+  const Policy* const policy = &given;
   std::string text = fmt::format(
       "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n",
       entry.name, entry.summary, entry.source, scope_text(*policy), sharing_text(policy->shares()),
@@ -137,15 +139,17 @@ void add_policy_show(CLI::App& policy, Action& action) {
   auto name = std::make_shared<std::string>();
   CLI::App* command = policy.add_subcommand("show", "What a policy does, and the parameters that it takes");
   command->footer(kShowFooter);
-  command->add_option("name", *name, "As ebb policy list tells it")->required()->type_name("NAME");
+  command->add_option("name", *name, "As --kv-eviction takes it: a name, and parameters behind a colon")
+      ->required()
+      ->type_name("NAME");
   command->callback([name, &action] {
     action = [name] {
+      const auto made = make_policy(*name);
+      if (!made.ok()) return fail(made.status());
       for (const PolicyEntry& entry : policies()) {
-        if (entry.name != name->substr(0, name->find(':'))) continue;
-        std::cout << show_policy(entry) << std::flush;
-        return ExitCode::kOk;
+        if (entry.name == (*made)->name()) std::cout << show_policy(entry, **made) << std::flush;
       }
-      return fail(make_policy(*name).status());
+      return ExitCode::kOk;
     };
   });
 }

@@ -1,6 +1,7 @@
 #include "model/attention_cohorts.h"
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -127,7 +128,7 @@ class SharedFrames : public testing::TestWithParam<RowType> {
     const std::vector<Output> own = run(false);
     const std::vector<Output> shared = run(true);
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
-      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+      return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
     };
     for (std::size_t s = 0; s < own.size(); ++s) {
       EXPECT_TRUE(same(own[s].out, shared[s].out)) << "output of session " << s << ", " << n_threads << " threads";

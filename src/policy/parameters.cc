@@ -12,6 +12,9 @@
 namespace ebb {
 namespace {
 
+// Letters of what was given that an error repeats.
+constexpr std::size_t kMostEchoed = 64;
+
 std::string describe(std::span<const Parameter> table) {
   if (table.empty()) return "it takes none";
   std::string text;
@@ -26,9 +29,12 @@ Result<double> parse_value(const Parameter& parameter, std::string_view text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = failure == std::errc() && end == text.data() + text.size() && std::isfinite(value);
   const bool fits = is_number && value >= parameter.least && value <= parameter.most;
-  if (fits && (!parameter.is_whole || value == std::floor(value))) return value;
-  return error(Code::kInvalidArgument, "{} of '{}'; give {} from {} to {}", parameter.name, text,
-               parameter.is_whole ? "a whole number" : "a number", parameter.least, parameter.most);
+  const bool is_whole = value == std::floor(value);
+  const bool is_odd = is_whole && std::fmod(value, 2.0) == 1.0;
+  if (fits && (is_whole || !parameter.is_whole) && (is_odd || !parameter.is_odd)) return value;
+  const char* const kind = parameter.is_odd ? "an odd number" : parameter.is_whole ? "a whole number" : "a number";
+  return error(Code::kInvalidArgument, "{} of '{}'; give {} from {} to {}", parameter.name, text.substr(0, kMostEchoed),
+               kind, parameter.least, parameter.most);
 }
 
 }  // namespace
@@ -39,16 +45,21 @@ ParameterValues::ParameterValues(std::span<const Parameter> table) : table_(tabl
 
 Result<ParameterValues> ParameterValues::parse(std::span<const Parameter> table, std::string_view text) {
   ParameterValues values(table);
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+  std::vector<bool> is_given(table.size(), false);
+  for (std::string_view rest = text; !text.empty();) {
+    const std::string_view item = rest.substr(0, rest.find(','));
     const std::size_t mark = std::min(item.find('='), item.size());
     const auto at = std::ranges::find(table, item.substr(0, mark), &Parameter::name);
     if (at == table.end() || mark == item.size()) {
-      return error(Code::kInvalidArgument, "'{}' is no parameter with a value; {}", item, describe(table));
+      return error(Code::kInvalidArgument, "'{}' is no parameter with a value; {}", item.substr(0, kMostEchoed),
+                   describe(table));
     }
-    EBB_ASSIGN_OR_RETURN(values.values_[static_cast<std::size_t>(at - table.begin())],
-                         parse_value(*at, item.substr(mark + 1)));
+    const auto index = static_cast<std::size_t>(at - table.begin());
+    if (is_given[index]) return error(Code::kInvalidArgument, "{} is given twice; give it once", at->name);
+    is_given[index] = true;
+    EBB_ASSIGN_OR_RETURN(values.values_[index], parse_value(*at, item.substr(mark + 1)));
+    if (item.size() == rest.size()) break;
+    rest.remove_prefix(item.size() + 1);
   }
   return values;
 }

@@ -18,6 +18,7 @@ struct Parameter {
   double least = 0.0;
   double most = 0.0;
   bool is_whole = false;
+  bool is_odd = false;
   std::string_view summary;
 };
 
@@ -26,7 +27,7 @@ class ParameterValues {
  public:
   // The defaults. The table must outlive the values.
   explicit ParameterValues(std::span<const Parameter> table);
-  // kInvalidArgument says which are taken, or between which bounds.
+  // kInvalidArgument says which are taken, or between which bounds; each may be given once.
   static Result<ParameterValues> parse(std::span<const Parameter> table, std::string_view text);
 
   // `name` must be in the table.

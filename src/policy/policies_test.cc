@@ -37,14 +37,18 @@ TEST(Policies, are_found_by_name_and_an_unknown_one_is_told_what_there_is) {
 TEST(Policies, take_parameters_and_say_which) {
   EXPECT_EQ(policy("snapkv:window=7,kernel=1")->asks().window, 7);
   EXPECT_EQ(policy("adakv:floor=0.25")->shares().floor, 0.25);
-  EXPECT_EQ(policy("h2o:recent=0.125,")->name(), "h2o");
-  for (const auto* spec : {"snapkv:windows=7", "snapkv:window", "snapkv:=7", "snapkv:,"}) {
+  EXPECT_EQ(policy("h2o:recent=0.125,lifetime=1")->name(), "h2o");
+  for (const auto* spec : {"snapkv:windows=7", "snapkv:window", "snapkv:=7", "snapkv:,", "snapkv:window=7,"}) {
     EXPECT_THAT(make_policy(spec).status().message(), HasSubstr("window (1 to 512, default 32), kernel")) << spec;
   }
   for (const auto* spec : {"snapkv:window=0", "snapkv:window=1.5", "snapkv:window=nan",
                            "snapkv:window=", "snapkv:window=1e9", "snapkv:window=7 "}) {
     EXPECT_THAT(make_policy(spec).status().message(), HasSubstr("give a whole number from 1 to 512")) << spec;
   }
+  EXPECT_THAT(make_policy("snapkv:kernel=4").status().message(), HasSubstr("give an odd number from 1 to 127"));
+  EXPECT_THAT(make_policy("snapkv:window=7,window=8").status().message(), HasSubstr("window is given twice"));
+  EXPECT_THAT(make_policy("snapkv:").status().message(), HasSubstr("no parameter behind the colon"));
+  EXPECT_LT(make_policy(std::string(100'000, 'x')).status().message().size(), 300U);
   EXPECT_THAT(make_policy("streaming:window=1").status().message(), HasSubstr("it takes none"));
 }
 

@@ -25,6 +25,7 @@ constexpr Parameter kernel(double value) {
           .least = 1,
           .most = 127,
           .is_whole = true,
+          .is_odd = true,
           .summary = "tokens pooled together, an odd number; beyond a block only"};
 }
 
@@ -103,6 +104,8 @@ constexpr PolicyEntry kPolicies[] = {
 std::span<const PolicyEntry> policies() { return kPolicies; }
 
 Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
+  // Of a name that is none, an error repeats no more.
+  constexpr std::size_t kMostEchoed = 64;
   const std::string_view name = spec.substr(0, spec.find(':'));
   std::string names;
   for (const PolicyEntry& entry : kPolicies) {
@@ -110,12 +113,13 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
       names += (names.empty() ? "" : ", ") + std::string(entry.name);
       continue;
     }
+    if (spec.ends_with(':')) return error(Code::kInvalidArgument, "policy {}: no parameter behind the colon", name);
     const Result<ParameterValues> values =
         ParameterValues::parse(entry.parameters, name.size() == spec.size() ? "" : spec.substr(name.size() + 1));
     if (!values.ok()) return error(Code::kInvalidArgument, "policy {}: {}", name, values.status().message());
     return entry.make(*values);
   }
-  return error(Code::kNotFound, "no eviction policy is called '{}'; there are {}", name, names);
+  return error(Code::kNotFound, "no eviction policy is called '{}'; there are {}", name.substr(0, kMostEchoed), names);
 }
 
 }  // namespace ebb
