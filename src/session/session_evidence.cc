@@ -93,7 +93,9 @@ void Session::note_keys() {
     return hot().n_hot_frames(entry.first) == 0 || hot().anchor(entry.first) != entry.second.anchor;
   });
   for (const BlockIndex block : hot().hot_blocks()) {
-    if (!hot().is_full(block)) continue;
+    // The rows of one that is computed again are not all there yet.
+    const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
+    if (!hot().is_full(block) || is_computing) continue;
     KeyNotes& notes = keys_[block];
     notes.anchor = hot().anchor(block);
     notes.digests.resize(deps_.shape.n_heads());
