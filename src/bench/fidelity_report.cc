@@ -17,7 +17,7 @@ struct ArmName {
 };
 
 // By FidelityArm.
-constexpr std::array<ArmName, kFidelityArms> kNames = {
+constexpr std::array<ArmName, kFidelityArms> kArmNames = {
     ArmName{"reference", "reference"},
     ArmName{"recalled_sparse", "recalled, sparse"},
     ArmName{"recalled_compact", "recalled, compact"},
@@ -98,7 +98,7 @@ TextTable table_of(const FidelityArms& arms) {
                    {"K and V", kLeft}});
   for (std::size_t i = 0; i < kFidelityArms; ++i) {
     const FidelityFigures& figures = arms[i];
-    table.add_row({std::string(kNames[i].text), yes_or_count(figures.n_bitwise, figures.n_sessions),
+    table.add_row({std::string(kArmNames[i].text), yes_or_count(figures.n_bitwise, figures.n_sessions),
                    facts_text(figures), mean_and_most(figures.kl(), figures.kl_most), small_text(figures.kl_reply()),
                    mean_and_most(figures.gap(), figures.gap_most), fmt::format("{:.1f}%", 100.0 * figures.same_top()),
                    n_of(figures.n_same_replies, figures.n_sessions), percent_text(same_reply_tokens(figures)),
@@ -153,7 +153,7 @@ nlohmann::json figures_json(const FidelityFigures& figures) {
 
 nlohmann::json arms_json(const FidelityArms& arms) {
   nlohmann::json json = nlohmann::json::object();
-  for (std::size_t i = 0; i < kFidelityArms; ++i) json[kNames[i].key] = figures_json(arms[i]);
+  for (std::size_t i = 0; i < kFidelityArms; ++i) json[kArmNames[i].key] = figures_json(arms[i]);
   return json;
 }
 
@@ -161,7 +161,7 @@ nlohmann::json arms_json(const FidelityArms& arms) {
 BarPlot plot_of(const FidelityReport& report, const FidelityCase& like, std::string title, PlotAxis y,
                 double (*value)(const FidelityFigures&)) {
   BarPlot plot{.title = std::move(title), .y = std::move(y), .series = {}, .groups = {}};
-  for (const ArmName& name : kNames) plot.series.emplace_back(name.text);
+  for (const ArmName& name : kArmNames) plot.series.emplace_back(name.text);
   for (const FidelityCase& one : report.cases) {
     if (one.kv_type != like.kv_type || one.absence != like.absence) continue;
     BarPlot::Group group{.label = fmt::format("{} tok, {} behind", one.n_span, one.n_distance), .values = {}};
@@ -192,8 +192,8 @@ bool is_first_of_its_plots(const FidelityReport& report, const FidelityCase& one
 
 }  // namespace
 
-std::string_view fidelity_arm_key(FidelityArm arm) { return kNames[static_cast<std::size_t>(arm)].key; }
-std::string_view fidelity_arm_text(FidelityArm arm) { return kNames[static_cast<std::size_t>(arm)].text; }
+std::string_view fidelity_arm_key(FidelityArm arm) { return kArmNames[static_cast<std::size_t>(arm)].key; }
+std::string_view fidelity_arm_text(FidelityArm arm) { return kArmNames[static_cast<std::size_t>(arm)].text; }
 std::string_view absence_name(Absence absence) { return absence == Absence::kMoment ? "moment" : "reading"; }
 
 std::string fidelity_text(const FidelityReport& report) {

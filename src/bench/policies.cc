@@ -23,9 +23,6 @@ constexpr std::int32_t kMostRecalled = 8;
 constexpr std::int32_t kWindow = 32;
 // Of a budget: one that is written to, and one to keep.
 constexpr std::int32_t kLeastBlocks = 2;
-constexpr const char* kBaseline = "streaming";
-constexpr const char* kEverythingHot = "everything hot";
-constexpr const char* kOracle = "oracle";
 
 // Lets nothing leave, and notes what any policy may want.
 class Watch final : public Policy {
@@ -107,7 +104,8 @@ class PoliciesBench {
     const Base aware{.image = std::move(behind), .pending = {tokens.back()}, .n_context = n_context};
     EBB_ASSIGN_OR_RETURN(const Base oracle, look_ahead(image, tokens, question.answer));
     const Asked asked{.task = task, .question = question};
-    EBB_RETURN_IF_ERROR(answer(asked, agnostic, {kEverythingHot, std::make_shared<Watch>()}, {.kind = task.kind}));
+    EBB_RETURN_IF_ERROR(
+        answer(asked, agnostic, {std::string(kEverythingHot), std::make_shared<Watch>()}, {.kind = task.kind}));
     for (const std::int32_t part : options_.parts) {
       for (const NamedPolicy& policy : policies_) {
         PoliciesCell cell{.kind = task.kind, .part = part};
@@ -118,7 +116,7 @@ class PoliciesBench {
         EBB_RETURN_IF_ERROR(answer(asked, aware, policy, cell));
       }
       const PoliciesCell cell{.kind = task.kind, .is_aware = true, .part = part};
-      EBB_RETURN_IF_ERROR(answer(asked, oracle, {kOracle, std::make_shared<Oracle>()}, cell));
+      EBB_RETURN_IF_ERROR(answer(asked, oracle, {std::string(kOracle), std::make_shared<Oracle>()}, cell));
     }
     return {};
   }
@@ -233,7 +231,7 @@ class PoliciesBench {
       EBB_ASSIGN_OR_RETURN(SessionImage image, compute(nullptr, tokens.first(n_context)));
       const Base base{.image = std::move(image), .n_context = options_.task.n_tokens};
       const std::span<const Token> text = tokens.subspan(n_context);
-      EBB_RETURN_IF_ERROR(read_on(base, {kEverythingHot, std::make_shared<Watch>()}, 0, text));
+      EBB_RETURN_IF_ERROR(read_on(base, {std::string(kEverythingHot), std::make_shared<Watch>()}, 0, text));
       for (const std::int32_t part : options_.parts) {
         for (const NamedPolicy& policy : policies_) EBB_RETURN_IF_ERROR(read_on(base, policy, part, text));
       }
@@ -315,7 +313,7 @@ Result<std::vector<NamedPolicy>> make_policies(std::vector<std::string> names) {
       if (entry.name != "none") names.emplace_back(entry.name);
     }
   }
-  if (std::ranges::find(names, kBaseline) == names.end()) names.insert(names.begin(), kBaseline);
+  if (std::ranges::find(names, kBaseline) == names.end()) names.insert(names.begin(), std::string(kBaseline));
   std::vector<NamedPolicy> all;
   for (const std::string& name : names) {
     EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> policy, make_policy(name));

@@ -26,6 +26,11 @@
 
 namespace ebb {
 
+// The policy that all are held against, and the arms that are no policies.
+inline constexpr std::string_view kBaseline = "streaming";
+inline constexpr std::string_view kEverythingHot = "everything hot";
+inline constexpr std::string_view kOracle = "oracle";
+
 struct PoliciesOptions {
   std::filesystem::path model;
   std::int32_t n_threads = 0;

@@ -13,10 +13,6 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::string_view kBaseline = "streaming";
-constexpr std::string_view kEverythingHot = "everything hot";
-constexpr std::string_view kOracle = "oracle";
-
 // Fewer say nothing 19 times of 20.
 constexpr std::size_t kLeastQuestions = 10;
 

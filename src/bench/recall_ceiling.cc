@@ -11,7 +11,7 @@ namespace ebb {
 namespace {
 
 // Longer than any answer; it bounds a reply that does not end.
-constexpr std::int32_t kMostReplyTokens = 48;
+constexpr std::int32_t kMostCeilingTokens = 48;
 
 class Ceiling {
  public:
@@ -97,7 +97,7 @@ class Ceiling {
   Result<std::string> reply(Session& session, std::string_view question, Before& before) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, recall_question(engine_.vocabulary(), question, before));
     const GenerationOptions options = {.sampling = {.temperature = 0.0F},
-                                       .max_tokens = kMostReplyTokens,
+                                       .max_tokens = kMostCeilingTokens,
                                        .stop_strings = recall_stops(engine_.vocabulary())};
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(session, engine_.vocabulary(), Prompt(std::move(tokens)), options));

@@ -3,6 +3,7 @@
 // It drives turns and the runner as the engine does, without samplers and text. Thread rule: the engine's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -14,6 +15,14 @@
 #include "session/turn.h"
 
 namespace ebb {
+
+// Far above what one run saves: the RAM tier must drop nothing that is measured.
+inline constexpr std::size_t kAmpleRamBytes = std::size_t{64} << 30;
+
+// Blocks that so many tokens begin.
+[[nodiscard]] constexpr std::int32_t whole_blocks(std::int32_t n_tokens, std::int32_t block_size) {
+  return (n_tokens + block_size - 1) / block_size;
+}
 
 // Any tokens of the vocabulary; the same seed, the same tokens.
 [[nodiscard]] std::vector<Token> make_random_tokens(std::int32_t n_vocab, std::int32_t n, std::uint32_t seed);

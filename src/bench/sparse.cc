@@ -12,13 +12,7 @@
 namespace ebb {
 namespace {
 
-// Far above what one run saves: blocks that are turned come from the RAM tier.
-constexpr std::size_t kRamBytes = std::size_t{64} << 30;
 constexpr std::int32_t kMinBudgetBlocks = 4;
-
-std::int32_t whole_blocks(std::int32_t n_tokens, std::int32_t block_size) {
-  return (n_tokens + block_size - 1) / block_size;
-}
 
 Status check(const SparseOptions& options) {
   if (options.depths.empty() || std::ranges::min(options.depths) < 1) {
@@ -41,7 +35,7 @@ Status check(const SparseOptions& options) {
   return {};
 }
 
-struct Steps {
+struct SparseSteps {
   std::int64_t n_done = 0;
   std::int64_t n_all = 1;
 };
@@ -67,7 +61,7 @@ struct ArmRun {
 
 class SpeedBench {
  public:
-  SpeedBench(const SparseOptions& options, Steps& steps) : options_(options), steps_(steps) {}
+  SpeedBench(const SparseOptions& options, SparseSteps& steps) : options_(options), steps_(steps) {}
 
   Status open(const std::filesystem::path& model) {
     const std::int32_t size = options_.block_size;
@@ -81,7 +75,7 @@ class SpeedBench {
                                                 .block_size = size,
                                                 .kv_budget_tokens = n_blocks * size,
                                                 .policy = "streaming",
-                                                .store = {.ram_bytes = kRamBytes}}));
+                                                .store = {.ram_bytes = kAmpleRamBytes}}));
     const std::int32_t n_needed =
         (whole_blocks(options_.depths.back(), size) + 1) * size + (options_.n_rounds + 1) * options_.n_decode;
     if (const std::int32_t n_ctx = engine_->model().hparams().n_ctx_train; n_needed > n_ctx) {
@@ -194,7 +188,7 @@ class SpeedBench {
   }
 
   const SparseOptions& options_;
-  Steps& steps_;
+  SparseSteps& steps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Session> base_;
   std::int32_t depth_ = 0;
@@ -260,7 +254,7 @@ Result<SparseReport> run_sparse(const SparseOptions& given) {
   } else {
     EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
   }
-  Steps steps{.n_all = n_steps(options)};
+  SparseSteps steps{.n_all = n_steps(options)};
   SpeedBench bench(options, steps);
   EBB_RETURN_IF_ERROR(bench.open(model));
   for (const std::int32_t depth : options.depths) {

@@ -57,9 +57,9 @@ struct Reading {
   std::int64_t n_evicted_blocks = 0;
 };
 
-class Reader {
+class TextReader {
  public:
-  Reader(const SparseOptions& options, Engine& engine, std::span<const Token> tokens)
+  TextReader(const SparseOptions& options, Engine& engine, std::span<const Token> tokens)
       : options_(options), engine_(engine), tokens_(tokens) {}
 
   Result<Reading> read(const SparseArm& arm) {
@@ -133,7 +133,7 @@ Result<SparseText> read_sparse_text(const SparseOptions& options) {
     return error(Code::kInvalidArgument, "the text has {} tokens, and {} are read and scored; give a longer one",
                  tokens.size(), n_needed);
   }
-  Reader reader(options, *engine, tokens);
+  TextReader reader(options, *engine, tokens);
   SparseText result{.model = options.text_model.stem().string(),
                     .text = options.text_file.empty() ? "simple sentences" : options.text_file.filename().string(),
                     .n_context = options.n_text_context,

@@ -16,8 +16,6 @@
 namespace ebb {
 namespace {
 
-// Far above what one run saves: the RAM tier must not drop what is measured.
-constexpr std::size_t kRamBytes = std::size_t{64} << 30;
 // Blocks of the budget beyond what is hot at once.
 constexpr std::int32_t kSpareBlocks = 4;
 // Before decode rounds, for graphs and pages.
@@ -40,10 +38,6 @@ Status check(const SpliceOptions& options) {
   }
   if (options.n_decode < 0) return error(Code::kInvalidArgument, "{} tokens to decode", options.n_decode);
   return {};
-}
-
-std::int32_t whole_blocks(std::int32_t n_tokens, std::int32_t block_size) {
-  return (n_tokens + block_size - 1) / block_size;
 }
 
 // A folder that is there while this lives.
@@ -77,7 +71,7 @@ class KvBench {
   Result<KvSplice> run(const std::filesystem::path& model, RowType type) {
     KvSplice result{.kv_type = type};
     std::vector<Times> times(options_.spans.size());
-    EBB_RETURN_IF_ERROR(open(model, type, {.ram_bytes = kRamBytes}));
+    EBB_RETURN_IF_ERROR(open(model, type, {.ram_bytes = kAmpleRamBytes}));
     for (std::size_t i = 0; i < times.size(); ++i) {
       EBB_RETURN_IF_ERROR(measure_ram(options_.spans[i], times[i]));
     }

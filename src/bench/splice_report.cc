@@ -16,7 +16,7 @@ struct MoveName {
 };
 
 // By SpliceMove.
-constexpr std::array<MoveName, kSpliceMoves> kNames = {
+constexpr std::array<MoveName, kSpliceMoves> kMoveNames = {
     MoveName{"save_eager", "save, eager"},
     MoveName{"save_behind", "save behind: computing thread"},
     MoveName{"save_kept", "save behind: until kept"},
@@ -60,7 +60,7 @@ TextTable table_of(const KvSplice& kv) {
     if (l > 0) table.add_gap();
     for (std::size_t i = 0; i < kSpliceMoves; ++i) {
       const SpliceFigure& figure = line.figures[i];
-      table.add_row({i == 0 ? span_text(line) : "", std::string(kNames[i].text), spread_text(figure.ms, 3),
+      table.add_row({i == 0 ? span_text(line) : "", std::string(kMoveNames[i].text), spread_text(figure.ms, 3),
                      number(figure.gb_per_s, 2), figure.gb_per_s > 0.0 ? percent_text(figure.copy_share) : "-",
                      fmt::format("{:.{}f}", figure.prefill_ratio, figure.prefill_ratio < 10.0 ? 1 : 0)});
     }
@@ -88,7 +88,7 @@ nlohmann::json line_json(const SpliceLine& line) {
       move["gb_per_s"] = figure.gb_per_s;
       move["share_of_copy_bandwidth"] = figure.copy_share;
     }
-    moves[kNames[i].key] = std::move(move);
+    moves[kMoveNames[i].key] = std::move(move);
   }
   return {{"n_tokens_asked", line.n_asked},
           {"n_tokens", line.n_tokens},
@@ -146,8 +146,8 @@ void add_plots(HtmlPage& page, const KvSplice& kv) {
 
 }  // namespace
 
-std::string_view splice_move_key(SpliceMove move) { return kNames[static_cast<std::size_t>(move)].key; }
-std::string_view splice_move_text(SpliceMove move) { return kNames[static_cast<std::size_t>(move)].text; }
+std::string_view splice_move_key(SpliceMove move) { return kMoveNames[static_cast<std::size_t>(move)].key; }
+std::string_view splice_move_text(SpliceMove move) { return kMoveNames[static_cast<std::size_t>(move)].text; }
 
 std::string splice_text(const SpliceReport& report) {
   std::string text = machine_text(report.machine, report.bandwidth);

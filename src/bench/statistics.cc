@@ -21,6 +21,26 @@ Spread spread_of(std::span<const double> values) {
   return {.median = median(values), .min = *min, .max = *max, .n = static_cast<std::int32_t>(values.size())};
 }
 
+MedianInterval median_interval(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const auto n = static_cast<double>(sorted.size());
+  // How many coins of n may fall one way, so that fewer do not once in 40 times.
+  double term = std::pow(0.5, n);
+  double below = term;
+  std::size_t at = 0;
+  while (2 * (at + 1) < sorted.size()) {
+    term *= (n - static_cast<double>(at)) / static_cast<double>(at + 1);
+    if (below + term >= 0.025) break;
+    below += term;
+    ++at;
+  }
+  return {.median = median(values),
+          .low = sorted[at],
+          .high = sorted[sorted.size() - 1 - at],
+          .n = static_cast<std::int32_t>(sorted.size())};
+}
+
 std::vector<double> paired_ratios(std::span<const double> a, std::span<const double> b) {
   EBB_CHECK(a.size() == b.size(), "{} values against {}", a.size(), b.size());
   std::vector<double> ratios(a.size());

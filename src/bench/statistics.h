@@ -22,6 +22,15 @@ struct Spread {
 // The value in the middle; with an even number of values, the mean of the two there. At least one value.
 [[nodiscard]] double median(std::span<const double> values);
 [[nodiscard]] Spread spread_of(std::span<const double> values);
+// Where the median of what was sampled lies, 19 times of 20, whatever its distribution: between two of the values in order, by
+// how often a fair coin falls. Of fewer than 6 values, which say less, the least and the greatest. At least one value.
+struct MedianInterval {
+  double median = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+  std::int32_t n = 0;
+};
+[[nodiscard]] MedianInterval median_interval(std::span<const double> values);
 // a[i] / b[i]; as many of one as of the other, and nothing in b is 0.
 [[nodiscard]] std::vector<double> paired_ratios(std::span<const double> a, std::span<const double> b);
 

@@ -31,6 +31,19 @@ TEST(Statistics, pairs_cancel_what_slows_both_sides_down_at_once) {
   EXPECT_EQ(spread_of(paired_ratios(fast, slow)), (Spread{.median = 2.0, .min = 2.0, .max = 2.0, .n = 3}));
 }
 
+// The sixth and the fifteenth of 20, the fortieth and the sixty-first of 100, as tables of order statistics have it.
+TEST(Statistics, the_interval_of_a_median_lies_between_values_in_order) {
+  std::vector<double> values;
+  for (int i = 20; i > 0; --i) values.push_back(i);
+  const MedianInterval of_20 = median_interval(values);
+  EXPECT_EQ(std::pair(of_20.low, of_20.high), std::pair(6.0, 15.0));
+  EXPECT_EQ(of_20.median, 10.5);
+  for (int i = 21; i <= 100; ++i) values.push_back(i);
+  EXPECT_EQ(std::pair(median_interval(values).low, median_interval(values).high), std::pair(40.0, 61.0));
+  const MedianInterval of_3 = median_interval(std::array{3.0, 1.0, 2.0});
+  EXPECT_EQ(std::pair(of_3.low, of_3.high), std::pair(1.0, 3.0));
+}
+
 // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20.
 TEST(Statistics, the_interval_of_a_share_is_wilsons) {
   EXPECT_NEAR(share_interval(81, 263).low, 0.2553, 1e-4);

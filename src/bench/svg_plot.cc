@@ -35,7 +35,7 @@ constexpr double kDotRadius = 5.5;
 constexpr std::size_t kMostMarks = 40;
 
 // Colours of the page. As 8 and 3 have no common divisor, 24 lines have each their own colour and dash.
-constexpr std::size_t kColors = 8;
+constexpr std::size_t kSeriesColors = 8;
 constexpr std::array<std::string_view, 3> kDashes = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 4\""};
 
 constexpr std::string_view kStyle = R"(
@@ -56,7 +56,7 @@ svg .grid { stroke: var(--grid); } svg .axis { stroke: var(--soft); }
 svg .line { fill: none; stroke-width: 2; }
 )";
 
-std::string color(std::size_t series) { return fmt::format("var(--c{})", series % kColors); }
+std::string color(std::size_t series) { return fmt::format("var(--c{})", series % kSeriesColors); }
 
 bool can_show(double value, const PlotAxis& axis) { return std::isfinite(value) && (!axis.is_log || value > 0.0); }
 

@@ -12,7 +12,7 @@ namespace ebb {
 namespace {
 
 // Longer than any answer; it bounds a reply that does not end.
-constexpr std::int32_t kReplyTokens = 32;
+constexpr std::int32_t kWallReplyTokens = 32;
 
 class Wall {
  public:
@@ -99,7 +99,7 @@ class Wall {
   Result<std::string> say(Session& session, std::string_view message, std::string question, WallArm& arm) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, turn_tokens(engine_.vocabulary(), message, before_));
     const GenerationOptions options = {.sampling = {.temperature = 0.0F},
-                                       .max_tokens = kReplyTokens,
+                                       .max_tokens = kWallReplyTokens,
                                        .recall_question = std::move(question),
                                        .max_recalled_blocks = options_.n_recalled_blocks};
     Result<std::unique_ptr<Generation>> generation =

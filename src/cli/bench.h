@@ -24,6 +24,7 @@ void add_bench_baseline(CLI::App& bench, Action& action);
 void add_bench_agent(CLI::App& bench, Action& action);
 void add_bench_policies(CLI::App& bench, Action& action);
 void add_bench_recall_tasks(CLI::App& bench, Action& action);
+void add_bench_evidence(CLI::App& bench, Action& action);
 
 // Flags that benches share the shape of; help shows the default, which is what `value` holds now.
 struct CountRange {

@@ -23,19 +23,34 @@ const std::map<std::string, RecallPlace> kRecallPlaces = {
 
 const std::map<std::string, Removal> kRemovals = {{"sparse", Removal::kSparse}, {"compact", Removal::kCompact}};
 
+// llama.cpp's context shift, which is tinfer's mode 0: half of what is hot is discarded when the budget is full, and what
+// stays closes up.
+constexpr const char* kContextShift = "0";
+
+EngineFlags with_context_shift(EngineFlags flags) {
+  flags.eviction = "streaming";
+  flags.low_watermark = 0.5;
+  flags.remains = "discard";
+  flags.removal = "compact";
+  return flags;
+}
+
+std::string check_eviction(const std::string& spec) { return spec == kContextShift ? "" : check_policy(spec); }
+
 std::string eviction_help() {
   std::vector<std::string> entries;
   for (const PolicyEntry& policy : policies()) entries.push_back(fmt::format("{} ({})", policy.name, policy.summary));
   return fmt::format(
       "What leaves when room is needed: {}. Parameters behind the name, as in snapkv:window=16; ebb policy show NAME "
-      "tells them",
+      "tells them. Numbers as tinfer has them: 0 is llama.cpp's context shift (streaming with --kv-evicted discard, "
+      "--kv-removal compact and --kv-low-watermark 0.5, whatever those say), 1 streaming, 2 scored:recent=0.25",
       fmt::join(entries, ", "));
 }
 
 void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   const char* group = "Eviction";
   app.add_option("--kv-eviction", flags.eviction, eviction_help())
-      ->check(check_policy)
+      ->check(check_eviction)
       ->type_name("POLICY")
       ->capture_default_str()
       ->group(group);
@@ -150,7 +165,8 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->group(cache);
 }
 
-Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptListener& interrupt) {
+Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptListener& interrupt) {
+  const EngineFlags flags = given.eviction == kContextShift ? with_context_shift(given) : given;
   EngineOptions options;
   EBB_ASSIGN_OR_RETURN(options.model, given_or_bundled_model(flags.model));
   options.device = flags.device;

@@ -88,7 +88,10 @@ std::string sharing_text(const Shares& shares) {
 
 std::string evidence_text(const Ask& ask) {
   std::vector<std::string> asked;
-  if (ask.totals) asked.emplace_back("attention of every query");
+  if (ask.totals && ask.prompt_window == 0) asked.emplace_back("attention of every query");
+  if (ask.prompt_window > 0) {
+    asked.push_back(fmt::format("attention of a prompt's last {} queries and of every later one", ask.prompt_window));
+  }
   if (ask.window > 0) asked.push_back(fmt::format("attention of the last {} queries", ask.window));
   if (ask.last) asked.emplace_back("attention of the last query");
   if (ask.shares) asked.emplace_back("attention lately, by block");

@@ -71,6 +71,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_ASSIGN_OR_RETURN(state->runner,
                        Runner::create(*state->model, *state->backend, *state->memory, {.max_rows = options.chunk}));
   EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
+  EBB_RETURN_IF_ERROR(state->policy->check_grain(options.block_size));
   EBB_RETURN_IF_ERROR(options.session.validate());
   state->session_options = options.session;
   state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
@@ -126,6 +127,7 @@ Engine::~Engine() = default;
 
 Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   EBB_RETURN_IF_ERROR(options.validate());
+  if (options.policy) EBB_RETURN_IF_ERROR(options.policy->check_grain(shape.block_size));
   const std::int32_t most = FrameBudget{pool->n_frames()}.n_tokens(shape);
   if (options.budget_tokens == 0) options.budget_tokens = most;
   if (options.budget_tokens < kMinSessionBlocks * shape.block_size || options.budget_tokens > most) {

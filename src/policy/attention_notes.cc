@@ -36,11 +36,14 @@ void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<doubl
 
 AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
   if (ask_.totals) totals_.resize(n_heads);
+  EBB_CHECK(ask.prompt_window == 0 || (ask.window == 0 && !ask.shares),
+            "totals of a prompt's last {} queries beside others", ask.prompt_window);
 }
 
-std::int32_t AttentionNotes::n_observed(std::int32_t n_rows) const {
-  if (ask_.totals) return n_rows;
-  return std::min(n_rows, std::max({ask_.window, ask_.last ? 1 : 0, ask_.shares ? kShareQueries : 0}));
+std::int32_t AttentionNotes::n_observed(std::int32_t n_rows, std::int32_t n_behind) const {
+  if (ask_.totals && ask_.prompt_window == 0) return n_rows;
+  const std::int32_t n_counted = ask_.totals ? std::max(0, ask_.prompt_window - n_behind) : 0;
+  return std::min(n_rows, std::max({n_counted, ask_.window, ask_.last ? 1 : 0, ask_.shares ? kShareQueries : 0}));
 }
 
 void AttentionNotes::begin_step(const StepQueries& queries, std::int32_t block_size) {

@@ -57,8 +57,8 @@ class AttentionNotes {
  public:
   AttentionNotes(std::size_t n_heads, const Ask& ask);
 
-  // How many of a step's queries are observed: its last ones.
-  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows) const;
+  // How many of a step's queries are observed, its last ones, where the prompt goes on for n_behind more.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
 
   // What a step's observed queries gave the blocks of a head: all together, those of the window together and at most, and the
   // very last. Blocks rise.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/to_size.h"
@@ -36,6 +37,26 @@ class Taker {
  public:
   Taker(const Policy& policy, const Evidence& evidence, const ScopeEvidence& scope)
       : evidence_(evidence), scope_(scope), ranks_(rank_rows(policy, evidence, scope)), order_(order_by(ranks_)) {}
+
+  // Before n_frames are taken: those that the policy rescues go behind the others that come into question.
+  void rescue(const Policy& policy, std::int32_t n_frames) {
+    const std::int32_t n_rescued = policy.n_rescued(evidence_.grain);
+    if (n_rescued == 0 || n_frames <= 0) return;
+    std::vector<std::size_t> places;  // in the order
+    std::vector<std::size_t> leaving;
+    std::int32_t n_taken = 0;
+    for (std::size_t at = 0; at < order_.size() && n_taken < n_frames + n_rescued; ++at) {
+      const ScopeRow& row = scope_.rows[order_[at]];
+      if (evidence_.block(row).hold != Hold::kNone || ranks_[order_[at]] == kNeverLeaves) continue;
+      places.push_back(at);
+      leaving.push_back(order_[at]);
+      n_taken += row.n_frames;
+    }
+    const std::vector<std::size_t> rescued = policy.rescue(evidence_, scope_, leaving);
+    const auto is_rescued = [&](std::size_t row) { return std::ranges::find(rescued, row) != rescued.end(); };
+    std::ranges::stable_partition(leaving, std::not_fn(is_rescued));
+    for (std::size_t i = 0; i < places.size(); ++i) order_[places[i]] = leaving[i];
+  }
 
   // Rows of this hold, lowest first, while they are fewer frames than n_frames. How many frames they give.
   std::int32_t take(Hold hold, std::int32_t n_frames, std::vector<Victim>& victims) {
@@ -119,6 +140,7 @@ std::vector<Victim> choose_victims(const Policy& policy, const Evidence& evidenc
   for (std::size_t s = 0; s < takers.size(); ++s) {
     std::int32_t n_here = 0;
     for (const ScopeRow& row : evidence.scopes[s].rows) n_here += row.n_frames;
+    takers[s].rescue(policy, n_here - quotas[s]);
     n_frames += takers[s].take(Hold::kNone, n_here - quotas[s], victims);
   }
   // What some scopes hold too firmly is taken where the least is lost.

@@ -95,6 +95,25 @@ TEST(Policies, scored_takes_the_least_recently_looked_at_and_the_older_of_equals
               ElementsAre(BlockIndex(1), BlockIndex(3), BlockIndex(2), BlockIndex(0)));
 }
 
+TEST(Policies, scored_keeps_a_floor_that_grows_with_the_session_where_it_is_told_to) {
+  Evidence evidence = blocks(4);
+  evidence.end = Position(256);
+  const std::int64_t access[] = {9, 5, 1, 2};
+  for (std::size_t i = 0; i < 4; ++i) evidence.blocks[i].last_access = access[i];
+  EXPECT_THAT(order(*policy("scored"), evidence).front(), BlockIndex(2));
+  EXPECT_THAT(order(*policy("scored:recent=0.25"), evidence),
+              ElementsAre(BlockIndex(2), BlockIndex(1), BlockIndex(0), BlockIndex(3)))
+      << "64 tokens are the last block";
+  EXPECT_THAT(order(*policy("2"), evidence), order(*policy("scored:recent=0.25"), evidence)) << "tinfer's number";
+  EXPECT_EQ(policy("1")->name(), "streaming");
+  Evidence longer = blocks(100);
+  EXPECT_THAT(order(*policy("2"), longer)[95], BlockIndex(95)) << "256 tokens at most: the last four blocks";
+  longer.blocks[95].last_access = 1;
+  EXPECT_THAT(order(*policy("2"), longer)[95], BlockIndex(95));
+  longer.blocks[96].last_access = -1;
+  EXPECT_THAT(order(*policy("2"), longer)[96], BlockIndex(96)) << "it is held by the floor";
+}
+
 TEST(Policies, evoke_gives_the_scores_of_its_definition) {
   Evidence evidence = blocks(2);
   evidence.blocks[0].source = Source::kTool;

@@ -4,6 +4,8 @@
 // (policy/choose.h). Thread rule: immutable; any thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
@@ -31,6 +33,8 @@ struct Ask {
   bool focus = false;
   // ScopeEvidence::total and n_queries: of every query.
   bool totals = false;
+  // Of a prompt, so many of its last queries count into the totals and none before them; 0: all.
+  std::int32_t prompt_window = 0;
   // ScopeEvidence::last: of the very last query.
   bool last = false;
   // How many queries window_mean and window_max look back; 0: not at all.
@@ -66,9 +70,20 @@ class Policy {
   [[nodiscard]] virtual Shares shares() const { return {}; }
   // Whether priorities are part of its scores already; of all others choose makes them count.
   [[nodiscard]] virtual bool weighs_priorities() const { return false; }
+  // Whether its parameters make sense where blocks have `grain` tokens.
+  [[nodiscard]] virtual Status check_grain(std::int32_t /*grain*/) const { return {}; }
   // One finite score, or kNeverLeaves, for each row of the scope; the lowest leaves first, the earlier position where
   // scores are equal.
   [[nodiscard]] virtual std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const = 0;
+
+  // Rescue: some that would leave stay, since they stand for others, and as many leave in their stead. The most rows of a
+  // scope that are rescued from one choice,
+  [[nodiscard]] virtual std::int32_t n_rescued(std::int32_t /*grain*/) const { return 0; }
+  // and which: of those rows that would leave if so many more had to, n_rescued() at most.
+  [[nodiscard]] virtual std::vector<std::size_t> rescue(const Evidence& /*evidence*/, const ScopeEvidence& /*scope*/,
+                                                        std::span<const std::size_t> /*leaving*/) const {
+    return {};
+  }
 };
 
 struct PolicyEntry {
@@ -82,7 +97,7 @@ struct PolicyEntry {
 
 // All policies, in the order in which help should list them.
 [[nodiscard]] std::span<const PolicyEntry> policies();
-// From "name" or "name:parameter=value,parameter=value". kNotFound names the policies that there are, kInvalidArgument the
+// From "name" or "name:parameter=value,parameter=value"; 1 and 2 are tinfer's modes of those numbers. kNotFound names the policies that there are, kInvalidArgument the
 // parameters that this one takes.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view spec);
 

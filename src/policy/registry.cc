@@ -48,6 +48,12 @@ constexpr Parameter kEvoke[] = {
      .most = 1,
      .is_whole = true,
      .summary = "1: recency as the original has it, which is the same for all blocks after some thousand tokens"}};
+constexpr Parameter kScored[] = {
+    {.name = "recent",
+     .value = 0,
+     .least = 0,
+     .most = 1,
+     .summary = "share of the session's length whose newest tokens leave last, 32 to 256 of them; tinfer's is 0.25"}};
 constexpr Parameter kH2o[] = {
     {.name = "recent", .value = 0.5, .least = 0, .most = 1, .summary = "share of the cache that is for the newest"},
     {.name = "lifetime",
@@ -71,9 +77,43 @@ constexpr Parameter kAdaKv[] = {kWindow,
                                  .most = 1,
                                  .summary = "part of an even share that each head has for certain"}};
 
+constexpr Parameter tokens(std::string_view name, double value, double most, std::string_view summary) {
+  return {.name = name, .value = value, .most = most, .is_whole = true, .summary = summary};
+}
+constexpr Parameter kAreas[] = {
+    tokens("start", 32, 1e6, "first tokens, which stay"),
+    tokens("recent", 128, 1e6, "last tokens, which are safe while they are"),
+    {.name = "block",
+     .value = 32,
+     .least = 1,
+     .most = 1024,
+     .is_whole = true,
+     .summary = "tokens that are valued together"},
+    {.name = "norm",
+     .value = 1,
+     .least = 0,
+     .most = 1,
+     .is_whole = true,
+     .summary = "divide by the number of queries that could see a token (NORM_SUM); 0: SUM"},
+    tokens("window", 8, 1e6, "last queries of a prompt that count; 0: all"),
+    tokens("crush", 0, 1024, "blocks that KVCrush rescues from each choice, inside the budget"),
+    {.name = "anchor",
+     .value = 0,
+     .least = 0,
+     .most = 4,
+     .is_whole = true,
+     .summary = "what KVCrush measures against: 0 RANDOM, 1 ZEROS, 2 ONES, 3 MEAN, 4 ALTERNATING"},
+    {.name = "seed",
+     .value = 0,
+     .least = 0,
+     .most = 4294967295.0,
+     .is_whole = true,
+     .summary = "of the RANDOM anchor"}};
+
 constexpr PolicyEntry kPolicies[] = {
     {"streaming", "oldest first after the first tokens", "StreamingLLM, arXiv 2309.17453", {}, make_streaming_policy},
-    {"scored", "least recently looked at by attention first", "tinfer's mode 2, by attention", {}, make_scored_policy},
+    {"scored", "least recently looked at by attention first", "tinfer's mode 2, by attention", kScored,
+     make_scored_policy},
     {"evoke", "least recent, least related to what is talked about; users' words weigh more", "EVOKE", kEvoke,
      make_evoke_policy},
     {"tova", "least looked at by the last query, by layer", "TOVA, arXiv 2401.06104", {}, make_tova_policy},
@@ -90,6 +130,8 @@ constexpr PolicyEntry kPolicies[] = {
      {},
      make_keydiff_policy},
     {"knorm", "longest keys, by head; looks at no attention", "Knorm, arXiv 2406.11430", {}, make_knorm_policy},
+    {"areas", "least looked at between the first and the last tokens, by layer; KVCrush",
+     "OpenVINO GenAI, arXiv 2503.00022", kAreas, make_areas_policy},
     {"recency",
      "oldest first, the first tokens too: a sliding window, as a control",
      "a control",
@@ -99,6 +141,13 @@ constexpr PolicyEntry kPolicies[] = {
     {"none", "nothing leaves; a full budget ends the generation", "a control", {}, make_none_policy},
 };
 
+// tinfer's modes by number. Its 0, context shift, is no order of leaving but a way to remove (cli/engine_flags.h).
+struct Number {
+  std::string_view number;
+  std::string_view spec;
+};
+constexpr Number kNumbers[] = {{"1", "streaming"}, {"2", "scored:recent=0.25"}};
+
 }  // namespace
 
 std::span<const PolicyEntry> policies() { return kPolicies; }
@@ -106,6 +155,9 @@ std::span<const PolicyEntry> policies() { return kPolicies; }
 Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
   // Of a name that is none, an error repeats no more.
   constexpr std::size_t kMostEchoed = 64;
+  for (const Number& known : kNumbers) {
+    if (spec == known.number) return make_policy(known.spec);
+  }
   const std::string_view name = spec.substr(0, spec.find(':'));
   std::string names;
   for (const PolicyEntry& entry : kPolicies) {

@@ -305,8 +305,8 @@ class Session {
   // Every block as a donor, saved from `edit` on.
   [[nodiscard]] std::vector<Donor> donors(Position edit);
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
-  // How many of a step's queries the policy wants observed: its last ones.
-  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows) const;
+  // How many of a step's queries the policy wants observed, its last ones, where n_behind tokens of the prompt come behind them.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
   // A step of one of its turns is over; what attention looked at in it, where the policy asked.
   void end_step(const std::optional<SequenceMass>& mass);
   // To compute a block again, queries from `eye` on are to come: what windows show to them comes back, as far as it can.

@@ -200,6 +200,7 @@ RULES = {
     "bench gapfill": Bench(alone(figures.check_resend), "--sessions", "1", "--chunks", "10",
                            "--characters", "1000", "--budgets", "1024"),
     "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
+    "bench evidence": Bench(alone(figures.check_evidence), "-m", MODEL, "--depths", "256", "-n", "8", "--prompts", "4"),
     "bench recall-tasks": asks_recall_tasks,
     "bench policies": Bench(alone(figures.check_policies), "--tasks", "1", "--seeds", "1", "--kinds", "needle", "--parts", "8,2",
                             "--context", "512", "--text", "32"),

@@ -32,6 +32,7 @@ CHECKS = {
     "fidelity": figures.check_fidelity,
     "wall": figures.check_wall,
     "policies": figures.check_policies,
+    "evidence": figures.check_evidence,
     "concurrency": figures.check_concurrency,
     "agent": figures.check_agent,
     "gapfill": figures.check_resend,

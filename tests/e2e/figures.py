@@ -150,6 +150,19 @@ def check_policies(report):
         hold(text["perplexity"] > 1, f"{text['policy']} at 1/{text['part']}: perplexity {text['perplexity']}")
 
 
+def check_evidence(report):
+    for depth in report["depths"]:
+        arms = {arm["policy"]: arm for arm in depth["arms"]}
+        hold(arms["nothing"]["note_bytes_per_token"] == 0, f"notes of a session that notes nothing: {arms['nothing']}")
+        for name, arm in arms.items():
+            for cost in (arm["decode_cost"], arm["prompt_cost"]):
+                hold(-1 < cost["low"] <= cost["median"] <= cost["high"], f"{name}: {cost}")
+            hold(arm["decode_cost"]["n"] == report["n_decode"], f"{name}: pairs of decoded tokens")
+            hold(arm["prompt_cost"]["n"] == report["n_prompts"], f"{name}: pairs of prompts")
+            hold(arm["decode_tokens_per_s"] > 0 and arm["prompt_tokens_per_s"] > 0, f"{name} makes no tokens")
+            hold(arm["note_bytes_per_token"] < report["kv_bytes_per_token"], f"{name}: notes are more than K and V")
+
+
 def check_wall(report):
     arms = {arm["name"]: arm for arm in report["arms"]}
     for arm in arms.values():

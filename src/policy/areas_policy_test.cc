@@ -1,0 +1,128 @@
+// Areas as a policy, at a grain of one token, beside the scheme itself: what leaves behind a prompt is the same.
+#include <algorithm>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/to_size.h"
+#include "policy/areas.h"
+#include "policy/choose.h"
+#include "policy/policy_test.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::int32_t kBlock = 8;
+constexpr std::int32_t kStart = 16;
+constexpr std::int32_t kRecent = 24;
+constexpr std::int32_t kMost = 96;
+constexpr std::int32_t kPrompt = 203;
+constexpr std::int32_t kWindow = 6;
+
+// A prompt in one pass, then a token that looks at nothing, so that pooling all passes is pooling the first.
+std::vector<float> random_scores(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> scores;
+  // Few values, so that there are ties.
+  for (std::int32_t i = 0; i < kPrompt; ++i) scores.push_back(static_cast<float>(random() % 7) / 4.0F);
+  return scores;
+}
+
+std::vector<std::int32_t> victims_of_scheme(const AreasConfig& config, const std::vector<float>& prompt) {
+  AreasSequence sequence = AreasSequence::make(config, {.block_size = kBlock, .n_layers = 1}, kPrompt).value();
+  EXPECT_TRUE(sequence.register_scores({.n_scheduled = kPrompt, .scores = {{prompt}}}).ok());
+  EXPECT_THAT(sequence.evict().value().front().victims, IsEmpty());
+  const std::vector<float> nothing(kPrompt + 1, 0.0F);
+  EXPECT_TRUE(sequence.register_scores({.n_scheduled = 1, .scores = {{nothing}}}).ok());
+  return sequence.evict().value().front().victims;
+}
+
+Evidence evidence_of(const std::vector<float>& prompt) {
+  Evidence evidence = policy_test::blocks(kPrompt + 1, 1, 1);
+  ScopeEvidence& scope = evidence.scopes.front();
+  for (std::int32_t i = 0; i <= kPrompt; ++i) {
+    scope.total.push_back(i < kPrompt ? double{prompt[static_cast<std::size_t>(i)]} : 0.0);
+    scope.n_queries.push_back(std::min(kWindow, kPrompt - i) + 1);
+  }
+  return evidence;
+}
+
+std::vector<std::int32_t> victims_of_policy(const std::string& parameters, const std::vector<float>& prompt,
+                                            std::size_t n_blocks) {
+  const auto policy = policy_test::policy(
+      fmt::format("areas:start={},recent={},block={},window={}{}", kStart, kRecent, kBlock, kWindow, parameters));
+  const auto n_tokens = static_cast<std::int32_t>(n_blocks) * kBlock;
+  std::vector<std::int32_t> tokens(to_size(kPrompt) / kBlock + 1, 0);
+  for (const Victim& victim : choose_victims(*policy, evidence_of(prompt), n_tokens, n_tokens)) {
+    ++tokens[victim.block.index() / kBlock];
+  }
+  std::vector<std::int32_t> blocks;
+  for (std::size_t b = 0; b < tokens.size(); ++b) {
+    EXPECT_TRUE(tokens[b] == 0 || tokens[b] == kBlock) << "block " << b << " leaves in part";
+    if (tokens[b] > 0) blocks.push_back(static_cast<std::int32_t>(b));
+  }
+  return blocks;
+}
+
+AreasConfig config_of(Aggregation aggregation) {
+  return {.start_tokens = kStart,
+          .recent_tokens = kRecent,
+          .max_tokens = kMost,
+          .aggregation = aggregation,
+          .n_window_queries = kWindow};
+}
+
+TEST(AreasPolicy, chooses_behind_a_prompt_what_the_scheme_chooses) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const std::vector<float> prompt = random_scores(seed);
+    const std::vector<std::int32_t> sum = victims_of_scheme(config_of(Aggregation::kSum), prompt);
+    ASSERT_FALSE(sum.empty());
+    EXPECT_EQ(victims_of_policy(",norm=0", prompt, sum.size()), sum) << "seed " << seed;
+    const std::vector<std::int32_t> normed = victims_of_scheme(config_of(Aggregation::kNormSum), prompt);
+    EXPECT_EQ(victims_of_policy("", prompt, normed.size()), normed) << "seed " << seed;
+  }
+}
+
+// As many more come into question as are rescued: of the same blocks the same are.
+TEST(AreasPolicy, rescues_what_kvcrush_rescues_and_stays_inside_the_budget) {
+  constexpr std::int32_t kRescued = 3;
+  std::size_t n_changed = 0;
+  for (std::int32_t anchor = 0; anchor < 5; ++anchor) {
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      const std::vector<float> prompt = random_scores(seed);
+      AreasConfig config = config_of(Aggregation::kNormSum);
+      const std::size_t n_plain = victims_of_scheme(config, prompt).size();
+      // The scheme keeps its budget by a smaller limit for the others; the policy is given the same number of victims.
+      config.crush = {.budget_blocks = kRescued, .anchor = static_cast<CrushAnchor>(anchor), .rng_seed = 5};
+      const std::vector<std::int32_t> crushed = victims_of_scheme(config, prompt);
+      ASSERT_EQ(crushed.size(), n_plain);
+      const std::string parameters = fmt::format(",crush={},anchor={},seed=5", kRescued, anchor);
+      EXPECT_EQ(victims_of_policy(parameters, prompt, n_plain), crushed) << "anchor " << anchor << ", seed " << seed;
+      n_changed += victims_of_policy("", prompt, n_plain) == crushed ? 0 : 1;
+    }
+  }
+  EXPECT_GT(n_changed, 30U) << "rescue changes what leaves";
+}
+
+TEST(AreasPolicy, gives_up_the_recent_area_before_the_start) {
+  const std::vector<float> prompt = random_scores(1);
+  const auto policy = policy_test::policy("areas:start=16,recent=24,block=8");
+  constexpr std::int32_t kLeaving = kPrompt - kStart - 4;
+  const std::vector<Victim> victims = choose_victims(*policy, evidence_of(prompt), kLeaving, kLeaving);
+  for (const Victim& victim : victims) EXPECT_GE(victim.block.value(), kStart);
+  EXPECT_EQ(victims.back().block.value(), kStart + kLeaving - 1) << "the oldest of the recent first";
+}
+
+TEST(AreasPolicy, refuses_to_crush_blocks_whose_tokens_it_cannot_tell_apart) {
+  const auto policy = policy_test::policy("areas:crush=2");
+  EXPECT_TRUE(policy->check_grain(8).ok());
+  EXPECT_THAT(policy->check_grain(32).message(), HasSubstr("give smaller ones (--block-size), or crush=0"));
+  EXPECT_TRUE(policy_test::policy("areas")->check_grain(32).ok());
+}
+
+}  // namespace
+}  // namespace ebb
