@@ -9,7 +9,7 @@ namespace ebb {
 namespace {
 
 Status run_steps(Engine& engine, Turn& turn) {
-  while (turn.n_pending() + turn.n_recomputing() > 0) {
+  while (turn.n_pending() + turn.n_recomputing() + turn.n_rereading() > 0) {
     EBB_ASSIGN_OR_RETURN(const SequenceInput input, turn.begin_step(engine.runner().max_rows()));
     if (const Status status = engine.runner().run({&input, 1}); !status.ok()) {
       turn.abandon_step();

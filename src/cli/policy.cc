@@ -93,6 +93,7 @@ std::string evidence_text(const Ask& ask) {
     asked.push_back(fmt::format("attention of a prompt's last {} queries and of every later one", ask.prompt_window));
   }
   if (ask.window > 0) asked.push_back(fmt::format("attention of the last {} queries", ask.window));
+  if (ask.reread) asked.emplace_back("attention while every prompt is read again");
   if (ask.last) asked.emplace_back("attention of the last query");
   if (ask.shares) asked.emplace_back("attention lately, by block");
   if (ask.keys) asked.emplace_back("mean length and direction of keys");

@@ -22,6 +22,7 @@ namespace ebb {
 [[nodiscard]] std::unique_ptr<Policy> make_snapkv_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_pyramidkv_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_adakv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_kvzip_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_areas_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_knorm_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_keydiff_policy(const ParameterValues& values);

@@ -36,6 +36,7 @@ void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<doubl
 
 AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
   if (ask_.totals) totals_.resize(n_heads);
+  if (ask_.reread) reread_.resize(n_heads);
   EBB_CHECK(ask.prompt_window == 0 || (ask.window == 0 && !ask.shares),
             "totals of a prompt's last {} queries beside others", ask.prompt_window);
 }
@@ -93,6 +94,13 @@ void AttentionNotes::add(std::size_t head, const HeadStep& step) {
   kept.begins.push_back(kept.blocks.size());
 }
 
+void AttentionNotes::add_reread(std::size_t head, std::span<const BlockIndex> blocks, std::span<const float> most) {
+  std::vector<float>& noted = reread_[head];
+  if (!blocks.empty() && noted.size() <= blocks.back().index()) noted.resize(blocks.back().index() + 1);
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    noted[blocks[i].index()] = std::max(noted[blocks[i].index()], most[i]);
+}
+
 std::vector<NotedMass> AttentionNotes::noted(std::size_t head, std::span<const BlockIndex> blocks) const {
   std::vector<NotedMass> noted(blocks.size());
   for (std::size_t i = 0; ask_.totals && i < blocks.size(); ++i) {
@@ -100,6 +108,10 @@ std::vector<NotedMass> AttentionNotes::noted(std::size_t head, std::span<const B
     const Total& total = totals_[head][blocks[i].index()];
     noted[i].total = total.sum;
     noted[i].n_queries = static_cast<double>(total.n_queries);
+  }
+  for (std::size_t i = 0; ask_.reread && i < blocks.size(); ++i) {
+    if (blocks[i].index() >= reread_[head].size()) break;
+    noted[i].reread = static_cast<double>(reread_[head][blocks[i].index()]);
   }
   for (const Step& step : steps_) add_window(step, head, blocks, &step == &steps_.back(), noted);
   return noted;
@@ -128,6 +140,8 @@ void AttentionNotes::fill(const Ask& ask, std::size_t first, std::size_t n_heads
   begin(ask.window > 0, scope.window_mean);
   begin(ask.window > 0, scope.window_max);
   begin(ask.last, scope.last);
+  begin(ask.reread, scope.reread);
+  std::vector<std::int32_t> n_reread(blocks.size(), 0);
   std::vector<std::int32_t> n_in_window(blocks.size(), 0);
   for (std::size_t head = first; head < first + n_heads; ++head) {
     const std::vector<NotedMass> all = noted(head, blocks);
@@ -136,6 +150,10 @@ void AttentionNotes::fill(const Ask& ask, std::size_t first, std::size_t n_heads
       if (ask.totals) {
         scope.total[i] += mass.total;
         scope.n_queries[i] = std::max(scope.n_queries[i], mass.n_queries);
+      }
+      if (ask.reread && mass.reread > 0.0) {
+        scope.reread[i] += mass.reread;
+        n_reread[i] = 1;
       }
       if (mass.n_in_window == 0) continue;
       n_in_window[i] = std::max(n_in_window[i], mass.n_in_window);
@@ -146,10 +164,12 @@ void AttentionNotes::fill(const Ask& ask, std::size_t first, std::size_t n_heads
     }
   }
   for (auto* column : {&scope.window_mean, &scope.window_max, &scope.last}) fill_unseen(n_in_window, *column);
+  fill_unseen(n_reread, scope.reread);
 }
 
 void AttentionNotes::forget(BlockIndex from) {
   for (std::vector<Total>& totals : totals_) totals.resize(std::min(totals.size(), from.index()));
+  for (std::vector<float>& reread : reread_) reread.resize(std::min(reread.size(), from.index()));
   for (Step& step : steps_) {
     Step kept{.n_queries = step.n_queries, .begins = {0}};
     for (std::size_t head = 0; head + 1 < step.begins.size(); ++head) {
@@ -165,7 +185,7 @@ void AttentionNotes::forget(BlockIndex from) {
 AttentionImage AttentionNotes::image() const {
   AttentionImage image;
   for (std::size_t head = 0; head < n_heads_; ++head) {
-    std::size_t n_blocks = ask_.totals ? totals_[head].size() : 0;
+    std::size_t n_blocks = std::max(ask_.totals ? totals_[head].size() : 0, ask_.reread ? reread_[head].size() : 0);
     for (const Step& step : steps_) {
       if (step.begins.size() > head + 1 && step.begins[head] < step.begins[head + 1]) {
         n_blocks = std::max(n_blocks, step.blocks[step.begins[head + 1] - 1].index() + 1);
@@ -176,7 +196,7 @@ AttentionImage AttentionNotes::image() const {
     const std::vector<NotedMass> all = noted(head, blocks);
     for (std::size_t b = 0; b < n_blocks; ++b) {
       const NotedMass& mass = all[b];
-      if (mass.n_queries == 0.0 && mass.n_in_window == 0) continue;
+      if (mass.n_queries == 0.0 && mass.n_in_window == 0 && mass.reread == 0.0) continue;
       image.entries.push_back({.head = static_cast<std::int32_t>(head),
                                .block = static_cast<std::int32_t>(b),
                                .total = static_cast<float>(mass.total),
@@ -184,6 +204,7 @@ AttentionImage AttentionNotes::image() const {
                                .window_sum = static_cast<float>(mass.window_sum),
                                .window_max = static_cast<float>(mass.window_max),
                                .last = static_cast<float>(mass.last),
+                               .reread = static_cast<float>(mass.reread),
                                .n_in_window = mass.n_in_window});
     }
   }
@@ -199,7 +220,8 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
         before == nullptr || e.head > before->head || (e.head == before->head && e.block > before->block);
     const bool is_there = e.head >= 0 && to_size(e.head) < n_heads_ && e.block >= 0 && e.block < n_blocks;
     const bool counts = is_mass(e.total) && is_mass(e.n_queries) && e.n_queries < kMostQueries &&
-                        is_mass(e.window_sum) && is_mass(e.window_max) && is_mass(e.last) && e.n_in_window >= 0;
+                        is_mass(e.window_sum) && is_mass(e.window_max) && is_mass(e.last) && is_mass(e.reread) &&
+                        e.n_in_window >= 0;
     if (!rises || !is_there || !counts) {
       return error(Code::kDamaged, "notes on attention of block {} of {} in head {} of {} that no session writes",
                    e.block, n_blocks, e.head, n_heads_);
@@ -209,6 +231,10 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
     if (ask_.totals) {
       totals_[head].resize(to_size(e.block) + 1);
       totals_[head].back() = {.sum = e.total, .n_queries = static_cast<std::int64_t>(e.n_queries)};
+    }
+    if (ask_.reread) {
+      reread_[head].resize(to_size(e.block) + 1);
+      reread_[head].back() = e.reread;
     }
     if (!keeps_steps() || e.n_in_window == 0) continue;
     while (window.begins.size() <= head) window.begins.push_back(window.blocks.size());

@@ -5,9 +5,10 @@
 //
 //   totals   [head][block]   mass since the block was first looked at, and by how many queries
 //   window   [step][head]    the last steps whose queries together are as many as the window
+//   reread   [head][block]   the most that one query gave the block when the session was read again
 //
 // Notes outlive residency: a block that leaves and comes back has what it had. They cost 16 bytes a block and head for
-// totals and 12 for each step of the window, beside K and V of 2 * head_dim * block_size values. A step costs O(hot blocks of
+// totals, 4 for what is read again, and 12 for each step of the window, beside K and V of 2 * head_dim * block_size values. A step costs O(hot blocks of
 // all heads), and nothing where nobody asks.
 //
 // It knows no model and no session. Thread rule: one thread at a time.
@@ -33,6 +34,8 @@ struct NotedMass {
   double window_sum = 0.0;
   double window_max = 0.0;
   double last = 0.0;
+  // 0: it came since.
+  double reread = 0.0;
   // By how many queries of the window; 0: it came since.
   std::int32_t n_in_window = 0;
 };
@@ -47,6 +50,7 @@ struct AttentionImage {
     float window_sum = 0.0F;
     float window_max = 0.0F;
     float last = 0.0F;
+    float reread = 0.0F;
     std::int32_t n_in_window = 0;
   };
   // By rising head, then block.
@@ -78,6 +82,9 @@ class AttentionNotes {
   // A step: its queries and how many tokens a full block has, then every head once, by rising head.
   void begin_step(const StepQueries& queries, std::int32_t block_size);
   void add(std::size_t head, const HeadStep& step);
+
+  // What one query gave the blocks of a head at most, while a piece of the session was read again. Blocks rise.
+  void add_reread(std::size_t head, std::span<const BlockIndex> blocks, std::span<const float> most);
 
   // Of rising blocks in a head.
   [[nodiscard]] std::vector<NotedMass> noted(std::size_t head, std::span<const BlockIndex> blocks) const;
@@ -120,6 +127,7 @@ class AttentionNotes {
   std::int32_t block_size_ = 1;
   std::vector<std::vector<Total>> totals_;
   std::deque<Step> steps_;
+  std::vector<std::vector<float>> reread_;
 };
 
 }  // namespace ebb

@@ -72,6 +72,8 @@ struct ScopeEvidence {
   std::vector<double> window_max;
   // and by the very last one.
   std::vector<double> last;
+  // The most that one query gave it when what the session had been told was read again.
+  std::vector<double> reread;
   // Of scopes of one head. The mean length of a block's keys;
   std::vector<double> key_norm;
   // and the mean of its keys, each divided by its length, [row][n_key_dims]; zeros where that is not known.

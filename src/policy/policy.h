@@ -39,11 +39,13 @@ struct Ask {
   bool last = false;
   // How many queries window_mean and window_max look back; 0: not at all.
   std::int32_t window = 0;
+  // ScopeEvidence::reread: every prompt is computed twice for it (session/reread.h).
+  bool reread = false;
 
   // ScopeEvidence::key_norm and key_direction; of Scope::kHead only.
   bool keys = false;
 
-  [[nodiscard]] bool attention() const { return shares || totals || last || window > 0; }
+  [[nodiscard]] bool attention() const { return shares || totals || last || window > 0 || reread; }
 };
 
 // How a budget is shared out among scopes.

@@ -110,6 +110,19 @@ constexpr Parameter kAreas[] = {
      .is_whole = true,
      .summary = "of the RANDOM anchor"}};
 
+constexpr Parameter kKvZip[] = {
+    {.name = "layers",
+     .value = 0,
+     .least = 0,
+     .most = 1,
+     .is_whole = true,
+     .summary = "1: each layer keeps its share; 0: heads of all layers win from each other"},
+    {.name = "floor",
+     .value = 0,
+     .least = 0,
+     .most = 1,
+     .summary = "part of an even share that each head has for certain"}};
+
 constexpr PolicyEntry kPolicies[] = {
     {"streaming", "oldest first after the first tokens", "StreamingLLM, arXiv 2309.17453", {}, make_streaming_policy},
     {"scored", "least recently looked at by attention first", "tinfer's mode 2, by attention", kScored,
@@ -130,6 +143,8 @@ constexpr PolicyEntry kPolicies[] = {
      {},
      make_keydiff_policy},
     {"knorm", "longest keys, by head; looks at no attention", "Knorm, arXiv 2406.11430", {}, make_knorm_policy},
+    {"kvzip", "least needed to say the session again, over all heads; reads every prompt twice",
+     "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy},
     {"areas", "least looked at between the first and the last tokens, by layer; KVCrush",
      "OpenVINO GenAI, arXiv 2503.00022", kAreas, make_areas_policy},
     {"recency",

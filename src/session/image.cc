@@ -10,7 +10,7 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
@@ -93,7 +93,9 @@ SessionImage::Block get_block(ByteReader& in) {
 void put_note(ByteWriter& out, const AttentionImage::Entry& note) {
   out.put(note.head);
   out.put(note.block);
-  for (const float value : {note.total, note.n_queries, note.window_sum, note.window_max, note.last}) out.put(value);
+  for (const float value : {note.total, note.n_queries, note.window_sum, note.window_max, note.last, note.reread}) {
+    out.put(value);
+  }
   out.put(note.n_in_window);
 }
 
@@ -101,7 +103,7 @@ AttentionImage::Entry get_note(ByteReader& in) {
   AttentionImage::Entry note;
   note.head = in.get<std::int32_t>();
   note.block = in.get<std::int32_t>();
-  for (float* value : {&note.total, &note.n_queries, &note.window_sum, &note.window_max, &note.last}) {
+  for (float* value : {&note.total, &note.n_queries, &note.window_sum, &note.window_max, &note.last, &note.reread}) {
     *value = in.get<float>();
   }
   note.n_in_window = in.get<std::int32_t>();

@@ -307,6 +307,13 @@ class Session {
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
   // How many of a step's queries the policy wants observed, its last ones, where n_behind tokens of the prompt come behind them.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
+  // Of the prompts, what is still to be read again for the policy's evidence (session/reread.h); empty where it does not ask.
+  [[nodiscard]] Span unread() const { return unread_; }
+  // A step of a prompt computed these, its last tokens.
+  void note_unread(std::int32_t n_tokens);
+  // Up to there all is read again, or is not to be.
+  void note_read(Position end) { unread_.begin = std::min(end, unread_.end); }
+  void note_reread(const SequenceMass& mass);
   // A step of one of its turns is over; what attention looked at in it, where the policy asked.
   void end_step(const std::optional<SequenceMass>& mass);
   // To compute a block again, queries from `eye` on are to come: what windows show to them comes back, as far as it can.
@@ -361,6 +368,7 @@ class Session {
   Focus focus_;
   // Where the policy asks for attention.
   std::optional<AttentionNotes> attention_;
+  Span unread_ = {Position(0), Position(0)};
   // Of hot blocks, where the policy asks for keys; those of one that moved are read anew.
   struct KeyNotes {
     Position anchor;

@@ -148,6 +148,29 @@ void Session::end_step(const std::optional<SequenceMass>& mass) {
   if (mass && attention_) note_mass(*mass);
 }
 
+// A state would have seen the tokens twice.
+void Session::note_unread(std::int32_t n_tokens) {
+  if (!policy_->asks().reread || deps_.state != nullptr) return;
+  if (unread_.empty()) unread_.begin = end() - n_tokens;
+  unread_.end = end();
+}
+
+// The rows that are being read lie behind all that is noted.
+void Session::note_reread(const SequenceMass& mass) {
+  std::vector<BlockIndex> blocks;
+  for (std::int32_t layer = 0; layer < mass.n_layers(); ++layer) {
+    for (std::int32_t head = 0; head < mass.n_kv_heads(); ++head) {
+      const HeadMass here = mass.head(LayerIndex(layer), HeadIndex(head));
+      blocks.clear();
+      for (const TableEntry& entry : here.table) {
+        if (entry.begin < end()) blocks.push_back(hot().block_at(entry.begin));
+      }
+      attention_->add_reread(static_cast<std::size_t>(layer * mass.n_kv_heads() + head), blocks,
+                             here.window_max.first(blocks.size()));
+    }
+  }
+}
+
 void Session::note_mass(const SequenceMass& mass) {
   attention_->begin_step({.observed = mass.queries(), .n_window = mass.n_window_rows()}, block_size());
   const bool shares = policy_->asks().shares;

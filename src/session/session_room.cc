@@ -217,6 +217,7 @@ Acts Session::cut(Position end) {
   const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
   for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
   if (attention_) attention_->forget(BlockIndex(n_kept));
+  unread_ = intersect(unread_, {Position(0), stays});
   keys_.erase(keys_.lower_bound(BlockIndex(n_kept)), keys_.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   said_.truncate(end);

@@ -19,7 +19,8 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
       pending_(std::move(waiting), prompt, n_held),
       first_(session.end()),
       end_(session.end()),
-      recompute_(session) {
+      recompute_(session),
+      reread_(session) {
   n_prompt_ = n_pending();
   session.holds() = Holds();
   session.say(prompt, n_held, session.end() + (n_pending() - (prompt.n_tokens() - n_held)));
@@ -136,14 +137,20 @@ std::int32_t Turn::n_frames_from_pool(std::int32_t max_rows) const {
 }
 
 Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
-  EBB_CHECK(n_step_ == 0 && n_pending() + n_recomputing() + static_cast<int>(to_recall_.size()) > 0 && max_rows > 0,
+  EBB_CHECK(n_step_ == 0 && n_pending() + n_recomputing() + n_rereading() + static_cast<int>(to_recall_.size()) > 0 &&
+                max_rows > 0,
             "{} tokens under way, {} pending, {} blocks to compute again", n_step_, n_pending(), n_recomputing());
   EBB_CHECK(session_->end() == end_, "two turns of one session: it ends at {}, this turn left it at {}",
             session_->end().value(), end_.value());
   prepare_all(max_rows);
+  if (std::optional<SequenceInput> input = reread_.begin_step(max_rows, stats_.acts)) {
+    n_step_ = static_cast<std::int32_t>(input->tokens.size());
+    step_kind_ = StepKind::kReread;
+    return *input;
+  }
   if (std::optional<SequenceInput> input = recompute_.begin_step(max_rows, stats_.acts)) {
     n_step_ = static_cast<std::int32_t>(input->tokens.size());
-    step_recomputes_ = true;
+    step_kind_ = StepKind::kRecompute;
     return *input;
   }
   if (n_pending() == 0) return no_room();
@@ -175,22 +182,25 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
 void Turn::end_step(const std::optional<SequenceMass>& mass) {
   EBB_CHECK(n_step_ > 0, "no step under way");
   const std::int32_t n_tokens = std::exchange(n_step_, 0);
+  const StepKind kind = std::exchange(step_kind_, StepKind::kPending);
+  if (kind == StepKind::kReread) return reread_.end_step(mass);
   session_->end_step(mass);
-  if (std::exchange(step_recomputes_, false)) {
+  if (kind == StepKind::kRecompute) {
     recompute_.end_step(stats_.acts);
     if (recompute_.empty()) session_->settle_anchors(stats_.acts);
     return;
   }
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
+  if (!reply_begin_) session_->note_unread(n_tokens);
   if (n_pending() == 0) count_origins();
 }
 
 void Turn::abandon_step() {
-  if (std::exchange(step_recomputes_, false)) {
-    recompute_.abandon_step();
-  } else {
-    session_->drop_rows();
+  switch (std::exchange(step_kind_, StepKind::kPending)) {
+    case StepKind::kPending: session_->drop_rows(); break;
+    case StepKind::kRecompute: recompute_.abandon_step(); break;
+    case StepKind::kReread: reread_.abandon_step(); break;
   }
   n_step_ = 0;
 }

@@ -25,6 +25,7 @@
 #include "session/pending.h"
 #include "session/prompt.h"
 #include "session/recompute.h"
+#include "session/reread.h"
 #include "session/session.h"
 #include "session/token_origins.h"
 
@@ -102,8 +103,11 @@ class Turn {
   [[nodiscard]] std::int32_t n_unseen() const;
   // Blocks that are to be computed again; steps go on until there are none, prompt or not.
   [[nodiscard]] std::int32_t n_recomputing() const { return recompute_.n_blocks(); }
+  // Tokens of prompts that are to be read again for the policy's evidence. The steps that come next do that; where none come, it
+  // waits for the session's next turn.
+  [[nodiscard]] std::int32_t n_rereading() const { return reread_.n_tokens(); }
 
-  // Blocks to compute again come first, one to a step. Then the next up to max_rows pending tokens get their places and
+  // What was computed and is to be read again, and blocks to compute again, come first, a bounded piece to a step. Then the next up to max_rows pending tokens get their places and
   // frames, evicting for them; the last pending token asks for logits. What prepare() left is done first. kOutOfBudget when not
   // even one token finds room, or the model's trained context is full; nothing is computed or lost then.
   Result<SequenceInput> begin_step(std::int32_t max_rows);
@@ -168,6 +172,7 @@ class Turn {
   std::vector<Taken> taken_;
 
   Recompute recompute_;
+  Reread reread_;
   std::string recall_question_;
   std::int32_t max_recalled_ = 0;
   std::deque<BlockIndex> to_recall_;
@@ -187,9 +192,10 @@ class Turn {
 
   // Where the reply begins; none before its first token.
   std::optional<Position> reply_begin_;
-  // Tokens of the step under way, and whether they are computed again.
+  // Tokens of the step under way, and what it is for.
+  enum class StepKind : std::uint8_t { kPending, kRecompute, kReread };
   std::int32_t n_step_ = 0;
-  bool step_recomputes_ = false;
+  StepKind step_kind_ = StepKind::kPending;
   bool origins_counted_ = false;
   TurnStats stats_;
 };
