@@ -13,10 +13,6 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::string_view kBaseline = "streaming";
-constexpr std::string_view kEverythingHot = "everything hot";
-constexpr std::string_view kOracle = "oracle";
-
 // Fewer say nothing 19 times of 20.
 constexpr std::size_t kLeastQuestions = 10;
 
@@ -137,7 +133,7 @@ nlohmann::json arm_json(const PoliciesReport& report, const PoliciesArm& arm) {
   const PoliciesArm* const baseline = report.find(kBaseline, arm.cell);
   if (baseline != nullptr && baseline->right.size() == arm.right.size()) {
     const PairedDifference difference = compare_answers(arm.right, baseline->right);
-    json["beside_streaming"] = {{"points", difference.points}, {"low", difference.low}, {"high", difference.high}};
+    json["beside_streaming"] = {{"points", difference.mean}, {"low", difference.low}, {"high", difference.high}};
   }
   return json;
 }

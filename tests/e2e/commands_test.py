@@ -32,6 +32,8 @@ CHECKS = {
     "fidelity": figures.check_fidelity,
     "wall": figures.check_wall,
     "policies": figures.check_policies,
+    "limit": figures.check_limit,
+    "longbench": figures.check_longbench,
     "concurrency": figures.check_concurrency,
     "agent": figures.check_agent,
     "gapfill": figures.check_resend,
