@@ -43,8 +43,8 @@ std::string find_line_value(const char* path, const std::string& key) {
   return {};
 }
 
-std::size_t meminfo_bytes(const std::string& key) {
-  const std::string value = find_line_value("/proc/meminfo", key);  // "24684096 kB"
+std::size_t find_bytes(const char* path, const std::string& key) {
+  const std::string value = find_line_value(path, key);  // "24684096 kB"
   return value.empty() ? 0 : std::strtoull(value.c_str(), nullptr, 10) * 1024;
 }
 
@@ -123,14 +123,16 @@ std::span<std::byte> share(std::span<std::byte> bytes, std::size_t part, std::si
 
 }  // namespace
 
+std::size_t read_resident_bytes() { return find_bytes("/proc/self/status", "VmRSS"); }
+
 Machine read_machine() {
   Machine machine;
   machine.cpu = find_line_value("/proc/cpuinfo", "model name");
   if (machine.cpu.empty()) machine.cpu = "unknown CPU";
   machine.n_cpus = count_cpus();
   machine.last_cache_bytes = read_last_cache_bytes();
-  machine.memory_bytes = meminfo_bytes("MemTotal");
-  machine.available_bytes = meminfo_bytes("MemAvailable");
+  machine.memory_bytes = find_bytes("/proc/meminfo", "MemTotal");
+  machine.available_bytes = find_bytes("/proc/meminfo", "MemAvailable");
   double load = 0.0;
   if (getloadavg(&load, 1) == 1) machine.load_1min = load;
   return machine;

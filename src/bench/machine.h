@@ -25,6 +25,8 @@ struct Machine {
 };
 
 [[nodiscard]] Machine read_machine();
+// Of this process, now; 0 where the system does not say.
+[[nodiscard]] std::size_t read_resident_bytes();
 
 struct Bandwidth {
   Spread read_gb_s;  // 1 GB = 1e9 bytes

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "bench/policy_forks.h"
 #include "bench/recall_prompts.h"
 #include "bench/session_steps.h"
-#include "engine/engine.h"
-#include "engine/generation.h"
-#include "policy/policy.h"
 
 namespace ebb {
 namespace {
@@ -19,22 +16,8 @@ constexpr std::int32_t kMostReplyTokens = 24;
 constexpr std::int32_t kQuestionTokens = 160;
 // As a client's request has it.
 constexpr std::int32_t kMostRecalled = 8;
-// Queries that windows of all arms look back: those of the longest question, and what SnapKV takes.
-constexpr std::int32_t kWindow = 32;
 // Of a budget: one that is written to, and one to keep.
 constexpr std::int32_t kLeastBlocks = 2;
-
-// Lets nothing leave, and notes what any policy may want.
-class Watch final : public Policy {
- public:
-  [[nodiscard]] std::string_view name() const override { return "watch"; }
-  [[nodiscard]] Ask asks() const override {
-    return {.scope = Scope::kHead, .shares = true, .totals = true, .window = kWindow};
-  }
-  [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
-    return std::vector<double>(scope.rows.size(), kNeverLeaves);
-  }
-};
 
 // By what was noted, which is of the continuation alone.
 class Oracle final : public Policy {
@@ -44,11 +27,6 @@ class Oracle final : public Policy {
   [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
     return scope.total;
   }
-};
-
-struct NamedPolicy {
-  std::string name;
-  std::shared_ptr<const Policy> policy;
 };
 
 class PoliciesBench {
@@ -83,7 +61,7 @@ class PoliciesBench {
   Status measure_task(const RecallTask& task) {
     options_.progress(fmt::format("{} of {} tokens", name_of(task.kind), task.n_tokens), n_done_++ / n_all());
     EBB_ASSIGN_OR_RETURN(const RecallContext context, recall_context(engine_.vocabulary(), task));
-    EBB_ASSIGN_OR_RETURN(const SessionImage image, compute(nullptr, context.tokens));
+    EBB_ASSIGN_OR_RETURN(const SessionImage image, compute_image(engine_, nullptr, context.tokens));
     for (const RecallQuestion& question : task.questions) {
       EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens,
                            recall_question(engine_.vocabulary(), question.text, context.ends));
@@ -100,12 +78,12 @@ class PoliciesBench {
                           const std::vector<Token>& tokens) {
     const auto n_context = static_cast<std::int32_t>(image.tokens.size());
     const Base agnostic{.image = image, .pending = tokens, .n_context = n_context};
-    EBB_ASSIGN_OR_RETURN(SessionImage behind, compute(&image, std::span(tokens).first(tokens.size() - 1)));
+    EBB_ASSIGN_OR_RETURN(SessionImage behind,
+                         compute_image(engine_, &image, std::span(tokens).first(tokens.size() - 1)));
     const Base aware{.image = std::move(behind), .pending = {tokens.back()}, .n_context = n_context};
     EBB_ASSIGN_OR_RETURN(const Base oracle, look_ahead(image, tokens, question.answer));
     const Asked asked{.task = task, .question = question};
-    EBB_RETURN_IF_ERROR(
-        answer(asked, agnostic, {std::string(kEverythingHot), std::make_shared<Watch>()}, {.kind = task.kind}));
+    EBB_RETURN_IF_ERROR(answer(asked, agnostic, {std::string(kEverythingHot), watching_policy()}, {.kind = task.kind}));
     for (const std::int32_t part : options_.parts) {
       for (const NamedPolicy& policy : policies_) {
         PoliciesCell cell{.kind = task.kind, .part = part};
@@ -133,18 +111,6 @@ class PoliciesBench {
 
   // --- contexts ---
 
-  // Computed behind an image, or from nothing, with everything hot and saved.
-  Result<SessionImage> compute(const SessionImage* image, std::span<const Token> tokens) {
-    const SessionOptions options = {
-        .budget_tokens = engine_.budget_tokens(), .policy = std::make_shared<Watch>(), .adopts = false};
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                         image == nullptr ? engine_.new_session(options) : engine_.restore_session(options, *image));
-    if (image != nullptr) session->refill(0, {}, Holes::kAll);
-    EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, tokens));
-    EBB_RETURN_IF_ERROR(session->save());
-    return session->image();
-  }
-
   // The context, with notes on what question and right answer look at.
   Result<Base> look_ahead(const SessionImage& image, const std::vector<Token>& question, std::string_view answer) {
     SessionImage blank = image;
@@ -152,7 +118,7 @@ class PoliciesBench {
     EBB_ASSIGN_OR_RETURN(const std::vector<Token> said, engine_.vocabulary().tokenize(answer, {.add_bos = false}));
     std::vector<Token> ahead = question;
     ahead.insert(ahead.end(), said.begin(), said.end());
-    EBB_ASSIGN_OR_RETURN(const SessionImage behind, compute(&blank, ahead));
+    EBB_ASSIGN_OR_RETURN(const SessionImage behind, compute_image(engine_, &blank, ahead));
     Base base{.image = image, .pending = question, .n_context = static_cast<std::int32_t>(image.tokens.size())};
     base.image.attention = behind.attention;
     const auto n_blocks = static_cast<std::int32_t>(image.blocks.size());
@@ -162,21 +128,13 @@ class PoliciesBench {
 
   // A fork that has shrunk to a part of the context; 0: everything is hot.
   Result<std::unique_ptr<Session>> shrink(const Base& base, const NamedPolicy& policy, std::int32_t part) {
-    const std::int32_t budget = budget_of(base, part);
-    const SessionOptions options = {.budget_tokens = engine_.budget_tokens(),
-                                    .policy = policy.policy,
-                                    .recent_tokens = std::min(64, budget / 4),
-                                    .adopts = false};
-    EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine_.restore_session(options, base.image));
-    session->refill(0, {}, Holes::kAll);
-    if (part > 0) (void)session->set_budget(FrameBudget::of_tokens(budget, engine_.shape()));
-    return session;
+    return fork_session(engine_, base.image, policy.policy, part > 0 ? budget_of(base, part) : 0);
   }
 
   [[nodiscard]] std::int32_t budget_of(const Base& base, std::int32_t part) const {
     // What of the question is there already is on top, as it is for who has not seen it.
     const auto n_more = static_cast<std::int32_t>(base.image.tokens.size()) - base.n_context;
-    const std::int32_t n = base.n_context / std::max(1, part) / options_.block_size * options_.block_size;
+    const std::int32_t n = base.n_context / part / options_.block_size * options_.block_size;
     return std::max(n, kLeastBlocks * options_.block_size) + n_more;
   }
 
@@ -194,21 +152,11 @@ class PoliciesBench {
     if (cell.part > 0) {
       (void)session->set_budget(FrameBudget::of_tokens(session->budget_tokens() + kQuestionTokens, engine_.shape()));
     }
-    EBB_ASSIGN_OR_RETURN(const std::string said, reply(*session, base.pending));
+    EBB_ASSIGN_OR_RETURN(const std::string said, reply_greedily(engine_, *session, base.pending,
+                                                                {.max_tokens = kMostReplyTokens,
+                                                                 .stop_strings = recall_stops(engine_.vocabulary())}));
     arm.right.push_back(is_right(said, asked.task, asked.question));
     return {};
-  }
-
-  Result<std::string> reply(Session& session, const std::vector<Token>& tokens) {
-    const GenerationOptions options = {.sampling = {.temperature = 0.0F},
-                                       .max_tokens = kMostReplyTokens,
-                                       .stop_strings = recall_stops(engine_.vocabulary())};
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                         Generation::start(session, engine_.vocabulary(), Prompt(std::vector(tokens)), options));
-    Generation* const running = generation.get();
-    while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
-    EBB_RETURN_IF_ERROR(running->status());
-    return running->text();
   }
 
   // --- text ---
@@ -228,10 +176,10 @@ class PoliciesBench {
       const auto n_context = static_cast<std::size_t>(options_.task.n_tokens);
       if (all.tokens.size() < n_context + static_cast<std::size_t>(options_.n_text_tokens) + 1) continue;
       const std::span<const Token> tokens = all.tokens;
-      EBB_ASSIGN_OR_RETURN(SessionImage image, compute(nullptr, tokens.first(n_context)));
+      EBB_ASSIGN_OR_RETURN(SessionImage image, compute_image(engine_, nullptr, tokens.first(n_context)));
       const Base base{.image = std::move(image), .n_context = options_.task.n_tokens};
       const std::span<const Token> text = tokens.subspan(n_context);
-      EBB_RETURN_IF_ERROR(read_on(base, {std::string(kEverythingHot), std::make_shared<Watch>()}, 0, text));
+      EBB_RETURN_IF_ERROR(read_on(base, {std::string(kEverythingHot), watching_policy()}, 0, text));
       for (const std::int32_t part : options_.parts) {
         for (const NamedPolicy& policy : policies_) EBB_RETURN_IF_ERROR(read_on(base, policy, part, text));
       }
@@ -307,29 +255,6 @@ Status check(const PoliciesOptions& options) {
   return {};
 }
 
-Result<std::vector<NamedPolicy>> make_policies(std::vector<std::string> names) {
-  if (names.empty()) {
-    for (const PolicyEntry& entry : policies()) {
-      if (entry.name != "none") names.emplace_back(entry.name);
-    }
-  }
-  if (std::ranges::find(names, kBaseline) == names.end()) names.insert(names.begin(), std::string(kBaseline));
-  std::vector<NamedPolicy> all;
-  for (const std::string& name : names) {
-    EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> policy, make_policy(name));
-    if (const std::int32_t window = policy->asks().window; window != 0 && window != kWindow) {
-      return error(Code::kInvalidArgument, "{}: contexts are noted once for all arms, with a window of {}", name,
-                   kWindow);
-    }
-    if (policy->name() == "none") {
-      return error(Code::kInvalidArgument,
-                   "none lets nothing leave, and a part of each context must; 'everything hot' is that arm");
-    }
-    all.push_back({.name = name, .policy = std::move(policy)});
-  }
-  return all;
-}
-
 }  // namespace
 
 double PoliciesArm::share() const {
@@ -350,28 +275,20 @@ const PoliciesArm* PoliciesReport::find(std::string_view policy, const PoliciesC
 }
 
 PairedDifference compare_answers(const std::vector<bool>& a, const std::vector<bool>& b) {
-  EBB_CHECK(a.size() == b.size() && !a.empty(), "{} answers beside {}", a.size(), b.size());
-  constexpr std::size_t kRounds = 2000;
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    differences.push_back(100.0 * (static_cast<int>(a[i]) - static_cast<int>(b[i])));
-  const auto n = static_cast<double>(a.size());
-  std::mt19937_64 random(1);
-  std::vector<double> means;
-  for (std::size_t round = 0; round < kRounds; ++round) {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += differences[random() % a.size()];
-    means.push_back(sum / n);
-  }
-  std::ranges::sort(means);
-  double sum = 0.0;
-  for (const double difference : differences) sum += difference;
-  return {.points = sum / n, .low = means[kRounds / 40], .high = means[kRounds - 1 - kRounds / 40]};
+  const auto points = [](const std::vector<bool>& right) {
+    std::vector<double> of(right.size());
+    std::ranges::transform(right, of.begin(), [](bool is_right) { return is_right ? 100.0 : 0.0; });
+    return of;
+  };
+  return paired_difference(points(a), points(b));
 }
 
 Result<PoliciesReport> run_policies(const PoliciesOptions& options) {
   EBB_RETURN_IF_ERROR(check(options));
-  EBB_ASSIGN_OR_RETURN(std::vector<NamedPolicy> policies, make_policies(options.policies));
+  std::vector<std::string> names = options.policies;
+  if (!names.empty() && std::ranges::find(names, kBaseline) == names.end())
+    names.insert(names.begin(), std::string(kBaseline));
+  EBB_ASSIGN_OR_RETURN(std::vector<NamedPolicy> policies, policies_of_forks(std::move(names)));
   options.progress("loading", 0.0);
   // A context as long as asked for, marks of its chat template, a question, a reply.
   const std::int32_t n_tokens = 2 * options.task.n_tokens + 4 * kQuestionTokens + options.n_text_tokens;

@@ -22,11 +22,12 @@
 
 #include "base/status.h"
 #include "bench/recall_tasks.h"
+#include "bench/statistics.h"
 #include "cache/frame_layout.h"
 
 namespace ebb {
 
-// The policy that all are held against, and the arms that are no policies.
+// What the others are held against, and the arms that are no policies.
 inline constexpr std::string_view kBaseline = "streaming";
 inline constexpr std::string_view kEverythingHot = "everything hot";
 inline constexpr std::string_view kOracle = "oracle";
@@ -96,12 +97,7 @@ struct PoliciesReport {
   [[nodiscard]] const PoliciesArm* find(std::string_view policy, const PoliciesCell& cell) const;
 };
 
-// What `a` answers better than `b`, in points, and where that lies 19 times of 20: bootstrap over questions in pairs.
-struct PairedDifference {
-  double points = 0.0;
-  double low = 0.0;
-  double high = 0.0;
-};
+// What `a` answers better than `b`, in points, over questions in pairs.
 [[nodiscard]] PairedDifference compare_answers(const std::vector<bool>& a, const std::vector<bool>& b);
 
 // kOutOfBudget where the model's context does not hold a task; kInvalidArgument for an unknown policy.

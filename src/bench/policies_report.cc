@@ -133,7 +133,7 @@ nlohmann::json arm_json(const PoliciesReport& report, const PoliciesArm& arm) {
   const PoliciesArm* const baseline = report.find(kBaseline, arm.cell);
   if (baseline != nullptr && baseline->right.size() == arm.right.size()) {
     const PairedDifference difference = compare_answers(arm.right, baseline->right);
-    json["beside_streaming"] = {{"points", difference.points}, {"low", difference.low}, {"high", difference.high}};
+    json["beside_streaming"] = {{"points", difference.mean}, {"low", difference.low}, {"high", difference.high}};
   }
   return json;
 }

@@ -3,10 +3,6 @@
 namespace ebb {
 namespace {
 
-bool has_template(const Vocabulary& vocabulary) {
-  return vocabulary.chat_template() && !vocabulary.chat_template()->empty();
-}
-
 Status append_text(const Vocabulary& vocabulary, std::string_view text, bool is_first, std::vector<Token>& tokens) {
   EBB_ASSIGN_OR_RETURN(const std::vector<Token> more, vocabulary.tokenize(text, {.add_bos = is_first}));
   tokens.insert(tokens.end(), more.begin(), more.end());
@@ -15,9 +11,13 @@ Status append_text(const Vocabulary& vocabulary, std::string_view text, bool is_
 
 }  // namespace
 
+bool has_chat_template(const Vocabulary& vocabulary) {
+  return vocabulary.chat_template() && !vocabulary.chat_template()->empty();
+}
+
 Result<RecallContext> recall_message(const Vocabulary& vocabulary, const RecallMessage& message, Before before) {
   RecallContext context{.ends = Before::kCutReply};
-  if (!has_template(vocabulary)) {
+  if (!has_chat_template(vocabulary)) {
     const std::string text = message.text + "\n" + message.reply + "\n\n";
     EBB_RETURN_IF_ERROR(append_text(vocabulary, text, before == Before::kNothing, context.tokens));
     return context;
@@ -43,12 +43,12 @@ Result<RecallContext> recall_context(const Vocabulary& vocabulary, const RecallT
 }
 
 Result<std::vector<Token>> recall_question(const Vocabulary& vocabulary, std::string_view question, Before before) {
-  if (has_template(vocabulary)) return turn_tokens(vocabulary, question, before);
+  if (has_chat_template(vocabulary)) return turn_tokens(vocabulary, question, before);
   return vocabulary.tokenize("\nQuestion: " + std::string(question) + "\nAnswer:", {.add_bos = false});
 }
 
 std::vector<std::string> recall_stops(const Vocabulary& vocabulary) {
-  if (has_template(vocabulary)) return {};
+  if (has_chat_template(vocabulary)) return {};
   return {"\n"};
 }
 

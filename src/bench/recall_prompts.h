@@ -13,6 +13,9 @@
 
 namespace ebb {
 
+// Whether messages are told in marks of the model's, or as plain text.
+[[nodiscard]] bool has_chat_template(const Vocabulary& vocabulary);
+
 // All messages and the replies to them; `Before::kEndedReply` or kCutReply is how that ends.
 struct RecallContext {
   std::vector<Token> tokens;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "base/check.h"
 
@@ -49,6 +50,25 @@ std::vector<double> paired_ratios(std::span<const double> a, std::span<const dou
     ratios[i] = a[i] / b[i];
   }
   return ratios;
+}
+
+PairedDifference paired_difference(std::span<const double> a, std::span<const double> b) {
+  EBB_CHECK(a.size() == b.size() && !a.empty(), "{} values against {}", a.size(), b.size());
+  constexpr std::size_t kRounds = 2000;
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
+  const auto n = static_cast<double>(a.size());
+  std::mt19937_64 random(1);
+  std::vector<double> means;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += differences[random() % a.size()];
+    means.push_back(sum / n);
+  }
+  std::ranges::sort(means);
+  double sum = 0.0;
+  for (const double difference : differences) sum += difference;
+  return {.mean = sum / n, .low = means[kRounds / 40], .high = means[kRounds - 1 - kRounds / 40]};
 }
 
 ShareInterval share_interval(std::int64_t n_hits, std::int64_t n) {

@@ -41,4 +41,13 @@ struct ShareInterval {
 };
 [[nodiscard]] ShareInterval share_interval(std::int64_t n_hits, std::int64_t n);
 
+// By how much `a` is more than `b` in the mean of their pairs, and where that lies 19 times of 20: bootstrap over the pairs,
+// which is the same each time. As many of one as of the other, one at least.
+struct PairedDifference {
+  double mean = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+[[nodiscard]] PairedDifference paired_difference(std::span<const double> a, std::span<const double> b);
+
 }  // namespace ebb

@@ -55,6 +55,22 @@ TEST(Statistics, the_interval_of_a_share_is_wilsons) {
   EXPECT_EQ(share_interval(20, 20).high, 1.0);
 }
 
+TEST(Statistics, a_difference_of_pairs_has_an_interval_that_holds_its_mean) {
+  std::vector<double> better;
+  std::vector<double> worse;
+  for (int i = 0; i < 40; ++i) {
+    worse.push_back(i % 7);  // what differs from pair to pair is in both sides
+    better.push_back(i % 7 + (i % 4 == 0 ? 1.0 : 0.0));
+  }
+  const PairedDifference found = paired_difference(better, worse);
+  EXPECT_DOUBLE_EQ(found.mean, 0.25);
+  // Of a share of a quarter of 40, the normal approximation: 0.25 +- 0.134.
+  EXPECT_NEAR(found.low, 0.116, 0.03);
+  EXPECT_NEAR(found.high, 0.384, 0.03);
+  EXPECT_EQ(paired_difference(worse, worse).low, 0.0);
+  EXPECT_EQ(paired_difference(worse, worse).high, 0.0);
+}
+
 TEST(StatisticsDeathTest, unequal_numbers_of_measurements_are_no_pairs) {
   EXPECT_DEATH((void)paired_ratios(std::array{1.0, 2.0}, std::array{1.0}), "2 values against 1");
 }

@@ -70,6 +70,8 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_policies(*command, action);
   add_bench_recall_tasks(*command, action);
   add_bench_evidence(*command, action);
+  add_bench_longbench(*command, action);
+  add_bench_limit(*command, action);
   for (CLI::App* bench : command->get_subcommands({})) bench->group("Benchmarks");
 }
 

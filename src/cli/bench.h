@@ -3,6 +3,7 @@
 // Thread rule: the main thread only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ void add_bench_agent(CLI::App& bench, Action& action);
 void add_bench_policies(CLI::App& bench, Action& action);
 void add_bench_recall_tasks(CLI::App& bench, Action& action);
 void add_bench_evidence(CLI::App& bench, Action& action);
+void add_bench_limit(CLI::App& bench, Action& action);
+void add_bench_longbench(CLI::App& bench, Action& action);
 
 // Flags that benches share the shape of; help shows the default, which is what `value` holds now.
 struct CountRange {
@@ -38,6 +41,9 @@ void add_policy_flag(CLI::App& command, std::string& value);
 
 // For benches that have --model, and --quant for the random model that is measured without one: a line where both are given.
 void note_unused_quant(const CLI::App& command);
+
+// The most that is read of a data set; the largest of LongBench's has some 30 MB.
+inline constexpr std::size_t kMostDataBytes = std::size_t{256} << 20;
 
 // Where a bench writes its report beside the table.
 struct ReportFlags {

@@ -175,6 +175,14 @@ def asks_recall_tasks(test, words, folder):
     says(r"needle +\S+ +yes +1 ")(test, words, folder)
 
 
+def with_or_without_data(without, with_data):
+    """Flags that make tasks of ours small are refused beside a file."""
+    return lambda test, words, folder: (with_data if "--data" in words else without)(test, words, folder)
+
+
+LIMIT = alone(figures.check_limit)
+LONGBENCH = alone(figures.check_longbench)
+
 # By the words before the first flag. serve gets a free port from Server.
 RULES = {
     "run": says(r"\S"),
@@ -204,6 +212,12 @@ RULES = {
     "bench recall-tasks": asks_recall_tasks,
     "bench policies": Bench(alone(figures.check_policies), "--tasks", "1", "--seeds", "1", "--kinds", "needle", "--parts", "8,2",
                             "--context", "512", "--text", "32"),
+    "bench limit": with_or_without_data(
+        Bench(LIMIT, "--kv-budget", "512", "--cache-size", "256", "--timeout", "5", "--prompt-tokens", "128", "-n", "32"),
+        Bench(LIMIT, "--cache-size", "256", "--timeout", "5", "-n", "8")),
+    "bench longbench": with_or_without_data(
+        Bench(LONGBENCH, "--tasks", "1", "--context", "512", "--policies", "streaming;snapkv", "--budgets", "256,128"),
+        Bench(LONGBENCH, "--policies", "streaming;snapkv", "--items", "2")),
 }
 
 
@@ -222,4 +236,9 @@ def write_what_commands_read(folder):
     for n_messages in (2, 4):
         body = {"messages": asked[:n_messages], "tools": tools}
         (folder / "recorded" / f"{n_messages}.json").write_text(json.dumps(body))
+    prompts = [{"prompt": f"{FACT} " * n} for n in (4, 8, 12, 16)]
+    (folder / "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
+    paper = {"dataset": "qasper", "input": QUESTION, "context": f"{FACT} " * 20, "answers": ["4711"], "all_classes": None}
+    (folder / "qasper.jsonl").write_text(json.dumps(paper) + "\n")
+    (folder / "dataset2prompt.json").write_text(json.dumps({"qasper": "Article: {context}\n\nQuestion: {input}\nAnswer:"}))
     (folder / "war-and-peace.txt").write_text((ROOT / "docs" / "house.md").read_text())

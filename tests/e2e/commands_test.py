@@ -33,6 +33,8 @@ CHECKS = {
     "wall": figures.check_wall,
     "policies": figures.check_policies,
     "evidence": figures.check_evidence,
+    "limit": figures.check_limit,
+    "longbench": figures.check_longbench,
     "concurrency": figures.check_concurrency,
     "agent": figures.check_agent,
     "gapfill": figures.check_resend,

@@ -163,6 +163,49 @@ def check_evidence(report):
             hold(arm["note_bytes_per_token"] < report["kv_bytes_per_token"], f"{name}: notes are more than K and V")
 
 
+def check_longbench(report):
+    never, *rows = report["rows"]
+    hold(never["policy"] == "never evicting" and never["budget_tokens"] == 0 and rows, "no row that never evicts beside others")
+    hold(sorted({row["budget_tokens"] for row in rows}) == sorted(report["budgets"]), "rows are not of the budgets")
+    for row in report["rows"]:
+        where = f"{row['policy']} at {row['budget_tokens']}"
+        hold([cell["task"] for cell in row["cells"]] == [task["name"] for task in report["tasks"]], f"{where}: columns")
+        hold(row is never or 0 < row["most_hot_tokens"] <= row["budget_tokens"], f"{where}: hot beyond its budget")
+        for cell, whole, task in zip(row["cells"], never["cells"], report["tasks"]):
+            hold(len(cell["scores"]) == task["n_items"] > 0, f"{where}, {task['name']}: items")
+            hold(all(0 <= score <= 100 for score in cell["scores"]), f"{where}, {task['name']}: scores {cell['scores']}")
+            close(cell["score"], sum(cell["scores"]) / task["n_items"], f"{where}, {task['name']}: the mean of its scores")
+            if row is not never:
+                difference = cell["beside_never_evicting"]
+                close(difference["points"], cell["score"] - whole["score"], f"{where}, {task['name']}: off never evicting")
+                hold(difference["low"] <= difference["points"] <= difference["high"], f"{where}: {difference}")
+
+
+def check_limit(report):
+    for arm in report["arms"]:
+        for at, a_round in enumerate(arm["rounds"]):
+            hold(0 < a_round["mean_usage"] <= a_round["most_usage"] + 1e-9 <= 1 + 2e-9, f"usage: {a_round}")
+            hold(a_round["resident_bytes"] > 1 << 20 and a_round["seconds"] > 0, f"costs nothing: {a_round}")
+            if report["mode"] == "gen_length":
+                hold(a_round["n_asked"] == 2**at and a_round["n_generated"] <= 2**at + 1, f"round {at}: {a_round}")
+        last = arm["rounds"][-1]
+        if report["mode"] == "gen_length":
+            ended = {"full": "Cache size exhausted", "late": "Maximum generation time reached"}
+            hold(arm["end"] == ended["full" if last["full"] else "late"], f"how {arm['policy']} ended: {arm['end']}")
+            hold(not any(a_round["full"] or a_round["late"] for a_round in arm["rounds"][:-1]), "it went on behind its end")
+            hold(arm["most"] == max(a_round["n_generated"] for a_round in arm["rounds"]), f"the longest text: {arm['most']}")
+            if arm["policy"] != "none":
+                hold(not last["full"], f"{arm['policy']} evicts, and found no room")
+                most = report["session_tokens"] / report["pool_tokens"]
+                hold(all(a_round["most_usage"] <= most + 1e-9 for a_round in arm["rounds"]), "a sequence beyond its budget")
+        else:
+            ended = [a_round for a_round in arm["rounds"] if not a_round["late"]]
+            fitting = [a_round["n_asked"] for a_round in ended if not a_round["full"]]
+            full = [a_round["n_asked"] for a_round in ended if a_round["full"]]
+            hold(arm["most"] == max(fitting, default=0) < min(full, default=1 << 30), f"the most that fit: {arm['most']}")
+            hold(arm["end"] != "Cache size exhausted" or min(full) == arm["most"] + 1, f"not found: {fitting}, {full}")
+
+
 def check_wall(report):
     arms = {arm["name"]: arm for arm in report["arms"]}
     for arm in arms.values():
