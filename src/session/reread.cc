@@ -7,8 +7,6 @@
 namespace ebb {
 namespace {
 
-// Rows of a piece, those that lead on to it included. More: fewer steps, and more frames that its rows take.
-constexpr std::int32_t kMostRows = 256;
 constexpr std::int32_t kLeadTokens = 8;
 
 }  // namespace
@@ -34,7 +32,7 @@ std::optional<SequenceInput> Reread::begin_step(std::int32_t max_rows, Acts& act
   if (unread.empty()) return std::nullopt;
   n_lead_ = std::min(kLeadTokens, unread.begin.value());
   const auto begin = unread.begin.index() - to_size(n_lead_);
-  const std::size_t n = std::min(to_size(unread.n_tokens() + n_lead_), to_size(std::min(kMostRows, max_rows)));
+  const std::size_t n = std::min(to_size(unread.n_tokens() + n_lead_), to_size(std::min(kRereadRows, max_rows)));
   const auto tokens = session_->tokens().subspan(begin, n);
   piece_.assign(tokens.begin(), tokens.end());
   const std::int32_t n_rows = make_room(max_rows, acts);

@@ -16,6 +16,9 @@
 
 namespace ebb {
 
+// Rows of a piece, those that lead on to it included. More: fewer steps, and more frames that its rows take.
+inline constexpr std::int32_t kRereadRows = 256;
+
 class Reread {
  public:
   explicit Reread(Session& session) : session_(&session) {}
