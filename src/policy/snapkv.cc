@@ -6,6 +6,7 @@
 // they choose whenever room is needed, and pool the mean. The kernel is in tokens: at grains
 // that it does not span, pooling changes nothing.
 #include "policy/all.h"
+#include "policy/pooling.h"
 
 namespace ebb {
 namespace {
@@ -27,36 +28,11 @@ class SnapKv final : public Policy {
   [[nodiscard]] Shares shares() const override { return options_.shares; }
 
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
-    const std::int32_t reach = options_.kernel / 2 / evidence.grain;
-    if (reach == 0) return scope.window_mean;
-    // The window's own tokens are not pooled, nor with those before it.
-    const Position window = evidence.end - options_.window;
-    const auto is_before = [&](const ScopeRow& row) { return evidence.block(row).span.end <= window; };
-    const auto n = std::ranges::find_if_not(scope.rows, is_before) - scope.rows.begin();
-    std::vector<double> scores(scope.window_mean.begin(), scope.window_mean.begin() + n);
-    scores = pool(scores, static_cast<std::size_t>(reach));
-    scores.insert(scores.end(), scope.window_mean.begin() + n, scope.window_mean.end());
-    return scores;
+    return pool_before_window(evidence, scope, scope.window_mean,
+                              {.window = options_.window, .kernel = options_.kernel, .takes_max = options_.pools_max});
   }
 
  private:
-  // Average pooling counts what lies past the ends as zeros, as PyTorch does by default.
-  [[nodiscard]] std::vector<double> pool(const std::vector<double>& scores, std::size_t reach) const {
-    std::vector<double> pooled;
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const std::size_t begin = i - std::min(i, reach);
-      const std::size_t end = std::min(scores.size(), i + reach + 1);
-      double sum = 0.0;
-      double most = 0.0;
-      for (std::size_t j = begin; j < end; ++j) {
-        sum += scores[j];
-        most = std::max(most, scores[j]);
-      }
-      pooled.push_back(options_.pools_max ? most : sum / static_cast<double>(2 * reach + 1));
-    }
-    return pooled;
-  }
-
   SnapOptions options_;
 };
 
