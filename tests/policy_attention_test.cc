@@ -1,11 +1,16 @@
 // Policies on the attention of a real model, in blocks of one token: a session keeps what the originals' definitions keep of
 // the same weights (policy/originals_twin.h), layer by layer and head by head, and holds no more frames than its budget.
+#include <cmath>
 #include <filesystem>
 
+#include <ggml.h>
 #include <gtest/gtest.h>
 
+#include "base/to_size.h"
+#include "model/frame_rows.h"
 #include "policy/originals_attention_twin.h"
 #include "policy/originals_budgets_twin.h"
+#include "policy/originals_keys_twin.h"
 #include "tests/solo.h"
 #include "tests/solo_sessions.h"
 
@@ -19,6 +24,7 @@ using originals::Tokens;
 
 constexpr std::int32_t kTokens = 90;
 constexpr std::int32_t kWindow = 16;
+constexpr double kGroup = 2.0;  // query heads of a KV head of the bundled model
 const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
 constexpr const char* kText =
     "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "
@@ -89,8 +95,81 @@ class PolicyAttention : public ::testing::Test {
     return kept;
   }
 
+  // The keys and values of all tokens, as frames hold them.
+  void read_rows() {
+    const auto sessions = SoloSessions::open(kModel, options(), "streaming");
+    ASSERT_TRUE(sessions.ok()) << sessions.status().message();
+    Session session((*sessions)->deps(nullptr), {.budget_tokens = kTokens});
+    Turn turn(session, Prompt(tokens_));
+    while (turn.n_pending() > 0) ASSERT_TRUE((*sessions)->step(turn).has_value());
+    const FrameLayout& layout = (*sessions)->solo().memory().layout();
+    keys_.assign(shape_.n_heads(), {});
+    values_.assign(shape_.n_heads(), {});
+    std::vector<std::byte> frame(layout.frame_bytes());
+    for (std::size_t head = 0; head < shape_.n_heads(); ++head) {
+      for (std::int32_t b = 0; b < kTokens; ++b) {
+        HeadSet one(shape_.n_heads());
+        one.add(head);
+        session.read_frames(BlockIndex(b), one, frame);
+        const FrameRows keys = FrameRows::keys_of(layout, frame, 1);
+        const FrameRows values = FrameRows::values_of(layout, frame, 1);
+        keys_[head].emplace_back(keys.row(0).begin(), keys.row(0).end());
+        values_[head].emplace_back(values.row(0).begin(), values.row(0).end());
+      }
+    }
+    read_lengths((*sessions)->solo().model());
+  }
+
+  // |v W_O| by the matrix itself, the mean over the query heads of a KV head.
+  void read_lengths(const Model& model) {
+    const Hparams& h = model.hparams();
+    const std::size_t n_group = to_size(h.n_heads / h.n_kv_heads);
+    for (std::int32_t layer = 0; layer < h.n_layers; ++layer) {
+      const TensorInfo& info = *model.file().find_tensor(fmt::format("blk.{}.attn_output.weight", layer));
+      std::vector<float> matrix(static_cast<std::size_t>(info.n_elements()));
+      ggml_get_type_traits(info.type)->to_float(model.file().bytes_of(info).data(), matrix.data(), info.n_elements());
+      for (std::int32_t kv_head = 0; kv_head < h.n_kv_heads; ++kv_head) {
+        Rows lengths;
+        for (const Row& value : values_[to_size(layer * h.n_kv_heads + kv_head)]) {
+          double sum = 0.0;
+          for (std::size_t g = 0; g < n_group; ++g) {
+            Row product;
+            for (std::size_t out = 0; out < to_size(h.n_embd); ++out) {
+              const float* row =
+                  matrix.data() + (out * to_size(h.n_heads) + to_size(kv_head) * n_group + g) * value.size();
+              product.push_back(originals::dot(value, Row(row, row + value.size())));
+            }
+            sum += originals::norm(product);
+          }
+          lengths.push_back({sum / static_cast<double>(n_group)});
+        }
+        lengths_.push_back(lengths);
+      }
+    }
+  }
+
+  [[nodiscard]] Heads of_layer(const Heads& heads, std::int32_t layer) const {
+    const auto begin = heads.begin() + layer * shape_.n_kv_heads;
+    return {begin, begin + shape_.n_kv_heads};
+  }
+
+  // Those of the last queries, mean over a KV head's query heads.
+  [[nodiscard]] Heads last_weights(std::int32_t layer, std::size_t n_queries) const {
+    Heads weights;
+    for (const Rows& head : of_layer(layer)) {
+      weights.emplace_back(head.end() - static_cast<std::ptrdiff_t>(n_queries), head.end());
+      for (Row& row : weights.back()) {
+        for (double& weight : row) weight /= kGroup;
+      }
+    }
+    return weights;
+  }
+
   std::vector<Token> tokens_;
   BlockShape shape_;
+  Heads keys_;     // [layer * n_kv_heads + head][token][head_dim]
+  Heads values_;   // the same
+  Heads lengths_;  // [layer * n_kv_heads + head][token][1]
   Heads weights_;  // [layer * n_kv_heads + head][query][token]
 };
 
@@ -134,6 +213,43 @@ TEST_F(PolicyAttention, adakv_gives_heads_what_they_win) {
     differs = differs || budgets.front() != budgets.back();
   }
   EXPECT_TRUE(differs) << "heads that all win the same show nothing";
+}
+
+TEST_F(PolicyAttention, defensivekv_weighs_the_largest_look_with_what_values_add) {
+  read_rows();
+  const auto kept = keep("defensivekv:window=16", 40, kWindow);
+  const auto kept_of_all = keep("layer_defensivekv:window=16", 40, kWindow);
+  Rows all;
+  std::vector<Tokens> all_kept;
+  const Heads itself(to_size(shape_.n_kv_heads), Rows(1, Row(1, 1.0)));
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const Rows scores =
+        originals::defensivekv_scores(last_weights(layer, kWindow), of_layer(lengths_, layer), itself, kWindow);
+    EXPECT_EQ(kept[to_size(layer)], originals::keep_highest_of_all(scores, 40 * scores.size())) << layer;
+    all.insert(all.end(), scores.begin(), scores.end());
+    all_kept.insert(all_kept.end(), kept_of_all[to_size(layer)].begin(), kept_of_all[to_size(layer)].end());
+  }
+  EXPECT_EQ(all_kept, originals::keep_highest_of_all(all, 40 * all.size()));
+}
+
+TEST_F(PolicyAttention, dropkv_keeps_what_the_last_query_cannot_do_without) {
+  read_rows();
+  const auto kept = keep("dropkv:window=1", 30, 0);
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const Rows scores = originals::dropkv_scores(last_weights(layer, 1), of_layer(values_, layer));
+    EXPECT_EQ(kept[to_size(layer)], originals::keep_highest(scores, 30)) << layer;
+  }
+}
+
+TEST_F(PolicyAttention, lagkv_keeps_of_each_partition_what_stands_out) {
+  read_rows();
+  const originals::LagKv lagkv{.n_sinks = 4, .lag = 16};
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    const auto expected =
+        originals::lagkv_kept(originals::lagkv_scores(of_layer(keys_, layer), of_layer(values_, layer), lagkv), lagkv);
+    const auto kept = keep("lagkv:lag=16,sinks=4", static_cast<std::int32_t>(expected[0].size()), 0);
+    EXPECT_EQ(kept[to_size(layer)], expected) << layer;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/output_lengths.h"
 #include "session/turn.h"
 #include "tests/solo.h"
 
@@ -44,6 +45,7 @@ class SoloSessions {
   std::unique_ptr<Vocabulary> vocabulary_;
   std::shared_ptr<const Policy> policy_;
   std::unique_ptr<BlockMover> mover_;
+  std::unique_ptr<OutputLengths> output_lengths_;
   HotBlocks hot_;
   BlockStarts starts_;
 };

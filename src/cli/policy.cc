@@ -97,6 +97,9 @@ std::string evidence_text(const Ask& ask) {
   if (ask.last) asked.emplace_back("attention of the last query");
   if (ask.shares) asked.emplace_back("attention lately, by block");
   if (ask.keys) asked.emplace_back("mean length and direction of keys");
+  if (ask.ranges) asked.emplace_back("least, greatest and mean of keys and values by channel");
+  if (ask.value_means) asked.emplace_back("mean values");
+  if (ask.output_lengths) asked.emplace_back("length of values behind the output matrix");
   if (ask.focus) asked.emplace_back("words in common with the last messages");
   return asked.empty() ? "positions only" : fmt::format("{}", fmt::join(asked, ", "));
 }

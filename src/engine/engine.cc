@@ -8,6 +8,7 @@
 #include "base/caught.h"
 #include "base/clock.h"
 #include "engine/generation.h"
+#include "model/output_lengths.h"
 
 namespace ebb {
 namespace {
@@ -43,13 +44,15 @@ struct Engine::State {
   std::shared_ptr<const Policy> policy;
   std::unique_ptr<ColdStore> store;
   std::unique_ptr<BlockMover> mover;
+  // Made for the first session whose policy asks for them.
+  std::unique_ptr<OutputLengths> output_lengths;
   BlockShape shape;
   std::function<void()> when_fetched;
   SessionOptions session_options;
 
   Status open_frames(const EngineOptions& options);
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
-  [[nodiscard]] SessionDeps session_deps();
+  [[nodiscard]] Result<SessionDeps> deps_for(const SessionOptions& options);
   Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
   Status run(std::span<const SequenceInput> inputs);
   void gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts, std::vector<StepPart>& parts,
@@ -137,21 +140,26 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   return options;
 }
 
-SessionDeps Engine::State::session_deps() {
-  return {.pool = *pool,
-          .memory = *memory,
-          .vocabulary = *vocabulary,
-          .policy = policy,
-          .store = store.get(),
-          .mover = mover.get(),
-          .open_pool = open_pool.get(),
-          .hot = &hot,
-          .starts = &starts,
-          .shape = shape,
-          .model = model->fingerprint(),
-          .n_ctx_train = model->hparams().n_ctx_train,
-          .gives_sums_only = runner->is_composed(),
-          .when_fetched = when_fetched};
+Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
+  const Ask ask = (options.policy ? options.policy : policy)->asks();
+  if (ask.output_lengths && !output_lengths) {
+    EBB_ASSIGN_OR_RETURN(output_lengths, OutputLengths::make(*model, backend->n_threads()));
+  }
+  return SessionDeps{.pool = *pool,
+                     .memory = *memory,
+                     .vocabulary = *vocabulary,
+                     .policy = policy,
+                     .store = store.get(),
+                     .mover = mover.get(),
+                     .output_lengths = output_lengths.get(),
+                     .open_pool = open_pool.get(),
+                     .hot = &hot,
+                     .starts = &starts,
+                     .shape = shape,
+                     .model = model->fingerprint(),
+                     .n_ctx_train = model->hparams().n_ctx_train,
+                     .gives_sums_only = runner->is_composed(),
+                     .when_fetched = when_fetched};
 }
 
 Result<std::unique_ptr<Session>> Engine::new_session() {
@@ -162,12 +170,14 @@ Result<std::unique_ptr<Session>> Engine::new_session() {
 
 Result<std::unique_ptr<Session>> Engine::new_session(const SessionOptions& options) {
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
-  return std::make_unique<Session>(state_->session_deps(), checked);
+  EBB_ASSIGN_OR_RETURN(const SessionDeps deps, state_->deps_for(checked));
+  return std::make_unique<Session>(deps, checked);
 }
 
 Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& options, const SessionImage& image) {
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
-  return Session::restore(state_->session_deps(), checked, image);
+  EBB_ASSIGN_OR_RETURN(const SessionDeps deps, state_->deps_for(checked));
+  return Session::restore(deps, checked, image);
 }
 
 std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) const {

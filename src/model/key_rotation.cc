@@ -13,7 +13,7 @@
 #include "model/attention_work.h"
 #include "model/model.h"
 #include "model/row_convert.h"
-#include "model/scaled_key.h"
+#include "model/scaled_row.h"
 #include "model/sealed_frame.h"
 
 namespace ebb {
@@ -124,7 +124,7 @@ class FrameTurner {
     write_elements(kernels_, layout_.row_type, row.data(), 2 * n_pairs_, bytes);
   }
 
-  void turn_scaled(const ScaledKey<std::byte>& key) const {
+  void turn_scaled(const ScaledRow<std::byte>& key) const {
     const std::size_t n_groups = to_size((2 * n_pairs_ + kScaleGroup - 1) / kScaleGroup);
     std::array<float, kMaxHeadDim> row;
     std::array<std::uint16_t, kMaxHeadDim / kScaleGroup> packed_scales;

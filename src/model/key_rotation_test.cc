@@ -23,8 +23,8 @@
 namespace ebb {
 namespace {
 
-using toy::byte_at;
 using toy::get_key;
+using toy::key_byte_at;
 using toy::put_key;
 
 struct Case {
@@ -190,7 +190,7 @@ TEST(KeyRotation, leaves_what_is_not_a_rotated_key_as_it_is) {
     const std::size_t n_rotated = ggml_row_size(to_ggml_type(c.layout.row_type), c.hparams.n_rot);
     std::vector<bool> may_change(before.size(), false);
     for (std::int32_t s = 0; s < c.n_tokens; ++s) {
-      for (std::size_t i = 0; i < n_rotated; ++i) may_change[byte_at(c.layout, s, i)] = true;
+      for (std::size_t i = 0; i < n_rotated; ++i) may_change[key_byte_at(c.layout, s, i)] = true;
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
       ASSERT_TRUE(may_change[i] || before[i] == after[i]) << "byte " << i;

@@ -64,6 +64,16 @@ void store_half(std::byte* at, std::uint16_t half) { std::memcpy(at, &half, kSca
 
 std::uint8_t* codes_at(std::byte* at) { return reinterpret_cast<std::uint8_t*>(at); }
 
+// Codes of a run become numbers; n is rounded up to whole vectors.
+void read_run(const AttentionKernels& kernels, const std::byte* codes, std::array<const std::byte*, 2> scale_and_least,
+              std::int32_t n, float* out) {
+  const std::array<std::uint16_t, 2> halves = {load_half(scale_and_least[0]), load_half(scale_and_least[1])};
+  std::array<float, 2> run;
+  kernels.from_f16(halves.data(), run.data(), 2);
+  const std::int32_t n_padded = (n + kVectorKeys - 1) / kVectorKeys * kVectorKeys;
+  kernels.from_codes(reinterpret_cast<const std::uint8_t*>(codes), run[0], run[1], out, n_padded);
+}
+
 void code_keys(const FrameLayout& layout, const AttentionKernels& kernels, std::byte* sealed, std::int32_t dim,
                const std::uint16_t* halves) {
   std::array<float, kMaxRun> x;
@@ -132,12 +142,23 @@ void seal_frame(const FrameLayout& layout, const AttentionKernels& kernels, cons
 void read_sealed_keys(const FrameLayout& layout, const AttentionKernels& kernels, const std::byte* sealed,
                       std::int32_t dim, float* out) {
   const std::byte* const scales = sealed + layout.k_scales_offset();
-  const std::array<std::uint16_t, 2> halves = {load_half(scales + to_size(dim) * kScaleBytes),
-                                               load_half(scales + to_size(layout.head_dim_k + dim) * kScaleBytes)};
-  std::array<float, 2> run;
-  kernels.from_f16(halves.data(), run.data(), 2);
   const std::byte* const codes = sealed + layout.k_offset() + to_size(dim) * to_size(layout.key_stride()) / 2;
-  kernels.from_codes(reinterpret_cast<const std::uint8_t*>(codes), run[0], run[1], out, layout.key_stride());
+  read_run(kernels, codes,
+           {scales + to_size(dim) * kScaleBytes, scales + to_size(layout.head_dim_k + dim) * kScaleBytes},
+           layout.key_stride(), out);
+}
+
+void read_sealed_value(const FrameLayout& layout, const AttentionKernels& kernels, const std::byte* sealed,
+                       std::int32_t slot, float* out) {
+  const std::byte* const codes = sealed + layout.v_offset() + to_size(slot) * to_size(layout.value_stride()) / 2;
+  const std::byte* const scales =
+      sealed + layout.v_scales_offset() + to_size(slot * 2 * layout.value_runs()) * kScaleBytes;
+  for (std::int32_t i = 0; i < layout.value_runs(); ++i) {
+    const std::int32_t dim = i * kScaleGroup;
+    read_run(kernels, codes + dim / 2,
+             {scales + to_size(i) * kScaleBytes, scales + to_size(layout.value_runs() + i) * kScaleBytes},
+             std::min(kScaleGroup, layout.head_dim_v - dim), out + dim);
+  }
 }
 
 void write_sealed_keys(const FrameLayout& layout, const AttentionKernels& kernels, std::byte* sealed, std::int32_t dim,

@@ -41,4 +41,8 @@ void read_sealed_keys(const FrameLayout& layout, const AttentionKernels& kernels
 void write_sealed_keys(const FrameLayout& layout, const AttentionKernels& kernels, std::byte* sealed, std::int32_t dim,
                        const float* x);
 
+// The value of one token of a sealed frame, [value_stride].
+void read_sealed_value(const FrameLayout& layout, const AttentionKernels& kernels, const std::byte* sealed,
+                       std::int32_t slot, float* out);
+
 }  // namespace ebb

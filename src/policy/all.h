@@ -26,5 +26,10 @@ namespace ebb {
 [[nodiscard]] std::unique_ptr<Policy> make_areas_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_knorm_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_keydiff_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_defensivekv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_layer_defensivekv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_dropkv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_lagkv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_rkv_policy(const ParameterValues& values);
 
 }  // namespace ebb

@@ -58,6 +58,18 @@ struct ScopeRow {
   std::int32_t n_frames = 1;
 };
 
+// Of the tokens of each row, by channel: [row][n_dims].
+struct ChannelColumns {
+  std::size_t n_dims = 0;
+  std::vector<float> least;
+  std::vector<float> greatest;
+  std::vector<float> mean;
+
+  [[nodiscard]] std::span<const float> of(const std::vector<float>& column, std::size_t row) const {
+    return std::span(column).subspan(row * n_dims, n_dims);
+  }
+};
+
 struct ScopeEvidence {
   // The session: 0. A layer: its index. A head: layer * n_kv_heads + KV head.
   std::int32_t index = 0;
@@ -74,11 +86,19 @@ struct ScopeEvidence {
   std::vector<double> last;
   // The most that one query gave it when what the session had been told was read again.
   std::vector<double> reread;
-  // Of scopes of one head. The mean length of a block's keys;
+  // Of scopes of one head, from what the frames of full blocks hold. Rows whose frames were not read have zeros: blocks that are
+  // written to, or computed again.
+  std::vector<bool> is_read;
+  // The mean length of a block's keys;
   std::vector<double> key_norm;
-  // and the mean of its keys, each divided by its length, [row][n_key_dims]; zeros where that is not known.
+  // the mean of its keys, each divided by its length, [row][n_key_dims];
   std::vector<float> key_direction;
   std::size_t n_key_dims = 0;
+  // by channel, its keys and values;
+  ChannelColumns keys;
+  ChannelColumns values;
+  // and the mean length of its values behind the output matrix of their layer, |v W_O|.
+  std::vector<double> output_length;
 };
 
 struct Evidence {

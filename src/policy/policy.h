@@ -42,9 +42,18 @@ struct Ask {
   // ScopeEvidence::reread: every prompt is computed twice for it (session/reread.h).
   bool reread = false;
 
-  // ScopeEvidence::key_norm and key_direction; of Scope::kHead only.
+  // Of the keys and values of full blocks, as their frames hold them; of Scope::kHead only. Each frame is read once for all of
+  // these, when it has become hot, and what was read leaves with it (model/frame_digest.h has what it costs).
+  // ScopeEvidence::key_norm and key_direction.
   bool keys = false;
+  // ScopeEvidence::keys and values.
+  bool ranges = false;
+  // ScopeEvidence::values.mean.
+  bool value_means = false;
+  // ScopeEvidence::output_length (model/output_lengths.h has what it costs).
+  bool output_lengths = false;
 
+  [[nodiscard]] bool frames() const { return keys || ranges || value_means || output_lengths; }
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0 || reread; }
 };
 

@@ -62,7 +62,16 @@ constexpr Parameter kH2o[] = {
      .most = 1,
      .is_whole = true,
      .summary = "1: divide by the number of queries that could see a block"}};
-constexpr Parameter kSnapKv[] = {kWindow, kernel(5), kMax};
+constexpr Parameter kSnapKv[] = {kWindow,
+                                 kernel(5),
+                                 kMax,
+                                 {.name = "together",
+                                  .value = 0,
+                                  .least = 0,
+                                  .most = 2,
+                                  .is_whole = true,
+                                  .summary = "which heads choose together: 0 none, 1 those of a layer, 2 all, so that "
+                                             "whole blocks leave"}};
 constexpr Parameter kPyramidKv[] = {
     kWindow,
     kernel(7),
@@ -123,6 +132,38 @@ constexpr Parameter kKvZip[] = {
      .most = 1,
      .summary = "part of an even share that each head has for certain"}};
 
+constexpr Parameter kDefensiveKv[] = {kWindow,
+                                      {.name = "floor",
+                                       .value = 0,
+                                       .least = 0,
+                                       .most = 1,
+                                       .summary = "part of an even share that each head has for certain"}};
+constexpr Parameter kDropKv[] = {kWindow};
+constexpr Parameter kLagKv[] = {
+    {.name = "lag", .value = 128, .least = 1, .most = 65536, .is_whole = true, .summary = "tokens of a partition"},
+    {.name = "sinks",
+     .value = 4,
+     .least = 0,
+     .most = 65536,
+     .is_whole = true,
+     .summary = "tokens before the first partition, which leave last"},
+    weight("rho", 1, "weight of values beside keys")};
+constexpr Parameter kRKv[] = {
+    kWindow,
+    kernel(7),
+    {.name = "lambda",
+     .value = 0.07,
+     .least = 0,
+     .most = 1,
+     .summary = "weight of attention; the rest is redundancy's"},
+    {.name = "similar", .value = 0.5, .least = -1, .most = 1, .summary = "cosine above which keys are alike"},
+    {.name = "most",
+     .value = 256,
+     .least = 2,
+     .most = 4096,
+     .is_whole = true,
+     .summary = "blocks of a head that are compared, the least looked at; the others stay longer"}};
+
 constexpr PolicyEntry kPolicies[] = {
     {"streaming", "oldest first after the first tokens", "StreamingLLM, arXiv 2309.17453", {}, make_streaming_policy},
     {"scored", "least recently looked at by attention first", "tinfer's mode 2, by attention", kScored,
@@ -143,6 +184,16 @@ constexpr PolicyEntry kPolicies[] = {
      {},
      make_keydiff_policy},
     {"knorm", "longest keys, by head; looks at no attention", "Knorm, arXiv 2406.11430", {}, make_knorm_policy},
+    {"lagkv", "keys and values that stand out least beside those behind them, by head; looks at no attention",
+     "LagKV, arXiv 2504.04704", kLagKv, make_lagkv_policy},
+    {"rkv", "keys most like others that the last queries look at least, by head", "R-KV, arXiv 2505.24133", kRKv,
+     make_rkv_policy},
+    {"defensivekv",
+     "least of the last queries' largest look times the length of values; heads of a layer win budget from each other",
+     "DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_defensivekv_policy},
+    {"layer_defensivekv", "defensivekv, all heads of all layers win budget from each other",
+     "Layer-DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_layer_defensivekv_policy},
+    {"dropkv", "what a head's output would change least without, by head", "DropKV", kDropKv, make_dropkv_policy},
     {"kvzip", "least needed to say the session again, over all heads; reads every prompt twice",
      "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy},
     {"areas", "least looked at between the first and the last tokens, by layer; KVCrush",

@@ -4,8 +4,9 @@
 //
 // The originals choose once, when the prompt ends, and pool each query head before they take the mean over a KV head's; here
 // they choose whenever room is needed, and pool the mean. The kernel is in tokens: at grains
-// that it does not span, pooling changes nothing.
+// that it does not span, pooling changes nothing. Heads that choose together (snapkv) go by the sum of what each gives.
 #include "policy/all.h"
+#include "policy/pooling.h"
 
 namespace ebb {
 namespace {
@@ -15,6 +16,7 @@ struct SnapOptions {
   std::int32_t window = 0;
   std::int32_t kernel = 1;
   bool pools_max = false;
+  Scope scope = Scope::kHead;
   Shares shares;
 };
 
@@ -23,40 +25,17 @@ class SnapKv final : public Policy {
   explicit SnapKv(const SnapOptions& options) : options_(options) {}
 
   [[nodiscard]] std::string_view name() const override { return options_.name; }
-  [[nodiscard]] Ask asks() const override { return {.scope = Scope::kHead, .sinks = false, .window = options_.window}; }
+  [[nodiscard]] Ask asks() const override {
+    return {.scope = options_.scope, .sinks = false, .window = options_.window};
+  }
   [[nodiscard]] Shares shares() const override { return options_.shares; }
 
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
-    const std::int32_t reach = options_.kernel / 2 / evidence.grain;
-    if (reach == 0) return scope.window_mean;
-    // The window's own tokens are not pooled, nor with those before it.
-    const Position window = evidence.end - options_.window;
-    const auto is_before = [&](const ScopeRow& row) { return evidence.block(row).span.end <= window; };
-    const auto n = std::ranges::find_if_not(scope.rows, is_before) - scope.rows.begin();
-    std::vector<double> scores(scope.window_mean.begin(), scope.window_mean.begin() + n);
-    scores = pool(scores, static_cast<std::size_t>(reach));
-    scores.insert(scores.end(), scope.window_mean.begin() + n, scope.window_mean.end());
-    return scores;
+    return pool_before_window(evidence, scope, scope.window_mean,
+                              {.window = options_.window, .kernel = options_.kernel, .takes_max = options_.pools_max});
   }
 
  private:
-  // Average pooling counts what lies past the ends as zeros, as PyTorch does by default.
-  [[nodiscard]] std::vector<double> pool(const std::vector<double>& scores, std::size_t reach) const {
-    std::vector<double> pooled;
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const std::size_t begin = i - std::min(i, reach);
-      const std::size_t end = std::min(scores.size(), i + reach + 1);
-      double sum = 0.0;
-      double most = 0.0;
-      for (std::size_t j = begin; j < end; ++j) {
-        sum += scores[j];
-        most = std::max(most, scores[j]);
-      }
-      pooled.push_back(options_.pools_max ? most : sum / static_cast<double>(2 * reach + 1));
-    }
-    return pooled;
-  }
-
   SnapOptions options_;
 };
 
@@ -70,7 +49,10 @@ SnapOptions options_of(std::string_view name, const ParameterValues& values) {
 }  // namespace
 
 std::unique_ptr<Policy> make_snapkv_policy(const ParameterValues& values) {
-  return std::make_unique<SnapKv>(options_of("snapkv", values));
+  SnapOptions options = options_of("snapkv", values);
+  constexpr Scope kScopes[] = {Scope::kHead, Scope::kLayer, Scope::kSession};
+  options.scope = kScopes[values.whole("together")];
+  return std::make_unique<SnapKv>(options);
 }
 
 std::unique_ptr<Policy> make_pyramidkv_policy(const ParameterValues& values) {

@@ -62,6 +62,8 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
+  EBB_CHECK(!policy_->asks().output_lengths || deps.output_lengths != nullptr,
+            "policy {} asks for lengths behind output matrices, which nobody has", policy_->name());
   if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks());
 }
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/key_digest.h"
+#include "model/frame_digest.h"
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
 #include "policy/choose.h"
@@ -47,6 +47,8 @@ struct SessionDeps {
   ColdStore* store = nullptr;
   // Null: blocks cannot be moved to other anchors.
   const BlockMover* mover = nullptr;
+  // What the model's output matrices make of values; null: no policy of a session asks for that.
+  const OutputLengths* output_lengths = nullptr;
   // Open frames, of a layout that seals; null of any other.
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
@@ -342,8 +344,8 @@ class Session {
   [[nodiscard]] ScopeEvidence gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const;
   [[nodiscard]] HeadSet heads_of(const Victim& victim) const;
   // What a choice needs that is not there yet, then a choice's evidence.
-  void note_keys();
-  void fill_keys(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
+  void note_frames();
+  void fill_frames(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
   void note_mass(const SequenceMass& mass);
   void note_shares();
   [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
@@ -369,12 +371,13 @@ class Session {
   // Where the policy asks for attention.
   std::optional<AttentionNotes> attention_;
   Span unread_ = {Position(0), Position(0)};
-  // Of hot blocks, where the policy asks for keys; those of one that moved are read anew.
-  struct KeyNotes {
+  // Of hot blocks, where the policy asks for what frames hold; those of one that moved are read anew, and so are those of one
+  // that left and came back.
+  struct FrameNotes {
     Position anchor;
-    std::vector<KeyDigest> digests;  // [head]; without a direction where not read yet
+    std::vector<FrameDigest> digests;  // [head]
   };
-  std::map<BlockIndex, KeyNotes> keys_;
+  std::map<BlockIndex, FrameNotes> frame_notes_;
   // Of the step under way, [block]; all 0 between steps.
   std::vector<double> step_mass_;
   Holds holds_;

@@ -1,6 +1,8 @@
 // What a session's policy is told: of blocks, and of what attention gave them in each head.
 #include <algorithm>
+#include <utility>
 
+#include "base/to_size.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -82,45 +84,65 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
     for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
     attention_->fill(policy_->asks(), heads.first, heads.n_heads, blocks, scope);
   }
-  if (policy_->asks().keys) fill_keys(heads.first, evidence, scope);
+  if (policy_->asks().frames()) fill_frames(heads.first, evidence, scope);
   return scope;
 }
 
-// Keys of full blocks never change where they are; what leaves is forgotten, so that notes are bounded by what is hot.
-void Session::note_keys() {
-  if (!policy_->asks().keys) return;
-  std::erase_if(keys_, [&](const auto& entry) {
+// Rows of full blocks never change where they are; what leaves is forgotten, so that notes are bounded by what is hot.
+void Session::note_frames() {
+  const Ask ask = policy_->asks();
+  if (!ask.frames()) return;
+  std::erase_if(frame_notes_, [&](const auto& entry) {
     return hot().n_hot_frames(entry.first) == 0 || hot().anchor(entry.first) != entry.second.anchor;
   });
+  const FrameLayout& layout = deps_.memory.layout();
+  std::vector<std::byte> frame(layout.frame_bytes());
   for (const BlockIndex block : hot().hot_blocks()) {
     // The rows of one that is computed again are not all there yet.
     const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
     if (!hot().is_full(block) || is_computing) continue;
-    KeyNotes& notes = keys_[block];
+    FrameNotes& notes = frame_notes_[block];
     notes.anchor = hot().anchor(block);
     notes.digests.resize(deps_.shape.n_heads());
-    const FrameLayout& layout = deps_.memory.layout();
-    std::vector<std::byte> frame(layout.frame_bytes());
     hot().hot_heads(block).for_each([&](std::size_t head) {
-      if (!notes.digests[head].direction.empty()) return;
+      if (notes.digests[head].is_read) return;
       HeadSet one(deps_.shape.n_heads());
       one.add(head);
       read_frames(block, one, frame);
-      notes.digests[head] = digest_keys(layout, frame, block_size());
+      notes.digests[head] = digest_frame(layout, frame, block_size(),
+                                         {.directions = ask.keys,
+                                          .ranges = ask.ranges,
+                                          .value_means = ask.value_means,
+                                          .lengths = ask.output_lengths ? deps_.output_lengths : nullptr,
+                                          .head = head});
     });
   }
 }
 
-void Session::fill_keys(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const {
-  scope.n_key_dims = static_cast<std::size_t>(deps_.memory.layout().head_dim_k);
+void Session::fill_frames(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const {
+  const Ask ask = policy_->asks();
+  const FrameLayout& layout = deps_.memory.layout();
+  scope.n_key_dims = scope.keys.n_dims = to_size(layout.head_dim_k);
+  scope.values.n_dims = to_size(layout.head_dim_v);
+  // Zeros where nothing is known.
+  const auto add = [](bool is_asked, const std::vector<float>& from, std::size_t n, std::vector<float>& column) {
+    if (!is_asked) return;
+    column.insert(column.end(), from.begin(), from.end());
+    column.resize(column.size() + n - from.size(), 0.0F);
+  };
+  const FrameDigest unread;
   for (const ScopeRow& row : scope.rows) {
-    const auto notes = keys_.find(evidence.block(row).block);
-    const bool is_known = notes != keys_.end() && !notes->second.digests[head].direction.empty();
-    scope.key_norm.push_back(is_known ? double{notes->second.digests[head].norm} : 0.0);
-    scope.key_direction.resize(scope.key_direction.size() + scope.n_key_dims, 0.0F);
-    if (is_known)
-      std::ranges::copy(notes->second.digests[head].direction,
-                        scope.key_direction.end() - static_cast<std::ptrdiff_t>(scope.n_key_dims));
+    const auto notes = frame_notes_.find(evidence.block(row).block);
+    const FrameDigest& digest = notes == frame_notes_.end() ? unread : notes->second.digests[head];
+    scope.is_read.push_back(digest.is_read);
+    if (ask.keys) scope.key_norm.push_back(double{digest.key_norm});
+    add(ask.keys, digest.key_direction, scope.n_key_dims, scope.key_direction);
+    for (auto [from, to] : {std::pair(&digest.keys, &scope.keys), std::pair(&digest.values, &scope.values)}) {
+      add(ask.ranges, from->least, to->n_dims, to->least);
+      add(ask.ranges, from->greatest, to->n_dims, to->greatest);
+      add(ask.ranges || (ask.value_means && to == &scope.values), from->mean, to->n_dims, to->mean);
+    }
+    if (ask.output_lengths) scope.output_length.push_back(double{digest.output_length});
   }
 }
 

@@ -30,7 +30,7 @@ void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room
 void Session::make_room(const RoomPlan& plan, Acts& acts) {
   const std::size_t n_before = acts.evicted.size();
   if (plan.n_evict_wanted > 0) {
-    note_keys();
+    note_frames();
     evict(choose_victims(*policy_, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
   }
   evict_for_pool(plan.n_new_frames, acts);
@@ -41,7 +41,7 @@ void Session::make_room(const RoomPlan& plan, Acts& acts) {
 void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
   const std::int32_t n_needed = n_frames - deps_.pool.n_free();
   if (n_needed <= 0) return;
-  note_keys();
+  note_frames();
   const Evidence now = evidence(CountedFrames::kOwn);
   evict(choose_victims(*policy_, now, n_needed, n_needed), acts);
 }
@@ -141,7 +141,7 @@ void Session::rebase(Acts& acts) {
   const std::int32_t n_most = n_ctx_train() / kRebaseShare / block_size();
   const auto n_hot = static_cast<std::int32_t>(hot().hot_blocks().size());
   if (n_hot > n_most) {
-    note_keys();
+    note_frames();
     // Anchors are taken by blocks, however many of their heads are hot.
     for (const BlockIndex block : choose_blocks(*policy_, evidence(), n_hot - n_most)) {
       keeper_.evict(block, deps_.shape.all_heads(), acts);
@@ -218,7 +218,7 @@ Acts Session::cut(Position end) {
   for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
   if (attention_) attention_->forget(BlockIndex(n_kept));
   unread_ = intersect(unread_, {Position(0), stays});
-  keys_.erase(keys_.lower_bound(BlockIndex(n_kept)), keys_.end());
+  frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   said_.truncate(end);
   recall_window(acts);

@@ -1,0 +1,123 @@
+#include "model/output_lengths.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "ggml.h"
+
+#include "base/check.h"
+#include "base/to_size.h"
+#include "cache/frame_layout.h"
+#include "model/model.h"
+
+namespace ebb {
+namespace {
+
+// Rows of W_O that are added to a Gram matrix at once, so that it goes through the cache once for all of them.
+constexpr std::size_t kRowsAtOnce = 4;
+
+// Rows of W_O read from the file at once: less than a megabyte of most models.
+constexpr std::size_t kRowsRead = 64;
+
+// gram[i][j] += sum over rows of row[i] * row[j].
+void add_products(const std::array<const float*, kRowsAtOnce>& rows, std::size_t n_dims, float* gram) {
+  for (std::size_t i = 0; i < n_dims; ++i) {
+    const float a = rows[0][i];
+    const float b = rows[1][i];
+    const float c = rows[2][i];
+    const float d = rows[3][i];
+    float* const out = gram + i * n_dims;
+    for (std::size_t j = 0; j < n_dims; ++j) {
+      out[j] += (a * rows[0][j] + b * rows[1][j]) + (c * rows[2][j] + d * rows[3][j]);
+    }
+  }
+}
+
+void to_floats(ggml_type type, std::span<const std::byte> bytes, std::span<float> out) {
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return;
+  }
+  ggml_get_type_traits(type)->to_float(bytes.data(), out.data(), static_cast<std::int64_t>(out.size()));
+}
+
+}  // namespace
+
+OutputLengths::OutputLengths(const Model& model)
+    : n_dims_(to_size(model.hparams().head_dim_v)),
+      n_group_(to_size(model.hparams().n_heads / model.hparams().n_kv_heads)),
+      n_heads_(to_size(model.hparams().n_heads)),
+      grams_(to_size(model.hparams().n_layers) * n_heads_ * n_dims_ * n_dims_) {}
+
+Result<std::unique_ptr<OutputLengths>> OutputLengths::make(const Model& model, std::int32_t n_threads) {
+  std::unique_ptr<OutputLengths> lengths(new OutputLengths(model));
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  Status first_error;
+  const auto work = [&] {
+    for (std::size_t layer = next++; layer < to_size(model.hparams().n_layers); layer = next++) {
+      const Status status = lengths->add_layer(model, layer);
+      if (status.ok()) continue;
+      const std::lock_guard lock(mutex);
+      if (first_error.ok()) first_error = status;
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::int32_t i = 1; i < n_threads; ++i) helpers.emplace_back(work);
+    work();
+  }
+  EBB_RETURN_IF_ERROR(first_error);
+  return lengths;
+}
+
+// The file's own rows: what the backend has may be repacked, or on a device.
+Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
+  const TensorInfo* const info = model.file().find_tensor(model.weights().layers[layer].wo->name);
+  EBB_CHECK(info != nullptr, "layer {} has an output matrix that its file does not have", layer);
+  const std::size_t n_in = n_heads_ * n_dims_;
+  const auto n_out = static_cast<std::size_t>(info->shape[1]);
+  const std::size_t row_bytes = ggml_row_size(info->type, static_cast<std::int64_t>(n_in));
+  std::vector<std::byte> bytes(kRowsRead * row_bytes);
+  std::vector<float> rows(kRowsRead * n_in);
+  for (std::size_t at = 0; at < n_out; at += kRowsRead) {
+    const std::size_t n = std::min(kRowsRead, n_out - at);
+    const auto piece = std::span(bytes).first(n * row_bytes);
+    EBB_RETURN_IF_ERROR(model.file().mapping().read(info->file_offset + at * row_bytes, piece));
+    std::ranges::fill(rows, 0.0F);
+    to_floats(info->type, piece, std::span(rows).first(n * n_in));
+    for (std::size_t head = 0; head < n_heads_; ++head) {
+      float* const gram = grams_.data() + (layer * n_heads_ + head) * n_dims_ * n_dims_;
+      for (std::size_t r = 0; r < n; r += kRowsAtOnce) {
+        const float* const first = rows.data() + r * n_in + head * n_dims_;
+        add_products({first, first + n_in, first + 2 * n_in, first + 3 * n_in}, n_dims_, gram);
+      }
+    }
+  }
+  return {};
+}
+
+double OutputLengths::length(std::size_t head, std::span<const float> value) const {
+  EBB_CHECK(value.size() == n_dims_, "a value of {} numbers, of heads of {}", value.size(), n_dims_);
+  std::array<float, kMaxHeadDim> product;
+  double lengths = 0.0;
+  for (std::size_t g = 0; g < n_group_; ++g) {
+    const float* const gram = grams_.data() + (head * n_group_ + g) * n_dims_ * n_dims_;
+    std::fill_n(product.begin(), n_dims_, 0.0F);
+    for (std::size_t i = 0; i < n_dims_; ++i) {
+      for (std::size_t j = 0; j < n_dims_; ++j) product[j] += value[i] * gram[i * n_dims_ + j];
+    }
+    double square = 0.0;
+    for (std::size_t j = 0; j < n_dims_; ++j) square += double{product[j]} * double{value[j]};
+    // Rounding may leave a little less than nothing; weights that are no numbers make nothing longer.
+    lengths += std::isfinite(square) ? std::sqrt(std::max(0.0, square)) : 0.0;
+  }
+  return lengths / static_cast<double>(n_group_);
+}
+
+}  // namespace ebb
