@@ -29,7 +29,8 @@ std::int32_t Reread::make_room(std::int32_t max_rows, Acts& acts) {
 
 std::optional<SequenceInput> Reread::begin_step(std::int32_t max_rows, Acts& acts) {
   const Span unread = session_->unread();
-  if (unread.empty()) return std::nullopt;
+  // A step that has no rows to spare is followed by others.
+  if (unread.empty() || max_rows <= kLeadTokens) return std::nullopt;
   n_lead_ = std::min(kLeadTokens, unread.begin.value());
   const auto begin = unread.begin.index() - to_size(n_lead_);
   const std::size_t n = std::min(to_size(unread.n_tokens() + n_lead_), to_size(std::min(kRereadRows, max_rows)));

@@ -25,7 +25,7 @@ class Reread {
 
   // Tokens that are still to be read again.
   [[nodiscard]] std::int32_t n_tokens() const { return session_->unread().n_tokens(); }
-  // The next piece; nothing when there is none, or it finds no room.
+  // The next piece; nothing when there is none, it finds no room, or max_rows are too few for one.
   std::optional<SequenceInput> begin_step(std::int32_t max_rows, Acts& acts);
   void end_step(const std::optional<SequenceMass>& mass);
   void abandon_step();
