@@ -284,6 +284,7 @@ Runner& Engine::runner() { return *state_->runner; }
 ColdStore* Engine::store() { return state_->store.get(); }
 const ColdStore* Engine::store() const { return state_->store.get(); }
 const SessionOptions& Engine::session_options() const { return state_->session_options; }
+const Policy& Engine::policy() const { return *state_->policy; }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
 std::int32_t Engine::budget_tokens() const { return FrameBudget{state_->pool->n_frames()}.n_tokens(state_->shape); }

@@ -111,6 +111,8 @@ class Engine {
   [[nodiscard]] std::int32_t budget_tokens() const;
   // Those of EngineOptions.
   [[nodiscard]] const SessionOptions& session_options() const;
+  // Of sessions that have no other.
+  [[nodiscard]] const Policy& policy() const;
   [[nodiscard]] EngineMemory memory() const;
   // The bytes of open blocks that were in use when most were.
   [[nodiscard]] std::size_t peak_open_bytes() const;

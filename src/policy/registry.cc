@@ -96,7 +96,7 @@ constexpr PolicyEntry kPolicies[] = {
      {},
      make_recency_policy},
     {"random", "in any order, as a control", "a control", kRandom, make_random_policy},
-    {"none", "nothing leaves; a full budget ends the generation", "a control", {}, make_none_policy},
+    {"none", "nothing leaves; a full budget ends the generation", "a control", {}, make_none_policy, false},
 };
 
 }  // namespace
@@ -117,7 +117,9 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
     const Result<ParameterValues> values =
         ParameterValues::parse(entry.parameters, name.size() == spec.size() ? "" : spec.substr(name.size() + 1));
     if (!values.ok()) return error(Code::kInvalidArgument, "policy {}: {}", name, values.status().message());
-    return entry.make(*values);
+    std::unique_ptr<Policy> policy = entry.make(*values);
+    if (const std::string given = values->text(); !given.empty()) policy->parameters_ = ":" + given;
+    return policy;
   }
   return error(Code::kNotFound, "no eviction policy is called '{}'; there are {}", name.substr(0, kMostEchoed), names);
 }
