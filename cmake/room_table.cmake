@@ -1,7 +1,7 @@
 # Who lies below whom: the one place that says it (docs/house.md §5).
 #
 #   base < {json, gguf, policy, device} < {text, store, cache, replay} < {grammar, model} < {chat, session}
-#        < engine < server < bench < cli
+#        < {engine, plain} < server < bench < cli
 #
 # One list entry per level, lowest first; the rooms of one level are separated by commas and do not know each other.
 # tools/check_house reads this file too, so that CMake and the include check cannot disagree.
@@ -11,7 +11,7 @@ set(EBB_ROOM_LEVELS
   text,store,cache,replay
   grammar,model
   chat,session
-  engine
+  engine,plain
   server
   bench
   cli

@@ -121,7 +121,7 @@ class Server : public ::testing::Test {
  protected:
   void SetUp() override { open({}); }
 
-  void open(ApiOptions options, SessionOptions session = {}) {
+  void open(ApiOptions options, SessionOptions session = {}, const LaneLimits& lanes = {}) {
     api_.reset();
     scheduler_.reset();
     EngineOptions engine_options{
@@ -129,7 +129,8 @@ class Server : public ::testing::Test {
     Result<std::unique_ptr<Engine>> engine = Engine::open(engine_options);
     ASSERT_TRUE(engine.ok()) << engine.status().message();
     engine_ = *std::move(engine);
-    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::start(*engine_, {.n_parallel = 2, .session = session});
+    Result<std::unique_ptr<Scheduler>> scheduler =
+        Scheduler::start(*engine_, {.n_parallel = 2, .lanes = lanes, .session = session});
     ASSERT_TRUE(scheduler.ok()) << scheduler.status().message();
     scheduler_ = *std::move(scheduler);
     options.model_name = "m";

@@ -169,6 +169,8 @@ TEST_F(CliTest, serve_names_its_own_flag_for_a_flag_of_llama_server_that_means_a
   EXPECT_THAT(refused({"-ctk", "q8_0"}), HasSubstr("use --kv-type q8_0"));
   EXPECT_THAT(refused({"-ctv", "f16"}), HasSubstr("use --kv-type f16"));
   EXPECT_THAT(refused({"--kv-reuse", "foo"}), HasSubstr("foo not in {approximate,exact}"));
+  EXPECT_THAT(refused({"--allowed-policies", "tova,foo"}),
+              HasSubstr("'foo' is no eviction policy; give open, all, own"));
   EXPECT_THAT(refused({"--reasoning-format", "foo"}), HasSubstr("foo not in {"));
   EXPECT_THAT(refused({"--chat-template-kwargs", "{"}), HasSubstr("--chat-template-kwargs"));
   EXPECT_THAT(refused({"--top-p", "7"}), HasSubstr("top_p is 7"));

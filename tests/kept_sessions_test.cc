@@ -130,6 +130,30 @@ TEST_F(KeptSessions, the_next_process_goes_on_counting) {
   EXPECT_GT(say(history('a') + " more", "a").end.session.n_recalled_blocks, n_recalled);
 }
 
+TEST_F(KeptSessions, a_sessions_own_policy_goes_on_where_it_may_be_chosen_and_that_of_a_request_does_not) {
+  const auto policy_of = [&](std::string_view id) {
+    std::string policy;
+    scheduler_->act([&](Lanes& lanes) { policy = lanes.policy(*lanes.find("", id)).spec(); });
+    return policy;
+  };
+  for (const char* id : {"own", "parked", "plain"}) say(history(id[0]), id);
+  scheduler_->act([](Lanes& lanes) {
+    lanes.park(*lanes.find("", "parked"));
+    for (const char* id : {"own", "parked"}) lanes.set_policy(*lanes.find("", id), *make_policy("h2o:recent=0.25"));
+    // As a request does.
+    EXPECT_TRUE(lanes.wake(*lanes.find("", "plain"), 320, *make_policy("tova")).ok());
+    lanes.keep(*lanes.find("", "plain"));
+  });
+  EXPECT_EQ(policy_of("plain"), "tova");
+  open();
+  EXPECT_EQ(policy_of("own"), "h2o:recent=0.25");
+  EXPECT_EQ(policy_of("parked"), "h2o:recent=0.25");
+  EXPECT_EQ(policy_of("plain"), "streaming");
+  EXPECT_EQ(say(history('o') + " more", "own").end.policy, "h2o:recent=0.25");
+  open(RowType::kF16, {.lanes = {.policies = OfferedPolicies::parse("tova").value()}});
+  EXPECT_EQ(policy_of("own"), "streaming");
+}
+
 TEST_F(KeptSessions, the_last_image_of_each_session_is_kept_and_no_other) {
   say(history('a'), "a");
   say(history('a') + " more", "a");

@@ -1,8 +1,8 @@
 // Reversibility: random sessions in lock step with a twin that never evicts.
 //
 // One world per policy, KV type, kind of cold store and kind of model. Each plays thousands of operations drawn from a seed:
-// say, evict any heads of any blocks, recall any of them, pin, cut (an edit), fork, restart, give a smaller budget, lose a
-// record, with faults in the disk under it. Every step computes one row, so that what is computed again has the bits that it
+// say, evict any heads of any blocks, recall any of them, pin, cut (an edit), fork, restart, give a smaller budget,
+// choose by another policy, lose a record, with faults in the disk under it. Every step computes one row, so that what is computed again has the bits that it
 // had. Of models with windows the twin keeps what windows hide. Two things must hold after every operation:
 //
 //   bytes    what is hot, in whatever heads, holds the bytes that its exact name had when it was first computed, whoever
@@ -268,6 +268,14 @@ class Reversibility : public ::testing::TestWithParam<World> {
     ++n_operations_;
   }
 
+  // Another of the registry, or its own again.
+  void change_policy() {
+    const bool is_own = session_->policy().name() == GetParam().policy;
+    const PolicyEntry& other = policies()[draw(policies().size())];
+    session_->set_policy(is_own ? *make_policy(other.name) : nullptr);
+    ++n_operations_;
+  }
+
   void lose_record() {
     if (session_->n_blocks() == 0) return;
     const auto b = static_cast<std::int32_t>(draw(static_cast<std::uint64_t>(session_->n_blocks())));
@@ -345,7 +353,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
           default: return slow_down();
         }
       }
-      case 12: return shrink_budget();
+      case 12: return draw(4) == 0 ? change_policy() : shrink_budget();
       case 13: return lose_record();
       case 14: return refill();
       default: return_to_lock_step(); return say(static_cast<std::int32_t>(draw(6)));

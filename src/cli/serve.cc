@@ -68,6 +68,7 @@ struct ServeFlags {
   bool no_slots = false;
   ResumeOptions resuming;
   std::string reuse = "exact";
+  std::string allowed_policies = "open";
   // What holds for requests that do not say.
   GenerationFlags generation;
   RequestDefaults defaults;
@@ -107,6 +108,7 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
                            .max_queued_of_owner = flags.key_queued,
                            .lanes = {.most = flags.max_sessions, .most_of_owner = flags.key_sessions},
                            .session = engine.session_options()};
+  EBB_ASSIGN_OR_RETURN(options.lanes.policies, OfferedPolicies::parse(flags.allowed_policies));
   EBB_ASSIGN_OR_RETURN(const ColdStoreOptions store, parse_store_flag(flags.engine.store));
   if (store.disk) {
     options.folder = {.folder = store.disk->folder / "sessions", .max_bytes = store.disk->max_bytes / kShareOfDisk};
@@ -381,6 +383,17 @@ void add_serve(CLI::App& app, Action& action) {
                    "Of each block that is reused so, the first tokens that are computed all the same")
       ->check(CLI::Range(0, 128))
       ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--allowed-policies", flags->allowed_policies,
+                   "What a request or a session's owner may choose with kv_eviction: names with commas; open: all that "
+                   "give way to others at little cost; all; own: none but --kv-eviction")
+      ->check([](const std::string& list) {
+        const auto offered = OfferedPolicies::parse(list);
+        return offered.ok() ? std::string() : offered.status().message();
+      })
+      ->type_name("NAMES")
       ->capture_default_str()
       ->group(group);
   command->add_option("--api-prefix", flags->prefix, "What stands in front of every route, such as /llm")

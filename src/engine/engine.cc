@@ -130,7 +130,6 @@ Engine::~Engine() = default;
 
 Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   EBB_RETURN_IF_ERROR(options.validate());
-  if (options.policy) EBB_RETURN_IF_ERROR(options.policy->check_grain(shape.block_size));
   const std::int32_t most = FrameBudget{pool->n_frames()}.n_tokens(shape);
   if (options.budget_tokens == 0) options.budget_tokens = most;
   if (options.budget_tokens < kMinSessionBlocks * shape.block_size || options.budget_tokens > most) {
@@ -140,11 +139,23 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   return options;
 }
 
-Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
-  const Ask ask = (options.policy ? options.policy : policy)->asks();
-  if (ask.output_lengths && !output_lengths) {
+// What it asks of the model itself, made once.
+Status Engine::State::make_ready(const Policy& asking) {
+  EBB_RETURN_IF_ERROR(asking.check_grain(shape.block_size));
+  if (asking.asks().output_lengths && !output_lengths) {
     EBB_ASSIGN_OR_RETURN(output_lengths, OutputLengths::make(*model, backend->n_threads()));
   }
+  return {};
+}
+
+Status Engine::set_policy(Session& session, const std::shared_ptr<const Policy>& policy) {
+  EBB_RETURN_IF_ERROR(state_->make_ready(policy ? *policy : *state_->policy));
+  session.set_policy(policy, state_->output_lengths.get());
+  return {};
+}
+
+Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
+  EBB_RETURN_IF_ERROR(make_ready(options.policy ? *options.policy : *policy));
   return SessionDeps{.pool = *pool,
                      .memory = *memory,
                      .vocabulary = *vocabulary,
@@ -296,6 +307,7 @@ Runner& Engine::runner() { return *state_->runner; }
 ColdStore* Engine::store() { return state_->store.get(); }
 const ColdStore* Engine::store() const { return state_->store.get(); }
 const SessionOptions& Engine::session_options() const { return state_->session_options; }
+const Policy& Engine::policy() const { return *state_->policy; }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
 std::int32_t Engine::budget_tokens() const { return FrameBudget{state_->pool->n_frames()}.n_tokens(state_->shape); }

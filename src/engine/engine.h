@@ -76,6 +76,10 @@ class Engine {
   // One that goes on where `image` was taken; its blocks come from the cold store or are computed again.
   Result<std::unique_ptr<Session>> restore_session(const SessionOptions& options, const SessionImage& image);
 
+  // The session chooses by this policy from now on (Session::set_policy); null: by the engine's. kInvalidArgument where its parameters
+  // do not suit the engine's blocks.
+  Status set_policy(Session& session, const std::shared_ptr<const Policy>& policy);
+
   // Session::recall; what is lost is computed again, step by step. kCancelled after request_cancel(), which is over
   // then.
   Result<Acts> recall(Session& session, std::span<const BlockIndex> blocks);
@@ -111,6 +115,8 @@ class Engine {
   [[nodiscard]] std::int32_t budget_tokens() const;
   // Those of EngineOptions.
   [[nodiscard]] const SessionOptions& session_options() const;
+  // Of sessions that have no other.
+  [[nodiscard]] const Policy& policy() const;
   [[nodiscard]] EngineMemory memory() const;
   // The bytes of open blocks that were in use when most were.
   [[nodiscard]] std::size_t peak_open_bytes() const;

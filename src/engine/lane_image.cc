@@ -8,7 +8,7 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebb lane";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 void put_text(ByteWriter& out, std::string_view text) {
   out.put_count(text.size());
@@ -30,6 +30,7 @@ LaneImage make_lane_image(const Engine& engine, SessionImage image) {
           .owner = {},
           .id = {},
           .public_id = {},
+          .policy = {},
           .image = std::move(image)};
 }
 
@@ -44,6 +45,7 @@ std::vector<std::byte> encode_lane_image(const LaneImage& lane) {
   put_text(out, lane.owner);
   put_text(out, lane.id);
   put_text(out, lane.public_id);
+  put_text(out, lane.policy);
   const std::vector<std::byte> image = encode_image(lane.image);
   out.put_count(image.size());
   out.put_bytes(image);
@@ -58,8 +60,10 @@ Result<LaneImage> decode_lane_image(std::span<const std::byte> bytes) {
   const auto body = bytes.first(bytes.size() - sizeof(Hash128));
   ByteReader in(body);
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no exported session");
-  if (const auto version = in.get<std::uint32_t>(); version != kVersion) {
-    return error(Code::kUnsupported, "an exported session of version {}, and this ebb reads {}", version, kVersion);
+  const auto version = in.get<std::uint32_t>();
+  if (version < 1 || version > kVersion) {
+    return error(Code::kUnsupported, "an exported session of version {}, and this ebb reads 1 to {}", version,
+                 kVersion);
   }
   if (ByteReader(bytes.last(sizeof(Hash128))).get<Hash128>() != hash_bytes(body)) {
     return error(Code::kDamaged, "an exported session whose checksum does not match its bytes");
@@ -72,6 +76,7 @@ Result<LaneImage> decode_lane_image(std::span<const std::byte> bytes) {
   lane.owner = in.get_text(in.get_count(1));
   lane.id = in.get_text(in.get_count(1));
   lane.public_id = in.get_text(in.get_count(1));
+  if (version > 1) lane.policy = in.get_text(in.get_count(1));
   const auto image = in.get_bytes(in.get_count(1));
   if (!in.ok() || !in.at_end()) return error(Code::kDamaged, "an exported session whose parts do not fill its bytes");
   EBB_ASSIGN_OR_RETURN(lane.image, decode_image(image));

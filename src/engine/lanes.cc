@@ -176,7 +176,8 @@ Lane* Lanes::find(std::string_view owner, std::string_view public_id) {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const SessionImage& image) {
+Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const LaneImage& given) {
+  const SessionImage& image = given.image;
   if (!id.empty() && find(owner, id) != nullptr) {
     return error(Code::kInvalidArgument, "there is a session {}; delete it first, or give another id", id);
   }
@@ -187,10 +188,13 @@ Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const 
   }
   SessionOptions options = options_;
   options.tenant = owner;
+  const std::shared_ptr<const Policy> policy = kept_policy(given.policy);
+  if (policy != nullptr) options.policy = policy;
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine_.restore_session(options, image));
   Lane* const lane = open(owner, id);
   if (lane == nullptr) return error(Code::kOutOfBudget, "all sessions that may be are at work; try again later");
   lane->session = std::move(session);
+  lane->policy = policy;
   lane->sketch.follow(lane->session->tokens());
   keep(*lane);
   return lane;
@@ -202,12 +206,14 @@ void Lanes::erase(Lane& lane) {
 }
 
 void Lanes::keep(Lane& lane) {
-  if (folder_ == nullptr || lane.session == nullptr) return;
-  LaneImage image = make_lane_image(engine_, lane.session->image());
+  if (folder_ == nullptr || (lane.session == nullptr && !lane.image)) return;
+  LaneImage image = make_lane_image(engine_, lane.session != nullptr ? lane.session->image() : *lane.image);
   image.owner = lane.owner;
   image.id = lane.id;
   image.public_id = lane.public_id;
+  image.policy = lane.own_policy();
   folder_->save(std::move(image));
+  if (lane.session == nullptr) return;
   // No image names the record of the open block as it was before; it would fill the store turn by turn.
   const std::int32_t last = lane.session->n_blocks() - 1;
   std::optional<Hash128> open_record;
@@ -226,6 +232,7 @@ void Lanes::resume_kept(const std::function<bool(std::string_view owner)>& is_kn
     Lane* const lane = open(kept.owner, kept.id);
     if (lane == nullptr) return;
     lane->public_id = std::move(kept.public_id);
+    lane->policy = kept_policy(kept.policy);
     lane->image = std::move(kept.image);
     lane->sketch.follow(lane->image->tokens);
   }
@@ -237,7 +244,18 @@ Status Lanes::wake(Lane& lane, std::int32_t n_tokens) {
     (void)lane.session->set_budget(FrameBudget::of_tokens(n_tokens, engine_.shape()));
     return {};
   }
-  EBB_ASSIGN_OR_RETURN(lane.session, make_session(lane, n_tokens));
+  EBB_ASSIGN_OR_RETURN(lane.session, make_session(lane, n_tokens, nullptr));
+  lane.image.reset();
+  return {};
+}
+
+// With its policy from the start, so that notes which fit it are taken up again.
+Status Lanes::wake(Lane& lane, std::int32_t n_tokens, const std::shared_ptr<const Policy>& asked) {
+  if (lane.session != nullptr) {
+    EBB_RETURN_IF_ERROR(engine_.set_policy(*lane.session, policy_for(lane, asked)));
+    return wake(lane, n_tokens);
+  }
+  EBB_ASSIGN_OR_RETURN(lane.session, make_session(lane, n_tokens, asked));
   lane.image.reset();
   return {};
 }
@@ -248,7 +266,33 @@ Status Lanes::wake(Lane& lane) {
 }
 
 Result<std::unique_ptr<Session>> Lanes::copy_parked(const Lane& lane) const {
-  return make_session(lane, own_budget(lane));
+  return make_session(lane, own_budget(lane), nullptr);
+}
+
+std::shared_ptr<const Policy> Lanes::policy_for(const Lane& lane, const std::shared_ptr<const Policy>& asked) const {
+  if (asked != nullptr) return asked;
+  return lane.policy != nullptr ? lane.policy : options_.policy;
+}
+
+std::shared_ptr<const Policy> Lanes::kept_policy(std::string_view spec) const {
+  if (spec.empty()) return nullptr;
+  Result<std::shared_ptr<const Policy>> policy = limits_.policies.make(spec);
+  return policy.ok() ? *std::move(policy) : nullptr;
+}
+
+Status Lanes::set_policy(Lane& lane, std::shared_ptr<const Policy> policy) {
+  if (policy != nullptr) EBB_RETURN_IF_ERROR(policy->check_grain(engine_.layout().block_size));
+  lane.policy = std::move(policy);
+  if (lane.busy) return {};
+  if (lane.session != nullptr) EBB_RETURN_IF_ERROR(engine_.set_policy(*lane.session, policy_for(lane, nullptr)));
+  keep(lane);
+  return {};
+}
+
+const Policy& Lanes::policy(const Lane& lane) const {
+  if (lane.session != nullptr) return lane.session->policy();
+  const std::shared_ptr<const Policy> own = policy_for(lane, nullptr);
+  return own != nullptr ? *own : engine_.policy();
 }
 
 std::int32_t Lanes::own_budget(const Lane& lane) const {
@@ -256,8 +300,10 @@ std::int32_t Lanes::own_budget(const Lane& lane) const {
 }
 
 // An image that does not fit is as good as none: the history is computed anew (law 8).
-Result<std::unique_ptr<Session>> Lanes::make_session(const Lane& lane, std::int32_t n_tokens) const {
+Result<std::unique_ptr<Session>> Lanes::make_session(const Lane& lane, std::int32_t n_tokens,
+                                                     const std::shared_ptr<const Policy>& asked) const {
   SessionOptions options = options_;
+  options.policy = policy_for(lane, asked);
   options.budget_tokens = n_tokens;
   options.tenant = lane.owner;
   if (lane.image) {

@@ -20,16 +20,19 @@
 #include "engine/engine.h"
 #include "engine/lane_folder.h"
 #include "engine/token_sketch.h"
+#include "policy/offered.h"
 #include "session/image.h"
 
 namespace ebb {
 
-// Lanes there may be at most: of idle ones the longest unused goes, whose blocks stay in the cold store for what adopts
-// them.
+// What lanes may be. Lanes there may be at most: of idle ones the longest unused goes, whose blocks stay in the cold store
+// for what adopts them.
 struct LaneLimits {
   std::size_t most = 256;
   // The most lanes of one owner; it then has a new one at its own cost.
   std::size_t most_of_owner = 256;
+  // The policies that owners may choose for theirs.
+  OfferedPolicies policies;
 };
 
 struct Lane {
@@ -48,6 +51,9 @@ struct Lane {
   std::int64_t last_use = 0;
   // Tokens that may be hot at most, whatever its share of the budget is; 0: no bound of its own.
   std::int32_t budget_tokens = 0;
+  // Chooses what leaves, where a request does not say; null: the engine's.
+  std::shared_ptr<const Policy> policy;
+  [[nodiscard]] std::string own_policy() const { return policy != nullptr ? policy->spec() : std::string(); }
   // The counters of its session, awake or parked.
   [[nodiscard]] SessionStats stats() const {
     if (session != nullptr) return session->stats();
@@ -75,15 +81,21 @@ class Lanes {
   static void let_go(Lane& lane);
   // Null where the owner has no such lane.
   [[nodiscard]] Lane* find(std::string_view owner, std::string_view public_id);
-  // A new lane that goes on where `image` was taken; "" has a public id made up. kInvalidArgument where there is one of
+  // A new lane that goes on where the image was taken; "" has a public id made up. kInvalidArgument where there is one of
   // that name or the image has more than kMostTakenTokens, kDamaged for an image that does not fit, kOutOfBudget when
   // all lanes are busy.
-  Result<Lane*> take_in(std::string_view owner, std::string_view id, const SessionImage& image);
+  Result<Lane*> take_in(std::string_view owner, std::string_view id, const LaneImage& given);
 
   // Makes the lane's session live, with a budget of n_tokens, or as little above as its pins allow.
   Status wake(Lane& lane, std::int32_t n_tokens);
+  // The same for a request, by whose policy it goes until the next; null: by its own.
+  Status wake(Lane& lane, std::int32_t n_tokens, const std::shared_ptr<const Policy>& asked);
   // Makes the lane's session live with the lane's own budget; does nothing where it lives.
   Status wake(Lane& lane);
+  // Its own policy from its next request on, and now where it is idle; null: none of its own.
+  Status set_policy(Lane& lane, std::shared_ptr<const Policy> policy);
+  // What chooses now in what it holds.
+  [[nodiscard]] const Policy& policy(const Lane& lane) const;
   // The session of a parked lane as it would wake, with nothing hot, for those who only look: the lane stays parked.
   Result<std::unique_ptr<Session>> copy_parked(const Lane& lane) const;
   // Saves what is hot in the lane that was idle longest and frees its frames. False if none is awake and idle.
@@ -105,7 +117,12 @@ class Lanes {
 
  private:
   [[nodiscard]] std::int32_t own_budget(const Lane& lane) const;
-  Result<std::unique_ptr<Session>> make_session(const Lane& lane, std::int32_t n_tokens) const;
+  [[nodiscard]] std::shared_ptr<const Policy> policy_for(const Lane& lane,
+                                                         const std::shared_ptr<const Policy>& asked) const;
+  Result<std::unique_ptr<Session>> make_session(const Lane& lane, std::int32_t n_tokens,
+                                                const std::shared_ptr<const Policy>& asked) const;
+  // Of an image that a stranger or another process wrote: what may be chosen here, else none.
+  [[nodiscard]] std::shared_ptr<const Policy> kept_policy(std::string_view spec) const;
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
   [[nodiscard]] Lane* find_changed(std::string_view owner, std::string_view id, std::span<const Token> history);
   void rename(Lane& lane, std::string_view id);

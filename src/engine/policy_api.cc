@@ -1,9 +1,7 @@
 // The public areas scheme (include/ebb/policy.h) on the policy room.
-#include <cmath>
 #include <new>
 
 #include "base/caught.h"
-#include "base/to_size.h"
 #include "ebb/policy.h"
 #include "engine/public_error.h"
 #include "policy/areas.h"
@@ -57,30 +55,6 @@ auto within_memory(std::string_view doing, const Work& work) -> decltype(work())
   } catch (const std::bad_alloc&) {
     return to_error(caught(doing));
   }
-}
-
-Status check_crush(std::span<const double> sums, std::int32_t block_size, std::span<const std::int32_t> victims,
-                   const CrushOptions& options) {
-  const auto anchor = static_cast<int>(options.anchor);
-  if (options.budget_blocks < 0 || anchor < 0 || anchor > static_cast<int>(CrushAnchor::kAlternating)) {
-    return error(ebb::Code::kInvalidArgument, "a budget of {} blocks by anchor number {}", options.budget_blocks,
-                 anchor);
-  }
-  if (block_size < 1 || sums.size() % to_size(block_size) != 0) {
-    return error(ebb::Code::kInvalidArgument, "sums of {} tokens are no whole blocks of {}", sums.size(), block_size);
-  }
-  for (const double sum : sums) {
-    if (!std::isfinite(sum)) return error(ebb::Code::kInvalidArgument, "a sum of {}, which no order can hold", sum);
-  }
-  std::int32_t before = -1;
-  for (const std::int32_t victim : victims) {
-    if (victim <= before || to_size(victim) >= sums.size() / to_size(block_size)) {
-      return error(ebb::Code::kInvalidArgument, "victim {} behind {} of {} blocks: give their numbers, ascending",
-                   victim, before, sums.size() / to_size(block_size));
-    }
-    before = victim;
-  }
-  return {};
 }
 
 }  // namespace
@@ -150,9 +124,10 @@ Result<std::vector<std::int32_t>> rescue_blocks(std::span<const double> sums, st
                                                 std::span<const std::int32_t> victims, const CrushOptions& options,
                                                 std::mt19937& random) {
   return within_memory("blocks were rescued", [&]() -> Result<std::vector<std::int32_t>> {
-    const Status status = check_crush(sums, block_size, victims, options);
+    const CrushChoice choice{.sums = sums, .block_size = block_size, .victims = victims};
+    const Status status = check_crush(choice, to_config(options));
     if (!status.ok()) return to_error(status);
-    return ebb::rescue_blocks({.sums = sums, .block_size = block_size, .victims = victims}, to_config(options), random);
+    return ebb::rescue_blocks(choice, to_config(options), random);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ struct RequestEnd {
   SessionStats session;
   std::int32_t n_hot_tokens = 0;
   std::int32_t budget_tokens = 0;
+  // What chose what left; empty where nothing began.
+  std::string policy;
   double queued_ms = 0.0;
 };
 
@@ -56,6 +59,8 @@ struct Request {
   // Made of them; none: Scheduler::submit makes it, on the thread that calls.
   std::optional<Writer> writer = std::nullopt;
   ResumeOptions resuming;
+  // Chooses what leaves while it is computed; null: its session's own, or where that has none, the engine's.
+  std::shared_ptr<const Policy> policy = nullptr;
   // When it begins, and after each of its steps; before the step's chances and text.
   std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
   // Called with the chances of each token, where options.n_chances asks for them; before its text.

@@ -149,7 +149,7 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
 
 Status Scheduler::State::begin(Running& request) {
   Lane& lane = *request.lane;
-  EBB_RETURN_IF_ERROR(lanes.wake(lane, share(lane, running.size())));
+  EBB_RETURN_IF_ERROR(lanes.wake(lane, share(lane, running.size()), request.request.policy));
   share_budget();
   EBB_ASSIGN_OR_RETURN(request.generation,
                        Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
@@ -308,6 +308,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.session = session->stats();
     end.n_hot_tokens = session->n_hot_tokens();
     end.budget_tokens = session->budget_tokens();
+    end.policy = session->policy().spec();
   }
   if (request.generation != nullptr && request.generation->is_broken()) Lanes::let_go(*request.lane);
   lanes.release(*request.lane);

@@ -62,6 +62,15 @@ void JsonFields::refuse_whole(std::string message) {
   if (status_->ok()) *status_ = Status(Code::kInvalidArgument, std::move(message));
 }
 
+void JsonFields::refuse_others(std::span<const std::string_view> names) {
+  if (!object_->is_object()) return;
+  for (const auto& [name, value] : object_->items()) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    // What a stranger wrote is repeated up to a length.
+    refuse(name.substr(0, 64), fmt::format("is not known here; there are {}", fmt::join(names, ", ")));
+  }
+}
+
 void JsonFields::refuse(std::string_view name, std::string_view what) {
   refuse_whole(fmt::format("Field '{}': {}", path_of(name), what));
 }

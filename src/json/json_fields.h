@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ class JsonFields {
   void refuse(std::string_view name, std::string_view what);
   // "Field 'PATH.name': must be EXPECTED, but got TYPE", or without the last where it is absent.
   void refuse_type(std::string_view name, std::string_view expected);
+
+  // Any member but these, where a misspelt one's default must not be taken in silence.
+  void refuse_others(std::span<const std::string_view> names);
 
   [[nodiscard]] const Json& json() const { return *object_; }
   [[nodiscard]] const Status& status() const { return *status_; }

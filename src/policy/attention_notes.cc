@@ -13,6 +13,9 @@ namespace {
 // Queries of a prompt's chunk that shares are taken of. More: memory for each of them and block.
 constexpr std::int32_t kShareQueries = 16;
 
+// How slowly a block's share of attention follows, per step. EVOKE's value.
+constexpr double kShareKept = 0.95;
+
 // More queries than any session has, and far from where floats stop counting.
 constexpr float kMostQueries = 1e12F;
 
@@ -33,6 +36,10 @@ void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<doubl
 }
 
 }  // namespace
+
+double follow_share(double before, double now) { return kShareKept * before + (1.0 - kShareKept) * now; }
+
+bool is_notable_share(double share, std::size_t n_blocks) { return share * static_cast<double>(n_blocks) >= 1.0; }
 
 AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
   if (ask_.totals) totals_.resize(n_heads);

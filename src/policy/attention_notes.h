@@ -57,6 +57,11 @@ struct AttentionImage {
   std::vector<Entry> entries;
 };
 
+// A block's share of the attention of all hot blocks, as followed from step to step.
+[[nodiscard]] double follow_share(double before, double now);
+// Whether it is what each of n_blocks would have if all had the same, or more: then the block was looked at.
+[[nodiscard]] bool is_notable_share(double share, std::size_t n_blocks);
+
 class AttentionNotes {
  public:
   AttentionNotes(std::size_t n_heads, const Ask& ask);

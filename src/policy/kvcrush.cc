@@ -1,6 +1,7 @@
 #include "policy/kvcrush.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -26,6 +27,30 @@ std::int32_t count_differences(std::span<const std::uint8_t> a, std::span<const 
 }
 
 }  // namespace
+
+Status check_crush(const CrushChoice& choice, const CrushConfig& config) {
+  const auto anchor = static_cast<int>(config.anchor);
+  if (config.budget_blocks < 0 || anchor < 0 || anchor > static_cast<int>(CrushAnchor::kAlternating)) {
+    return error(Code::kInvalidArgument, "a budget of {} blocks by anchor number {}", config.budget_blocks, anchor);
+  }
+  if (choice.block_size < 1 || choice.sums.size() % to_size(choice.block_size) != 0) {
+    return error(Code::kInvalidArgument, "sums of {} tokens are no whole blocks of {}", choice.sums.size(),
+                 choice.block_size);
+  }
+  for (const double sum : choice.sums) {
+    if (!std::isfinite(sum)) return error(Code::kInvalidArgument, "a sum of {}, which no order can hold", sum);
+  }
+  const std::size_t n_blocks = choice.sums.size() / to_size(choice.block_size);
+  std::int32_t before = -1;
+  for (const std::int32_t victim : choice.victims) {
+    if (victim <= before || to_size(victim) >= n_blocks) {
+      return error(Code::kInvalidArgument, "victim {} behind {} of {} blocks: give their numbers, ascending", victim,
+                   before, n_blocks);
+    }
+    before = victim;
+  }
+  return {};
+}
 
 std::vector<std::uint8_t> mark_upper_half(std::span<const double> sums) {
   std::vector<std::size_t> order(sums.size());

@@ -22,6 +22,10 @@ struct CrushChoice {
   std::span<const std::int32_t> victims;  // numbers 0..n_blocks, ascending; 0 is the first evictable block
 };
 
+// kInvalidArgument for sums that are no whole blocks or no numbers, victims that are no blocks or do not ascend, and a budget or
+// anchor that is none.
+[[nodiscard]] Status check_crush(const CrushChoice& choice, const CrushConfig& config);
+
 // 1 for the half of the tokens, rounded down, with the largest sums; the earlier where sums are equal.
 [[nodiscard]] std::vector<std::uint8_t> mark_upper_half(std::span<const double> sums);
 

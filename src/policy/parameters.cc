@@ -70,4 +70,14 @@ double ParameterValues::operator[](std::string_view name) const {
   return values_[static_cast<std::size_t>(at - table_.begin())];
 }
 
+std::string ParameterValues::text() const {
+  std::string text;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i] != table_[i].value) {
+      text += fmt::format("{}{}={}", text.empty() ? "" : ",", table_[i].name, values_[i]);
+    }
+  }
+  return text;
+}
+
 }  // namespace ebb

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,8 @@ class ParameterValues {
   // `name` must be in the table.
   [[nodiscard]] double operator[](std::string_view name) const;
   [[nodiscard]] std::int32_t whole(std::string_view name) const { return static_cast<std::int32_t>((*this)[name]); }
+  // Those that are not at their defaults, as parse() takes them.
+  [[nodiscard]] std::string text() const;
 
  private:
   std::span<const Parameter> table_;

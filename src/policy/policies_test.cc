@@ -179,6 +179,15 @@ TEST(Policies, snapkv_pools_tokens_with_their_neighbours_and_blocks_not) {
   EXPECT_THAT(score(*policy("snapkv:kernel=5"), evidence), ElementsAre(6, 0, 0, 0, 0));
 }
 
+TEST(Policies, spec_says_what_makes_another_like_it) {
+  EXPECT_EQ(policy("snapkv:max=1,kernel=7,window=16")->spec(), "snapkv:window=16,kernel=7");
+  EXPECT_EQ(policy("snapkv:window=32")->spec(), "snapkv");
+  EXPECT_EQ(policy("tova")->spec(), "tova");
+  for (const char* spec : {"random:seed=123456789012345,heads=1", "evoke:recency=0.1,decay=1e-07", "adakv:floor=0"}) {
+    EXPECT_EQ(policy(policy(spec)->spec())->spec(), policy(spec)->spec());
+  }
+}
+
 TEST(Policies, random_has_one_order_for_each_seed) {
   const Evidence evidence = blocks(50);
   EXPECT_EQ(order(*policy("random:seed=1"), evidence), order(*policy("random:seed=1"), evidence));

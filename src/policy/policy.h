@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +56,8 @@ struct Ask {
 
   [[nodiscard]] bool frames() const { return keys || ranges || value_means || output_lengths; }
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0 || reread; }
+
+  friend bool operator==(const Ask&, const Ask&) = default;
 };
 
 // How a budget is shared out among scopes.
@@ -77,6 +80,8 @@ class Policy {
   virtual ~Policy() = default;
   // As flags and reports name it.
   [[nodiscard]] virtual std::string_view name() const = 0;
+  // What make_policy() makes another like it from: the name, and those parameters that are not at their defaults.
+  [[nodiscard]] std::string spec() const { return std::string(name()) + parameters_; }
   [[nodiscard]] virtual Ask asks() const { return {}; }
   [[nodiscard]] virtual Shares shares() const { return {}; }
   // Whether priorities are part of its scores already; of all others choose makes them count.
@@ -95,6 +100,10 @@ class Policy {
                                                         std::span<const std::size_t> /*leaving*/) const {
     return {};
   }
+
+ private:
+  friend Result<std::unique_ptr<Policy>> make_policy(std::string_view spec);
+  std::string parameters_;  // behind the name, with the colon
 };
 
 struct PolicyEntry {
@@ -104,6 +113,9 @@ struct PolicyEntry {
   std::string_view source;
   std::span<const Parameter> parameters;
   std::unique_ptr<Policy> (*make)(const ParameterValues& values);
+  // Whether a stranger's request may choose it unless the server's operator says otherwise: a choice takes time in
+  // proportion to what is hot, and whatever is not pinned leaves when the session's share of the budget shrinks.
+  bool is_open = true;
 };
 
 // All policies, in the order in which help should list them.

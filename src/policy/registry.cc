@@ -187,7 +187,7 @@ constexpr PolicyEntry kPolicies[] = {
     {"lagkv", "keys and values that stand out least beside those behind them, by head; looks at no attention",
      "LagKV, arXiv 2504.04704", kLagKv, make_lagkv_policy},
     {"rkv", "keys most like others that the last queries look at least, by head", "R-KV, arXiv 2505.24133", kRKv,
-     make_rkv_policy},
+     make_rkv_policy, false},
     {"defensivekv",
      "least of the last queries' largest look times the length of values; heads of a layer win budget from each other",
      "DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_defensivekv_policy},
@@ -195,7 +195,7 @@ constexpr PolicyEntry kPolicies[] = {
      "Layer-DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_layer_defensivekv_policy},
     {"dropkv", "what a head's output would change least without, by head", "DropKV", kDropKv, make_dropkv_policy},
     {"kvzip", "least needed to say the session again, over all heads; reads every prompt twice",
-     "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy},
+     "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy, false},
     {"areas", "least looked at between the first and the last tokens, by layer; KVCrush",
      "OpenVINO GenAI, arXiv 2503.00022", kAreas, make_areas_policy},
     {"recency",
@@ -204,7 +204,7 @@ constexpr PolicyEntry kPolicies[] = {
      {},
      make_recency_policy},
     {"random", "in any order, as a control", "a control", kRandom, make_random_policy},
-    {"none", "nothing leaves; a full budget ends the generation", "a control", {}, make_none_policy},
+    {"none", "nothing leaves; a full budget ends the generation", "a control", {}, make_none_policy, false},
 };
 
 // tinfer's modes by number. Its 0, context shift, is no order of leaving but a way to remove (cli/engine_flags.h).
@@ -235,7 +235,9 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
     const Result<ParameterValues> values =
         ParameterValues::parse(entry.parameters, name.size() == spec.size() ? "" : spec.substr(name.size() + 1));
     if (!values.ok()) return error(Code::kInvalidArgument, "policy {}: {}", name, values.status().message());
-    return entry.make(*values);
+    std::unique_ptr<Policy> policy = entry.make(*values);
+    if (const std::string given = values->text(); !given.empty()) policy->parameters_ = ":" + given;
+    return policy;
   }
   return error(Code::kNotFound, "no eviction policy is called '{}'; there are {}", name.substr(0, kMostEchoed), names);
 }

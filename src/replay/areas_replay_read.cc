@@ -22,16 +22,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 using Names = std::initializer_list<std::string_view>;
 
-// A member that nobody reads is most likely a misspelt one, and its default would be taken in silence.
-void refuse_others(JsonFields& fields, Names names) {
-  if (!fields.json().is_object()) return;
-  for (const auto& [name, value] : fields.json().items()) {
-    if (std::ranges::find(names, name) != names.end()) continue;
-    std::string all;
-    for (const std::string_view known : names) all += (all.empty() ? "" : ", ") + std::string(known);
-    fields.refuse(name.substr(0, 64), "is not known here; there are " + all);
-  }
-}
+void refuse_others(JsonFields& fields, Names names) { fields.refuse_others({names.begin(), names.end()}); }
 
 std::int32_t int32_of(JsonFields& fields, std::string_view name, std::int32_t otherwise, std::int64_t least = kLeast,
                       std::int64_t most = kMost) {

@@ -47,7 +47,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .lane_id = choice_lane(choices.lane_id, parts.size()),
                                   .history = choices.history,
                                   .options = choices.options,
-                                  .resuming = choices.resuming},
+                                  .resuming = choices.resuming,
+                                  .policy = generation.policy},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
       part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;

@@ -19,8 +19,8 @@ Status ApiState::open() {
     tool_template = std::make_unique<ChatTemplate>(std::move(with_tools));
   }
   EBB_ASSIGN_OR_RETURN(default_members, ebb::default_members(options.defaults));
-  EBB_ASSIGN_OR_RETURN(default_request, parse_generation_request(default_members, vocabulary,
-                                                                 scheduler.options().n_parallel, options.resuming));
+  EBB_ASSIGN_OR_RETURN(default_request,
+                       parse_generation_request(default_members, vocabulary, limits(), options.resuming));
   shows_tools = ebb::shows_tools(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }

@@ -37,6 +37,10 @@ struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
       : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {}
   Status open();
+  // What any request may ask for.
+  [[nodiscard]] GenerationLimits limits() const {
+    return {.max_choices = scheduler.options().n_parallel, .policies = scheduler.options().lanes.policies};
+  }
 
   const Engine& engine;
   Scheduler& scheduler;
@@ -84,6 +88,7 @@ void answer_delete_session(ApiState& state, const ApiCall& call);
 void answer_blocks(ApiState& state, const ApiCall& call);
 void answer_block_act(ApiState& state, const ApiCall& call);
 void answer_session_budget(ApiState& state, const ApiCall& call);
+void answer_session_policy(ApiState& state, const ApiCall& call);
 void answer_export(ApiState& state, const ApiCall& call);
 void answer_import(ApiState& state, const ApiCall& call);
 
@@ -95,6 +100,9 @@ void answer_budget(ApiState& state, const ApiCall& call);
 void answer_set_budget(ApiState& state, const ApiCall& call);
 void answer_slots(ApiState& state, const ApiCall& call);
 void answer_slot_act(ApiState& state, const ApiCall& call);
+
+// policy_routes.cc
+void answer_policies(ApiState& state, const ApiCall& call);
 
 // store_routes.cc
 void answer_store(ApiState& state, const ApiCall& call);

@@ -140,8 +140,8 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
   EBB_ASSIGN_OR_RETURN(ChatRendering rendering, render_chat(state, body));
   ChatPlan plan{.request = std::move(rendering.request), .prompt = std::move(rendering.prompt)};
-  EBB_ASSIGN_OR_RETURN(plan.generation, parse_generation_request(body, vocabulary, state.scheduler.options().n_parallel,
-                                                                 state.options.resuming));
+  EBB_ASSIGN_OR_RETURN(plan.generation,
+                       parse_generation_request(body, vocabulary, state.limits(), state.options.resuming));
   warn_of_tokens(plan.generation, plan.warnings);
   EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_chat_logprobs(body));
   AnswerFacts facts{.tools = std::move(rendering.tools),

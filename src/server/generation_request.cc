@@ -78,8 +78,17 @@ ResumeOptions resume_options(JsonFields& fields, ResumeOptions options) {
 
 }  // namespace
 
+std::shared_ptr<const Policy> read_policy(JsonFields& fields, std::string_view name, const OfferedPolicies& policies) {
+  const std::string spec = fields.text(name);
+  if (spec.empty()) return nullptr;
+  Result<std::shared_ptr<const Policy>> policy = policies.make(spec);
+  if (policy.ok()) return *std::move(policy);
+  fields.refuse(name, policy.status().message());
+  return nullptr;
+}
+
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
-                                                   std::int32_t max_choices, const ResumeOptions& resuming) {
+                                                   const GenerationLimits& limits, const ResumeOptions& resuming) {
   JsonFields fields(body);
   GenerationRequest request;
   refuse_unsupported(fields);
@@ -90,7 +99,8 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.options.max_tokens = max_tokens(fields);
   request.options.stop_strings = stop_strings(fields);
   request.resuming = resume_options(fields, resuming);
-  request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, max_choices));
+  request.policy = read_policy(fields, "kv_eviction", limits.policies);
+  request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, limits.max_choices));
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);
   request.tells_timings = fields.boolean("timings_per_token", false);

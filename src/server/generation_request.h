@@ -5,18 +5,22 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/generation.h"
 #include "json/json_fields.h"
+#include "policy/offered.h"
 
 namespace ebb {
 
 struct GenerationRequest {
   GenerationOptions options;
   ResumeOptions resuming;
+  // Chooses what leaves; null: the request does not say.
+  std::shared_ptr<const Policy> policy = nullptr;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
@@ -33,8 +37,15 @@ struct GenerationRequest {
 
 // Counts outside their range are refused, continuous parameters are clamped. kInvalidArgument names the field. Without
 // what only some routes take: chances, thinking. `resuming`: what holds where the body does not say.
+struct GenerationLimits {
+  std::int32_t max_choices = 1;
+  const OfferedPolicies& policies;
+};
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
-                                                   std::int32_t max_choices, const ResumeOptions& resuming);
+                                                   const GenerationLimits& limits, const ResumeOptions& resuming);
+// The policy that the member `name` asks for; null where it is absent or empty. Else an error of `fields`.
+[[nodiscard]] std::shared_ptr<const Policy> read_policy(JsonFields& fields, std::string_view name,
+                                                        const OfferedPolicies& policies);
 
 // Warns of tokens asked of routes whose answers have no place for them.
 void warn_of_tokens(const GenerationRequest& request, std::vector<std::string>& warnings);

@@ -102,6 +102,7 @@ void answer_props(ApiState& state, const ApiCall& call) {
                          {"bos_token", shown_piece(vocabulary, vocabulary.bos())},
                          {"eos_token", shown_piece(vocabulary, vocabulary.eos())},
                          {"kv_budget_tokens", state.engine.budget_tokens()},
+                         {"kv_eviction", state.engine.policy().spec()},
                          {"build_info", fmt::format("ebb-{}", kVersion)}}));
 }
 

@@ -159,6 +159,7 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"recall_ms", recall_ms},
                {"hot_tokens", sum([](const RequestEnd& end) { return end.n_hot_tokens; })},
                {"budget_tokens", sum([](const RequestEnd& end) { return end.budget_tokens; })},
+               {"kv_eviction", choices.front().end->policy},
                {"queued_ms", queued_ms}};
   std::vector<std::string> warnings = head.warnings;
   for (const Choice& choice : choices) {

@@ -25,7 +25,8 @@ constexpr std::array kShared = {"model",
                                 "sse_ping_interval",
                                 "grammar",
                                 "kv_reuse",
-                                "kv_reuse_recompute"};
+                                "kv_reuse_recompute",
+                                "kv_eviction"};
 
 void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
   for (const char* name : names) {

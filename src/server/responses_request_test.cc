@@ -33,7 +33,7 @@ TEST(ResponsesRequest, an_empty_input_is_refused_under_its_own_name) {
   EXPECT_NE(request.status().message().find("Field 'input'"), std::string::npos);
 }
 
-TEST(ResponsesRequest, fields_of_sampling_and_reuse_are_passed_on) {
+TEST(ResponsesRequest, fields_of_sampling_reuse_and_eviction_are_passed_on) {
   const Json body = {{"input", "q"},
                      {"typical_p", 0.5},
                      {"xtc_probability", 0.5},
@@ -41,7 +41,8 @@ TEST(ResponsesRequest, fields_of_sampling_and_reuse_are_passed_on) {
                      {"repeat_last_n", 7},
                      {"grammar", "root ::= \"x\""},
                      {"kv_reuse", "approximate"},
-                     {"kv_reuse_recompute", 4}};
+                     {"kv_reuse_recompute", 4},
+                     {"kv_eviction", "snapkv:window=16"}};
   const Json chat = read_responses_request(body).value().chat;
   for (const auto& [name, value] : body.items()) {
     if (name == "input") continue;

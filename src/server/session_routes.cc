@@ -22,7 +22,7 @@ constexpr const char* state_name(BlockState state) {
   return "";
 }
 
-Json lane_json(const Lane& lane) {
+Json lane_json(const Lanes& lanes, const Lane& lane) {
   Json json = {{"id", lane.public_id}, {"object", "session"}, {"busy", lane.busy}, {"parked", lane.session == nullptr}};
   if (lane.session == nullptr) {
     json["tokens"] = lane.image ? lane.image->tokens.size() : 0;
@@ -34,6 +34,8 @@ Json lane_json(const Lane& lane) {
     json["blocks"] = lane.session->n_blocks();
   }
   json["own_budget_tokens"] = lane.budget_tokens > 0 ? Json(lane.budget_tokens) : Json(nullptr);
+  json["kv_eviction"] = lanes.policy(lane).spec();
+  json["own_kv_eviction"] = lane.policy != nullptr ? Json(lane.own_policy()) : Json(nullptr);
   const SessionStats stats = lane.stats();
   json["evicted_blocks"] = stats.n_evicted_blocks;
   json["saved_blocks"] = stats.n_saved_blocks;
@@ -44,8 +46,8 @@ Json lane_json(const Lane& lane) {
   return json;
 }
 
-Json session_json(const Lane& lane) {
-  Json json = lane_json(lane);
+Json session_json(const Lanes& lanes, const Lane& lane) {
+  Json json = lane_json(lanes, lane);
   if (lane.session != nullptr) {
     const Session& session = *lane.session;
     json["budget_tokens"] = session.budget_tokens();
@@ -139,15 +141,15 @@ void answer_sessions(ApiState& state, const ApiCall& call) {
       if (lane.owner == call.owner) own.push_back(&lane);
     }
     std::ranges::sort(own, std::greater(), [](const Lane* lane) { return std::pair(lane->busy, lane->last_use); });
-    for (const Lane* lane : own) data.push_back(lane_json(*lane));
+    for (const Lane* lane : own) data.push_back(lane_json(lanes, *lane));
   });
   call.send(json_answer({{"object", "list"}, {"data", std::move(data)}}));
 }
 
 void answer_session(ApiState& state, const ApiCall& call) {
   Json json;
-  const auto look = [&](Lanes&, const Lane& lane) {
-    json = session_json(lane);
+  const auto look = [&](const Lanes& lanes, const Lane& lane) {
+    json = session_json(lanes, lane);
     return Status();
   };
   if (act_on_session(state, call, Wants::kAny, look)) call.send(json_answer(json));
@@ -220,27 +222,44 @@ void answer_session_budget(ApiState& state, const ApiCall& call) {
   if (n_tokens < 0) fields.refuse("tokens", "must be given; 0 is as much as its share");
   if (!fields.status().ok()) return refuse(call, fields.status());
   Json json;
-  const auto act = [&](Lanes&, Lane& lane) {
+  const auto act = [&](const Lanes& lanes, Lane& lane) {
     const Status set = state.scheduler.set_budget(lane, static_cast<std::int32_t>(n_tokens));
     if (set.code() == Code::kInvalidArgument) {
       fields.refuse("tokens", set.message());
       return fields.status();
     }
     EBB_RETURN_IF_ERROR(set);
-    json = session_json(lane);
+    json = session_json(lanes, lane);
+    return Status();
+  };
+  if (act_on_session(state, call, Wants::kAny, act)) call.send(json_answer(json));
+}
+
+void answer_session_policy(ApiState& state, const ApiCall& call) {
+  const std::optional<Json> body = read_body(call);
+  if (!body) return;
+  JsonFields fields(*body);
+  const std::shared_ptr<const Policy> policy = read_policy(fields, "kv_eviction", state.limits().policies);
+  if (fields.find("kv_eviction") == nullptr) fields.refuse("kv_eviction", "must be given; \"\" is as the server's");
+  if (!fields.status().ok()) return refuse(call, fields.status());
+  Json json;
+  const auto act = [&](Lanes& lanes, Lane& lane) {
+    EBB_RETURN_IF_ERROR(lanes.set_policy(lane, policy));
+    json = session_json(lanes, lane);
     return Status();
   };
   if (act_on_session(state, call, Wants::kAny, act)) call.send(json_answer(json));
 }
 
 void answer_export(ApiState& state, const ApiCall& call) {
-  SessionImage image;
+  LaneImage image;
   const auto save = [&](Lanes& lanes, Lane& lane) {
-    image = lanes.save(lane);
+    image = make_lane_image(state.engine, lanes.save(lane));
+    image.policy = lane.own_policy();
     return Status();
   };
   if (!act_on_session(state, call, Wants::kIdle, save)) return;
-  const std::vector<std::byte> bytes = encode_lane_image(make_lane_image(state.engine, std::move(image)));
+  const std::vector<std::byte> bytes = encode_lane_image(image);
   call.send({.headers = {{"Content-Type", "application/octet-stream"}},
              .body = {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
 }
@@ -261,9 +280,9 @@ void answer_import(ApiState& state, const ApiCall& call) {
   state.scheduler.act([&](Lanes& lanes) {
     taken = lanes.find(call.owner, id) != nullptr;
     if (taken) return;
-    const Result<Lane*> lane = lanes.take_in(call.owner, id, given->image);
+    const Result<Lane*> lane = lanes.take_in(call.owner, id, *given);
     status = lane.status();
-    if (lane.ok()) json = session_json(**lane);
+    if (lane.ok()) json = session_json(lanes, **lane);
   });
   if (taken) {
     return call.send(to_answer({.status = 409, .message = "there is a session of that id; delete it first"}));

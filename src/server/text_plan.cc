@@ -49,7 +49,7 @@ Result<TextPlan> plan_text(const ApiState& state, const Json& body) {
   const SchedulerOptions& limits = state.scheduler.options();
   TextPlan plan;
   EBB_ASSIGN_OR_RETURN(plan.generation,
-                       parse_generation_request(body, vocabulary, limits.n_parallel, state.options.resuming));
+                       parse_generation_request(body, vocabulary, state.limits(), state.options.resuming));
   EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_text_logprobs(body));
   EBB_ASSIGN_OR_RETURN(const FormatFields format, read_format_fields(body));
   if (!format.schema.is_null()) {

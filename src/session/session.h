@@ -253,6 +253,10 @@ class Session {
   // remain higher; what it is now is returned.
   [[nodiscard]] FrameBudget set_budget(FrameBudget budget);
 
+  // From now on this chooses what leaves; null: the engine's. Between two turns. What is hot stays; what was noted of attention
+  // is dropped, unless both ask for the same.
+  void set_policy(std::shared_ptr<const Policy> policy, const OutputLengths* lengths);
+
   // --- for turns: what the steps of one need (session/turn.h) ---
   [[nodiscard]] Holds& holds() { return holds_; }
   // What waits goes to the turn that begins, and comes back from the one that ends.

@@ -6,12 +6,6 @@
 #include "session/session.h"
 
 namespace ebb {
-namespace {
-
-// How slowly a block's share of attention follows, per step. EVOKE's value.
-constexpr double kMassKept = 0.95;
-
-}  // namespace
 
 // --- blocks ---
 
@@ -156,6 +150,22 @@ std::vector<std::optional<double>> Session::scores() const {
   return scores;
 }
 
+void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengths* lengths) {
+  const Ask before = policy_->asks();
+  deps_.output_lengths = lengths;
+  options_.policy = std::move(policy);
+  policy_ = options_.policy == nullptr ? deps_.policy : options_.policy;
+  const Ask ask = policy_->asks();
+  EBB_CHECK(!ask.output_lengths || lengths != nullptr,
+            "policy {} asks for lengths behind output matrices, which nobody has", policy_->name());
+  if (ask == before) return;
+  attention_.reset();
+  if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask);
+  for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).attention = 0.0;
+  frame_notes_.clear();
+  if (!ask.reread) unread_ = {Position(0), Position(0)};
+}
+
 // --- attention ---
 
 std::int32_t Session::n_observed(std::int32_t n_rows, std::int32_t n_behind) const {
@@ -216,15 +226,14 @@ void Session::note_mass(const SequenceMass& mass) {
   if (shares) note_shares();
 }
 
-// A block was looked at if it got its fair share or more.
 void Session::note_shares() {
   double total = 0.0;
   for (const BlockIndex block : hot().hot_blocks()) total += step_mass_[block.index()];
   for (const BlockIndex block : hot().hot_blocks()) {
     BlockNotes& notes = keeper_.hot().notes(block);
     const double share = total > 0.0 ? std::exchange(step_mass_[block.index()], 0.0) / total : 0.0;
-    notes.attention = kMassKept * notes.attention + (1.0 - kMassKept) * share;
-    if (share * static_cast<double>(hot().hot_blocks().size()) >= 1.0) notes.last_access = n_steps_;
+    notes.attention = follow_share(notes.attention, share);
+    if (is_notable_share(share, hot().hot_blocks().size())) notes.last_access = n_steps_;
   }
 }
 

@@ -134,6 +134,27 @@ class Client(unittest.TestCase):
         )
         self.assertEqual([(item.type, item.name) for item in called.output], [("function_call", "read")])
 
+    def test_a_request_chooses_what_leaves_and_the_list_says_what_there_is(self):
+        there = self.client.get("/policies", cast_to=object)
+        allowed = [policy["name"] for policy in there["data"] if policy["allowed"]]
+        self.assertIn("snapkv", allowed)
+        # More than the budget, so that something leaves.
+        reading = {"role": "user", "content": "Read this: " + "The shepherd crossed the quiet harbour before the rain. " * 150}
+        history = [GATE[0], GATE[1], reading, {"role": "assistant", "content": "I did."}, GATE[2]]
+        for policy in allowed:
+            how = {"extra_body": {"kv_eviction": policy, "prompt_cache_key": f"policy-{policy}"}}
+            self.chat(history[:1], **how)
+            answer = self.chat(history, **how)
+            told = answer.model_extra["ebb"]
+            self.assertEqual(told["kv_eviction"], policy)
+            self.assertLessEqual(told["hot_tokens"], told["budget_tokens"])
+            self.assertGreater(told["evicted_blocks"], 0, policy)
+            self.assertIn("4711", answer.choices[0].message.content, policy)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.chat(extra_body={"kv_eviction": "snapkv:windows=16"})
+        self.assertIn("window (1 to 512, default 32)", caught.exception.message)
+        self.assertEqual(caught.exception.param, "kv_eviction")
+
     def test_errors_are_those_that_the_client_knows(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.chat(extra_body={"reasoning_budget_tokens": "many"})

@@ -44,7 +44,7 @@ function showSessions(sessions) {
 function summaryOf(session, blocks) {
   if (!session) return "";
   const where = session.parked ? "parked" : `${count(session.hot_tokens)} hot`;
-  return `${where} · ${count(session.tokens)} tokens · ${count(blocks.length)} blocks`;
+  return `${where} · ${count(session.tokens)} tokens · ${count(blocks.length)} blocks · by ${session.kv_eviction}`;
 }
 
 // --- asking ---

@@ -1,0 +1,57 @@
+#include "policy/offered.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string refusal(const OfferedPolicies& offered, std::string_view spec) {
+  const auto policy = offered.make(spec);
+  EXPECT_FALSE(policy.ok()) << spec;
+  EXPECT_EQ(policy.status().code(), Code::kInvalidArgument);
+  return policy.status().message();
+}
+
+TEST(OfferedPolicies, are_those_that_give_way_unless_the_operator_says_otherwise) {
+  const OfferedPolicies offered;
+  EXPECT_EQ(offered.make("snapkv:window=16").value()->name(), "snapkv");
+  EXPECT_FALSE(offered.has("none")) << "a session that lets nothing go keeps more than its share";
+  EXPECT_TRUE(OfferedPolicies::parse("all")->has("none"));
+  EXPECT_TRUE(OfferedPolicies::parse("tova,none")->has("none"));
+  EXPECT_FALSE(OfferedPolicies::parse("tova,none")->has("snapkv"));
+  for (const PolicyEntry& entry : policies()) {
+    EXPECT_EQ(OfferedPolicies::parse("open")->has(entry.name), entry.is_open) << entry.name;
+    EXPECT_FALSE(OfferedPolicies::parse("own")->has(entry.name)) << entry.name;
+  }
+}
+
+TEST(OfferedPolicies, a_list_with_what_is_no_policy_is_refused_with_those_that_there_are) {
+  for (const char* list : {"", "tova,", "tova,,snapkv", "snapkv:window=16", "tova snapkv", "all,tova"}) {
+    const auto offered = OfferedPolicies::parse(list);
+    ASSERT_FALSE(offered.ok()) << list;
+    EXPECT_THAT(offered.status().message(), AllOf(HasSubstr("streaming, "), HasSubstr(", none"))) << list;
+  }
+}
+
+TEST(OfferedPolicies, what_is_not_offered_is_refused_with_what_is) {
+  const OfferedPolicies offered = OfferedPolicies::parse("tova,adakv").value();
+  EXPECT_THAT(refusal(offered, "snapkv"),
+              HasSubstr("'snapkv' is no policy that may be chosen here; there are tova, adakv"));
+  EXPECT_THAT(refusal(offered, "adakv:beta=2"), HasSubstr("window (1 to 512, default 32)"));
+  EXPECT_THAT(refusal(offered, "tova:"), HasSubstr("no parameter behind the colon"));
+  EXPECT_THAT(refusal(OfferedPolicies::parse("own").value(), "tova"), HasSubstr("leave it out"));
+}
+
+TEST(OfferedPolicies, what_is_too_long_is_neither_read_nor_repeated) {
+  const std::string name(OfferedPolicies::kMostBytes + 1, 'x');
+  EXPECT_THAT(refusal({}, name), AllOf(HasSubstr("513 bytes"), Not(HasSubstr("xxx"))));
+  EXPECT_LT(refusal({}, std::string(OfferedPolicies::kMostBytes, 'x')).size(), 400U);
+}
+
+}  // namespace
+}  // namespace ebb
