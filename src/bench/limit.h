@@ -41,8 +41,8 @@ struct LimitOptions {
   std::int32_t pool_tokens = 4096;
   // Of one sequence, where something evicts.
   std::int32_t session_tokens = 672;
-  // Of one round.
-  double timeout_s = 120.0;
+  // Of one round; all rounds of gen_length take three times as long at most, if time grows with length.
+  double timeout_s = 60.0;
   // Generated for each prompt of gen_throughput.
   std::int32_t max_tokens = 128;
   // Texts, taken as they stand; gen_length takes the first. Empty: contexts of recall tasks, of prompt_tokens each.

@@ -24,15 +24,19 @@ class LongBench {
   }
 
   Status measure(const std::vector<LongBenchColumn>& columns) {
-    double n_items = 0.0;
-    for (const LongBenchColumn& column : columns) n_items += static_cast<double>(column.items.size());
+    // Questions take most of the time.
+    double n_questions = 0.0;
+    for (const LongBenchColumn& column : columns) {
+      for (const LongBenchItem& item : column.items) n_questions += static_cast<double>(item.questions.size());
+    }
     double n_done = 0.0;
     for (const LongBenchColumn& column : columns) {
       report_.tasks.push_back(task_of(column));
       for (LongBenchRow& row : report_.rows) row.scores.emplace_back();
       for (const LongBenchItem& item : column.items) {
-        options_.progress(fmt::format("{}, {} tokens", column.name, item.n_prompt_tokens()), n_done++ / n_items);
+        options_.progress(fmt::format("{}, {} tokens", column.name, item.n_prompt_tokens()), n_done / n_questions);
         EBB_RETURN_IF_ERROR(measure_item(column, item));
+        n_done += static_cast<double>(item.questions.size());
       }
     }
     return {};
