@@ -72,6 +72,18 @@ void JsonFields::refuse_type(std::string_view name, std::string_view expected) {
                                 : fmt::format("must be {}, but got {}", expected, type_name(*value)));
 }
 
+void JsonFields::refuse_others(std::initializer_list<std::string_view> names) {
+  // Of a name that is none, an error repeats no more.
+  constexpr std::size_t kMostEchoed = 64;
+  if (!object_->is_object()) return;
+  for (const auto& [name, value] : object_->items()) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    std::string all;
+    for (const std::string_view known : names) all += (all.empty() ? "" : ", ") + std::string(known);
+    refuse(name.substr(0, kMostEchoed), "is not known here; there are " + all);
+  }
+}
+
 bool JsonFields::boolean(std::string_view name, bool otherwise) {
   const Json* value = find(name);
   if (value == nullptr) return otherwise;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,8 @@ class JsonFields {
 
   // Errors that only the caller sees; the first one stays. "Field 'PATH.name': what"
   void refuse(std::string_view name, std::string_view what);
+  // A member of another name: nobody reads it, it is most likely a misspelt one, and its default would be taken in silence.
+  void refuse_others(std::initializer_list<std::string_view> names);
   // "Field 'PATH.name': must be EXPECTED, but got TYPE", or without the last where it is absent.
   void refuse_type(std::string_view name, std::string_view expected);
 

@@ -50,11 +50,15 @@ enum class FrameSharing : std::uint8_t {
   kAcrossLayers,  // and so do all heads of all layers
 };
 
+struct BudgetList;
+
 struct Shares {
   FrameSharing sharing = FrameSharing::kEven;
   // Across heads and layers: the part of an even share that each has for certain. Pyramid: the highest layer's part of an
   // even share.
   double floor = 0.0;
+  // What the user gave instead (policy/budget_list.h); null: as above. Heads still win from each other within a layer.
+  const BudgetList* list = nullptr;
 };
 
 class Policy {
