@@ -1,6 +1,6 @@
 # Who lies below whom: the one place that says it (docs/house.md §5).
 #
-#   base < {json, gguf, policy, device} < {text, store, cache, replay} < {grammar, model} < {chat, session}
+#   base < {json, gguf, policy, device} < {text, store, cache, replay, budget} < {grammar, model} < {chat, session}
 #        < {engine, plain} < server < bench < cli
 #
 # One list entry per level, lowest first; the rooms of one level are separated by commas and do not know each other.
@@ -8,7 +8,7 @@
 set(EBB_ROOM_LEVELS
   base
   json,gguf,policy,device
-  text,store,cache,replay
+  text,store,cache,replay,budget
   grammar,model
   chat,session
   engine,plain

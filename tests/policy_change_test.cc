@@ -28,13 +28,13 @@ TEST_F(PolicyChange, whatever_chose_before_the_budget_holds_and_what_is_hot_stay
   for (const PolicyEntry& entry : policies()) {
     if (entry.name == "none") continue;  // a full budget ends the turn
     const std::int32_t n_hot = session->hot().n_hot_frames();
-    session->set_policy(policy(entry.name));
+    ASSERT_TRUE(engine_->set_policy(*session, policy(entry.name)).ok());
     EXPECT_EQ(session->hot().n_hot_frames(), n_hot) << entry.name;
     EXPECT_EQ(session->policy().name(), entry.name);
     say_within_budget(*session, entry.name);
     say_within_budget(*session, kLongText);
   }
-  session->set_policy(nullptr);
+  ASSERT_TRUE(engine_->set_policy(*session, nullptr).ok());
   EXPECT_EQ(session->policy().name(), "recency") << "the engine's";
 }
 
@@ -43,13 +43,13 @@ TEST_F(PolicyChange, what_was_noted_stays_where_the_next_asks_for_the_same_and_g
   say(*session, kLongText);
   const std::size_t n_noted = session->image().attention.entries.size();
   ASSERT_GT(n_noted, 0U);
-  session->set_policy(policy("adakv:window=16"));
+  ASSERT_TRUE(engine_->set_policy(*session, policy("adakv:window=16")).ok());
   EXPECT_EQ(session->image().attention.entries.size(), n_noted);
-  session->set_policy(policy("adakv:window=8"));
+  ASSERT_TRUE(engine_->set_policy(*session, policy("adakv:window=8")).ok());
   EXPECT_EQ(session->image().attention.entries.size(), 0U);
   say(*session, kLongText);
   EXPECT_GT(session->image().attention.entries.size(), 0U);
-  session->set_policy(policy("knorm"));
+  ASSERT_TRUE(engine_->set_policy(*session, policy("knorm")).ok());
   EXPECT_EQ(session->image().attention.entries.size(), 0U);
   say(*session, kLongText);
   EXPECT_EQ(session->image().attention.entries.size(), 0U) << "nobody asks";
@@ -64,7 +64,7 @@ TEST_F(PolicyChange, shares_of_attention_of_another_policys_time_are_forgotten) 
     return sum;
   };
   ASSERT_GT(shares(), 0.0);
-  session->set_policy(policy("streaming"));
+  ASSERT_TRUE(engine_->set_policy(*session, policy("streaming")).ok());
   EXPECT_EQ(shares(), 0.0);
 }
 
@@ -72,7 +72,7 @@ TEST_F(PolicyChange, evicted_blocks_come_back_as_they_were_under_another_policy)
   const auto session = new_session();
   say(*session, "quagga " + kLongText);
   const auto before = evict_all(*session);
-  session->set_policy(policy("h2o"));
+  ASSERT_TRUE(engine_->set_policy(*session, policy("h2o")).ok());
   std::vector<BlockIndex> blocks;
   for (std::int32_t b = 0; b + 1 < session->n_blocks(); ++b) blocks.emplace_back(b);
   ASSERT_TRUE(engine_->recall(*session, blocks).ok());

@@ -272,7 +272,7 @@ class Reversibility : public ::testing::TestWithParam<World> {
   void change_policy() {
     const bool is_own = session_->policy().name() == GetParam().policy;
     const PolicyEntry& other = policies()[draw(policies().size())];
-    session_->set_policy(is_own ? *make_policy(other.name) : nullptr);
+    session_->set_policy(is_own ? *make_policy(other.name) : nullptr, sessions_->deps(nullptr).output_lengths);
     ++n_operations_;
   }
 

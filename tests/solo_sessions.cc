@@ -18,9 +18,7 @@ Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::
   EBB_ASSIGN_OR_RETURN(sessions->solo_, Solo::open(gguf, options));
   EBB_ASSIGN_OR_RETURN(sessions->vocabulary_, Vocabulary::load(gguf));
   sessions->policy_ = std::move(policy);
-  if (sessions->policy_->asks().output_lengths) {
-    EBB_ASSIGN_OR_RETURN(sessions->output_lengths_, OutputLengths::make(sessions->solo_->model(), 1));
-  }
+  EBB_ASSIGN_OR_RETURN(sessions->output_lengths_, OutputLengths::make(sessions->solo_->model(), 1));
   sessions->mover_ = std::make_unique<BlockMover>(sessions->solo_->model(), sessions->solo_->memory().layout());
   return sessions;
 }

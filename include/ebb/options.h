@@ -25,6 +25,13 @@ struct EngineOptions {
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
   // allows.
   std::int32_t kv_budget_tokens = 0;
+  // As many while a prompt is computed; frames are reserved for them. What is beyond the budget leaves before the reply's first
+  // token is computed. 0: as between prompts; else no less than the budget.
+  std::int32_t kv_prompt_budget_tokens = 0;
+  // How layers or heads share the budget, one of them: a budget file (docs/budget_file.md), or a weight for each layer. Both
+  // empty: as the policy says.
+  std::string kv_budgets_file;
+  std::vector<double> kv_layer_shares;
   // With kivi4, sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
   std::int32_t n_open_blocks = 16;
   // Which blocks leave first: a policy's name, with parameters if it takes any ("snapkv:window=16").
@@ -51,6 +58,11 @@ enum class Removal { kSparse, kCompact };
 struct SessionOptions {
   // Tokens that may be hot; 0: the engine's whole budget, shared by the sessions that live at once.
   std::int32_t kv_budget_tokens = 0;
+  // While a prompt is computed; 0: the engine's. The session's own budget: none beside it.
+  std::int32_t kv_prompt_budget_tokens = 0;
+  // As those of EngineOptions; both empty: the engine's.
+  std::string kv_budgets_file;
+  std::vector<double> kv_layer_shares;
   // Which blocks leave first, as EngineOptions::eviction; empty: as the engine's.
   std::string eviction;
   // Shares of the budget: evict at `high`, down to `low`. Both 1: only what is needed, when it is.

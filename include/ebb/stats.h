@@ -20,6 +20,11 @@ struct TurnStats {
   std::int32_t n_new = 0;    // of the prompt
   std::int32_t n_generated = 0;
   std::int32_t n_evicted_blocks = 0;
+  // The budget that was in force while the prompt was computed and from then on, and the most that was hot at once.
+  std::int32_t prompt_budget_tokens = 0;
+  std::int32_t prompt_peak_tokens = 0;
+  std::int32_t reply_budget_tokens = 0;
+  std::int32_t reply_peak_tokens = 0;
   double recall_ms = 0.0;
   double prefill_ms = 0.0;
   double decode_ms = 0.0;

@@ -15,7 +15,7 @@ FramePool::FramePool(std::int32_t n_frames) : n_users_(static_cast<std::size_t>(
 Status FramePool::acquire(std::span<FrameIndex> out) {
   if (std::cmp_greater(out.size(), n_free())) {
     return error(Code::kOutOfBudget, "{} frames needed, {} of {} free; evict blocks or raise the budget", out.size(),
-                 n_free(), limit_);
+                 n_free(), n_in_force());
   }
   for (FrameIndex& frame : out) {
     frame = free_.back();
@@ -29,6 +29,22 @@ Status FramePool::acquire(std::span<FrameIndex> out) {
 void FramePool::set_limit(std::int32_t n_frames) {
   EBB_CHECK(n_frames >= 0 && n_frames <= this->n_frames(), "a limit of {} frames, of {}", n_frames, this->n_frames());
   limit_ = n_frames;
+}
+
+std::int32_t FramePool::lend(std::int32_t n_frames) {
+  const std::int32_t n_lent = std::clamp(this->n_frames() - limit_ - n_lent_, 0, n_frames);
+  n_lent_ += n_lent;
+  return n_lent;
+}
+
+void FramePool::take_back(std::int32_t n_frames) {
+  EBB_CHECK(n_frames >= 0 && n_frames <= n_lent_, "{} frames come back, and {} are lent", n_frames, n_lent_);
+  n_lent_ -= n_frames;
+}
+
+void LentFrames::set(std::int32_t n_frames) {
+  if (n_frames > n_frames_) n_frames_ += pool_.lend(n_frames - n_frames_);
+  if (n_frames < n_frames_) pool_.take_back(std::exchange(n_frames_, n_frames) - n_frames);
 }
 
 std::int32_t FramePool::n_users(FrameIndex frame) const {

@@ -56,6 +56,33 @@ TEST(FramePool, remembers_the_most_that_were_ever_in_use) {
   EXPECT_EQ(pool.peak_hot(), 7);
 }
 
+TEST(FramePool, lends_what_lies_beyond_its_limit_once_and_has_it_back) {
+  FramePool pool(10);
+  pool.set_limit(6);
+  {
+    LentFrames first(pool);
+    first.set(3);
+    LentFrames second(pool);
+    second.set(3);
+    EXPECT_EQ(first.n_frames() + second.n_frames(), 4) << "of the 4 beyond the limit";
+    EXPECT_EQ(pool.n_in_force(), 10);
+    first.set(1);
+    second.set(3);
+    EXPECT_EQ(second.n_frames(), 3) << "what the first gave back";
+    const auto held = acquire(pool, 10);
+    second.set(0);
+    EXPECT_EQ(pool.n_in_force(), 7);
+    EXPECT_EQ(pool.n_over(), 3);
+    EXPECT_EQ(pool.n_free(), 0);
+    pool.set_limit(10);
+    EXPECT_EQ(pool.n_in_force(), 10) << "never more than there are";
+    pool.set_limit(6);
+    pool.release(held);
+  }
+  EXPECT_EQ(pool.n_in_force(), 6);
+  EXPECT_EQ(pool.n_free(), 6);
+}
+
 TEST(FramePool, gives_no_frame_beyond_its_limit_and_takes_none_back) {
   FramePool pool(10);
   const auto held = acquire(pool, 6);

@@ -118,7 +118,7 @@ class Chat {
     if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
     std::fflush(stdout);
     tell_of_loss();
-    last_reply_stats_ = reply_stats_text(*generation);
+    last_reply_stats_ = reply_stats_text(*generation, *session_);
     last_recalled_ = generation->turn_stats().acts.recalled;
     EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
     return status;

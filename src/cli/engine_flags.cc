@@ -135,6 +135,26 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->capture_default_str()
       ->group(cache);
   app.add_option(
+         "--kv-prompt-budget", flags.kv_prompt_budget,
+         "As many may be hot while a prompt is computed, and before the first token of the reply is, what is beyond "
+         "--kv-budget leaves; memory is reserved for them. 0: no more than between prompts")
+      ->check(CLI::Range(0, kMost))
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->group(cache);
+  CLI::Option* const file =
+      app.add_option("--kv-budgets", flags.kv_budgets,
+                     "How layers or heads share the budget: a budget file, which names the model that it is for. "
+                     "Default: as the policy shares it")
+          ->type_name("FILE")
+          ->group(cache);
+  app.add_option("--kv-layer-shares", flags.kv_layer_shares,
+                 "The same by a number for each layer, the lowest first: 2,1,1,0.5; only proportions count")
+      ->delimiter(',')
+      ->excludes(file)
+      ->type_name("LIST")
+      ->group(cache);
+  app.add_option(
          "--kv-type", flags.kv_type,
          "Type of K and V in frames: f16, bf16, f32, q8_0, or kivi4: 4 bits, keys by dimension over a block, values "
          "by token (KIVI), the block that is written to in f16; on the CPU. A block of q8_0 or kivi4 that is "
@@ -176,7 +196,9 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptL
   options.kv_budget_tokens = flags.kv_budget;
   options.chunk = flags.chunk;
   options.policy = flags.eviction;
-  options.session = {.watermarks = {.high = flags.high_watermark, .low = flags.low_watermark},
+  options.shares = {.file = flags.kv_budgets, .by_layer = flags.kv_layer_shares};
+  options.session = {.prompt_budget_tokens = flags.kv_prompt_budget,
+                     .watermarks = {.high = flags.high_watermark, .low = flags.low_watermark},
                      .sink_tokens = flags.sink_tokens,
                      .recent_tokens = flags.recent_tokens,
                      .pinned_tokens = flags.protected_tokens,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/engine.h"
@@ -25,6 +26,9 @@ struct EngineFlags {
   std::int32_t n_threads = 0;
   bool no_repack = false;
   std::int32_t kv_budget = 0;
+  std::int32_t kv_prompt_budget = 0;
+  std::string kv_budgets;
+  std::vector<double> kv_layer_shares;
   std::string kv_type = "f16";
   std::int32_t block_size = 64;
   std::int32_t chunk = 512;

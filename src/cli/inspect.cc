@@ -15,6 +15,7 @@
 #include "gguf/gguf_file.h"
 #include "model/architecture.h"
 #include "model/hparams.h"
+#include "model/model.h"
 
 namespace ebb {
 namespace {
@@ -88,6 +89,8 @@ std::string model_table(const GgufFile& file, const Hparams& hparams) {
   TextTable table({{"", kLeft}, {"", kLeft}});
   const bool tied = file.find_tensor("output.weight") == nullptr;
   table.add_row({"architecture", hparams.architecture + (hparams.name.empty() ? "" : " (" + hparams.name + ")")});
+  const Result<Hash128> fingerprint = model_fingerprint(file, hparams);
+  table.add_row({"fingerprint", fingerprint.ok() ? fingerprint->hex() : fingerprint.status().message()});
   table.add_row({"context", fmt::format("{} positions in training", hparams.n_ctx_train)});
   table.add_row(
       {"layers", fmt::format("{} of width {}, feed-forward {}", hparams.n_layers, hparams.n_embd, hparams.n_ff)});

@@ -48,7 +48,17 @@ Status stream_reply(Engine& engine, Generation& generation, InterruptListener& i
   return status;
 }
 
-std::string reply_stats_text(const Generation& generation) {
+std::string budget_use_text(const Generation& generation, const Session& session) {
+  const auto use_text = [&](const BudgetUse& use) {
+    const BlockShape& shape = session.shape();
+    return fmt::format("peak {} of {} tokens", FrameBudget{use.peak_frames}.n_tokens(shape),
+                       use.budget.n_tokens(shape));
+  };
+  const TurnStats& turn = generation.turn_stats();
+  return fmt::format("prompt: {}; reply: {}", use_text(turn.prompt), use_text(turn.reply));
+}
+
+std::string reply_stats_text(const Generation& generation, const Session& session) {
   const GenerationStats& stats = generation.stats();
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
   const std::int32_t n_adopted = generation.turn_stats().n_adopted;
@@ -58,6 +68,7 @@ std::string reply_stats_text(const Generation& generation) {
   table.add_row({"reply", fmt::format("{} tokens, {} behind the first ({})", stats.n_generated,
                                       speed_text(std::max(0, stats.n_generated - 1), stats.decode_ms),
                                       generation.reason() ? finish_reason_name(*generation.reason()) : "unfinished")});
+  table.add_row({"KV budget", budget_use_text(generation, session)});
   return table.render();
 }
 

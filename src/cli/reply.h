@@ -16,8 +16,10 @@ class InterruptListener;
 Status stream_reply(Engine& engine, Generation& generation, InterruptListener& interrupt);
 
 // Tokens, speeds, frames and memory, for --verbose and /stats.
-[[nodiscard]] std::string reply_stats_text(const Generation& generation);
+[[nodiscard]] std::string reply_stats_text(const Generation& generation, const Session& session);
 [[nodiscard]] std::string session_stats_text(Engine& engine, const Session& session);
+// Of a generation that has ended: the budget that was in force for its prompt and for its reply, and the peak in each.
+[[nodiscard]] std::string budget_use_text(const Generation& generation, const Session& session);
 // A sentence if moves of quantised blocks lost precision; else empty.
 [[nodiscard]] std::string move_loss_text(const Engine& engine, const Session& session);
 

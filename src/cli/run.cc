@@ -77,10 +77,13 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
         "ebb: longer than the KV budget of {} tokens: {} tokens were evicted on the way; --kv-budget raises it\n",
         engine->budget_tokens(), n_evicted * session->block_size());
   }
+  if (engine->prompt_budget_tokens() > 0 && !flags.verbose) {
+    fmt::print(stderr, "ebb: KV budget: {}\n", budget_use_text(*generation, *session));
+  }
   if (const std::string loss = move_loss_text(*engine, *session); !loss.empty() && !flags.verbose) {
     fmt::print(stderr, "ebb: {}\n", loss);
   }
-  if (flags.verbose) std::cerr << reply_stats_text(*generation) << session_stats_text(*engine, *session);
+  if (flags.verbose) std::cerr << reply_stats_text(*generation, *session) << session_stats_text(*engine, *session);
   if (generation->reason() == FinishReason::kCancelled) code = ExitCode::kInterrupted;
   return {};
 }

@@ -27,7 +27,14 @@ struct Session::State {
 
 namespace {
 
-ebb::Result<ebb::SessionOptions> to_options(const SessionOptions& options) {
+ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const SessionOptions& options) {
+  const ebb::SessionOptions& general = engine.session_options();
+  std::shared_ptr<const BudgetList> list = general.budget_list;
+  if (!options.kv_budgets_file.empty() || !options.kv_layer_shares.empty()) {
+    EBB_ASSIGN_OR_RETURN(list,
+                         engine.read_shares({.file = options.kv_budgets_file, .by_layer = options.kv_layer_shares}));
+  }
+  const std::int32_t n_prompt = options.kv_prompt_budget_tokens;
   std::shared_ptr<const Policy> policy;
   if (!options.eviction.empty()) {
     EBB_ASSIGN_OR_RETURN(policy, make_policy(options.eviction));
@@ -40,6 +47,8 @@ ebb::Result<ebb::SessionOptions> to_options(const SessionOptions& options) {
   if (options.recall_place == RecallPlace::kTail) place = ebb::RecallPlace::kTail;
   return ebb::SessionOptions{
       .budget_tokens = options.kv_budget_tokens,
+      .prompt_budget_tokens = n_prompt == 0 ? general.prompt_budget_tokens : n_prompt,
+      .budget_list = std::move(list),
       .watermarks = {.high = options.high_watermark, .low = options.low_watermark},
       .policy = std::move(policy),
       .sink_tokens = options.sink_tokens,
@@ -66,7 +75,7 @@ GenerationOptions to_options(const ReplyOptions& options, std::string question) 
   return result;
 }
 
-TurnStats to_stats(const Generation& generation) {
+TurnStats to_stats(const Generation& generation, const BlockShape& shape) {
   const ebb::TurnStats& turn = generation.turn_stats();
   return {.n_hot_already = turn.from[Origin::kHotAlready],
           .n_shared = turn.from[Origin::kShared],
@@ -77,6 +86,10 @@ TurnStats to_stats(const Generation& generation) {
           .n_new = turn.from[Origin::kNew],
           .n_generated = turn.n_generated,
           .n_evicted_blocks = static_cast<std::int32_t>(turn.acts.evicted.size()),
+          .prompt_budget_tokens = turn.prompt.budget.n_tokens(shape),
+          .prompt_peak_tokens = FrameBudget{turn.prompt.peak_frames}.n_tokens(shape),
+          .reply_budget_tokens = turn.reply.budget.n_tokens(shape),
+          .reply_peak_tokens = FrameBudget{turn.reply.peak_frames}.n_tokens(shape),
           .recall_ms = turn.acts.recall_ms,
           .prefill_ms = generation.stats().prefill_ms,
           .decode_ms = generation.stats().decode_ms};
@@ -120,7 +133,7 @@ Result<Reply> run(ebb::Engine& engine, Generation& generation, const Listener& l
   return Reply{.text = generation.text(),
                .finish_reason = reason_name(generation),
                .note = generation.status().message(),
-               .stats = to_stats(generation)};
+               .stats = to_stats(generation, engine.shape())};
 }
 
 Before before(const ebb::Session& session, const Vocabulary& vocabulary) {
@@ -199,6 +212,8 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                            .kv_budget_tokens = options.kv_budget_tokens,
                            .n_open_blocks = options.n_open_blocks,
                            .policy = options.eviction,
+                           .session = {.prompt_budget_tokens = options.kv_prompt_budget_tokens},
+                           .shares = {.file = options.kv_budgets_file, .by_layer = options.kv_layer_shares},
                            .progress = options.progress};
   inner.store.ram_bytes = options.ram_bytes;
   if (!options.disk_folder.empty()) {
@@ -210,7 +225,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
 }
 
 Result<Session> Engine::new_session(const SessionOptions& options) {
-  const ebb::Result<ebb::SessionOptions> inner = to_options(options);
+  const ebb::Result<ebb::SessionOptions> inner = to_options(*state_->engine, options);
   if (!inner.ok()) return to_error(inner.status());
   ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->new_session(*inner);
   if (!session.ok()) return to_error(session.status());
@@ -220,7 +235,7 @@ Result<Session> Engine::new_session(const SessionOptions& options) {
 Result<Session> Engine::restore(std::span<const std::byte> image, const SessionOptions& options) {
   const ebb::Result<SessionImage> decoded = decode_image(image);
   if (!decoded.ok()) return to_error(decoded.status());
-  const ebb::Result<ebb::SessionOptions> inner = to_options(options);
+  const ebb::Result<ebb::SessionOptions> inner = to_options(*state_->engine, options);
   if (!inner.ok()) return to_error(inner.status());
   ebb::Result<std::unique_ptr<ebb::Session>> session = state_->engine->restore_session(*inner, *decoded);
   if (!session.ok()) return to_error(session.status());

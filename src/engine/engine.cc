@@ -7,6 +7,7 @@
 
 #include "base/caught.h"
 #include "base/clock.h"
+#include "budget/budget_file.h"
 #include "engine/generation.h"
 #include "model/output_lengths.h"
 
@@ -47,10 +48,14 @@ struct Engine::State {
   // Made for the first session whose policy asks for them.
   std::unique_ptr<OutputLengths> output_lengths;
   BlockShape shape;
+  FrameBudget budget;
+  FrameBudget prompt_budget;
   std::function<void()> when_fetched;
   SessionOptions session_options;
 
   Status open_frames(const EngineOptions& options);
+  [[nodiscard]] Result<std::int32_t> count_frames(const EngineOptions& options, std::int64_t n_blocks);
+  [[nodiscard]] Result<std::shared_ptr<const BudgetList>> read_shares(const GivenShares& shares) const;
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
   [[nodiscard]] Result<SessionDeps> deps_for(const SessionOptions& options);
   Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
@@ -77,6 +82,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_RETURN_IF_ERROR(state->policy->check_grain(options.block_size));
   EBB_RETURN_IF_ERROR(options.session.validate());
   state->session_options = options.session;
+  EBB_ASSIGN_OR_RETURN(std::shared_ptr<const BudgetList> list, state->read_shares(options.shares));
+  if (list != nullptr) state->session_options.budget_list = std::move(list);
   state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
   if (options.store.ram_bytes > 0 || options.store.disk) {
     EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
@@ -114,15 +121,49 @@ Status Engine::State::open_frames(const EngineOptions& options) {
     return error(Code::kInvalidArgument, "a KV budget of {} tokens is too small: give at least {} ({} blocks of {})",
                  n_tokens, kMinSessionBlocks * options.block_size, kMinSessionBlocks, options.block_size);
   }
-  const std::int64_t n_frames = n_blocks * shape.frames_per_block();
-  if (n_frames > std::numeric_limits<std::int32_t>::max()) {
-    return error(Code::kInvalidArgument, "a KV budget of {} tokens needs {} frames, more than can be counted; lower it",
-                 options.kv_budget_tokens, n_frames);
-  }
-  EBB_ASSIGN_OR_RETURN(memory, FrameMemory::open(*backend, layout, static_cast<std::int32_t>(n_frames), n_open_frames));
+  EBB_ASSIGN_OR_RETURN(const std::int32_t n_frames, count_frames(options, n_blocks));
+  EBB_ASSIGN_OR_RETURN(memory, FrameMemory::open(*backend, layout, n_frames, n_open_frames));
   if (n_open_frames > 0) open_pool = std::make_unique<FramePool>(n_open_frames);
-  pool = std::make_unique<FramePool>(static_cast<std::int32_t>(n_frames));
+  pool = std::make_unique<FramePool>(n_frames);
+  pool->set_limit(budget.n_frames);
   return {};
+}
+
+// Those of a budget of n_blocks, and those that prompts have beside it.
+Result<std::int32_t> Engine::State::count_frames(const EngineOptions& options, std::int64_t n_blocks) {
+  const std::int64_t n_prompt_tokens = options.session.prompt_budget_tokens;
+  if (n_prompt_tokens != 0 && n_prompt_tokens < n_blocks * options.block_size) {
+    return error(Code::kInvalidArgument,
+                 "a prompt budget of {} tokens is less than the KV budget of {}; give at least as many, or 0 for none",
+                 n_prompt_tokens, n_blocks * options.block_size);
+  }
+  const std::int64_t n_in_all = std::max(n_blocks, n_prompt_tokens / options.block_size) * shape.frames_per_block();
+  if (n_in_all > std::numeric_limits<std::int32_t>::max()) {
+    return error(Code::kInvalidArgument, "a KV budget of {} tokens needs {} frames, more than can be counted; lower it",
+                 std::max<std::int64_t>(options.kv_budget_tokens, n_prompt_tokens), n_in_all);
+  }
+  budget.n_frames = static_cast<std::int32_t>(n_blocks * shape.frames_per_block());
+  prompt_budget = FrameBudget::of_tokens(options.session.prompt_budget_tokens, shape);
+  return static_cast<std::int32_t>(n_in_all);
+}
+
+Result<std::shared_ptr<const BudgetList>> Engine::State::read_shares(const GivenShares& shares) const {
+  if (shares.file.empty() && shares.by_layer.empty()) return nullptr;
+  if (!shares.file.empty() && !shares.by_layer.empty()) {
+    return error(Code::kInvalidArgument, "{} and shares of layers are both given; give one of them",
+                 shares.file.string());
+  }
+  BudgetList list = {.scope = Scope::kLayer, .weights = shares.by_layer};
+  if (!shares.file.empty()) {
+    EBB_ASSIGN_OR_RETURN(BudgetFile file, load_budget_file(shares.file));
+    if (const Status is_ours = file.check_model(model->fingerprint(), shape.n_layers, shape.n_kv_heads);
+        !is_ours.ok()) {
+      return error(is_ours.code(), "{}: {}", shares.file.string(), is_ours.message());
+    }
+    list = std::move(file.list);
+  }
+  EBB_RETURN_IF_ERROR(list.validate(shape.n_layers, shape.n_kv_heads));
+  return std::make_shared<const BudgetList>(std::move(list));
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -130,11 +171,22 @@ Engine::~Engine() = default;
 
 Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   EBB_RETURN_IF_ERROR(options.validate());
-  const std::int32_t most = FrameBudget{pool->n_frames()}.n_tokens(shape);
+  const std::int32_t most = budget.n_tokens(shape);
   if (options.budget_tokens == 0) options.budget_tokens = most;
   if (options.budget_tokens < kMinSessionBlocks * shape.block_size || options.budget_tokens > most) {
     return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", options.budget_tokens,
                  kMinSessionBlocks * shape.block_size, most);
+  }
+  const std::int32_t most_of_prompt = FrameBudget{pool->n_frames()}.n_tokens(shape);
+  if (const std::int32_t n = options.prompt_budget_tokens;
+      n != 0 && (n < options.budget_tokens || n > most_of_prompt)) {
+    return error(Code::kInvalidArgument,
+                 "a session's prompt budget of {} tokens; give {}, its KV budget, to {}, which this engine has frames "
+                 "for, or 0 for none",
+                 n, options.budget_tokens, most_of_prompt);
+  }
+  if (options.budget_list != nullptr) {
+    EBB_RETURN_IF_ERROR(options.budget_list->validate(shape.n_layers, shape.n_kv_heads));
   }
   return options;
 }
@@ -183,6 +235,10 @@ Result<std::unique_ptr<Session>> Engine::new_session(const SessionOptions& optio
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
   EBB_ASSIGN_OR_RETURN(const SessionDeps deps, state_->deps_for(checked));
   return std::make_unique<Session>(deps, checked);
+}
+
+Result<std::shared_ptr<const BudgetList>> Engine::read_shares(const GivenShares& shares) const {
+  return state_->read_shares(shares);
 }
 
 Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& options, const SessionImage& image) {
@@ -310,7 +366,9 @@ const SessionOptions& Engine::session_options() const { return state_->session_o
 const Policy& Engine::policy() const { return *state_->policy; }
 std::int32_t Engine::n_threads() const { return state_->backend->n_threads(); }
 
-std::int32_t Engine::budget_tokens() const { return FrameBudget{state_->pool->n_frames()}.n_tokens(state_->shape); }
+std::int32_t Engine::budget_tokens() const { return state_->budget.n_tokens(state_->shape); }
+
+std::int32_t Engine::prompt_budget_tokens() const { return state_->prompt_budget.n_tokens(state_->shape); }
 
 std::size_t Engine::peak_open_bytes() const {
   if (state_->open_pool == nullptr) return 0;

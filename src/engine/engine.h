@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cache/frame_layout.h"
@@ -23,6 +24,14 @@
 namespace ebb {
 
 class Generation;
+
+// How layers or heads share a budget, where the user says so: one of them, or none.
+struct GivenShares {
+  // A budget file (budget/budget_file.h).
+  std::filesystem::path file;
+  // One weight for each layer.
+  std::vector<double> by_layer;
+};
 
 // Fewer blocks leave no room for a chunk, for what it should see and for what is recalled: the least budget of a
 // session.
@@ -44,8 +53,11 @@ struct EngineOptions {
   std::int32_t chunk = 512;
   // What leaves when room is needed; one of policies().
   std::string policy = "streaming";
-  // The options of sessions that are opened without any of their own; budget_tokens is not looked at.
+  // The options of sessions that are opened without any of their own; budget_tokens is not looked at. For its
+  // prompt_budget_tokens frames are reserved: what is beyond the budget of all is lent while prompts are computed.
   SessionOptions session;
+  // The list of those sessions, instead of session.budget_list.
+  GivenShares shares;
   // Where evicted blocks go; without RAM and disk they are computed again.
   ColdStoreOptions store;
   bool use_repacked = true;
@@ -73,6 +85,8 @@ class Engine {
   // it, and one finds no room where others hold it all.
   Result<std::unique_ptr<Session>> new_session();
   Result<std::unique_ptr<Session>> new_session(const SessionOptions& options);
+  // The list that is given for this model; null where none is. kInvalidArgument, kNotFound name the file and what is wrong.
+  [[nodiscard]] Result<std::shared_ptr<const BudgetList>> read_shares(const GivenShares& shares) const;
   // One that goes on where `image` was taken; its blocks come from the cold store or are computed again.
   Result<std::unique_ptr<Session>> restore_session(const SessionOptions& options, const SessionImage& image);
 
@@ -112,7 +126,9 @@ class Engine {
   [[nodiscard]] ColdStore* store();
   [[nodiscard]] const ColdStore* store() const;
   [[nodiscard]] std::int32_t n_threads() const;
+  // Of all sessions together; and with what is lent while prompts are computed, or 0 where nothing is.
   [[nodiscard]] std::int32_t budget_tokens() const;
+  [[nodiscard]] std::int32_t prompt_budget_tokens() const;
   // Those of EngineOptions.
   [[nodiscard]] const SessionOptions& session_options() const;
   // Of sessions that have no other.

@@ -30,6 +30,12 @@ struct RequestProgress {
   GenerationStats stats;
 };
 
+// Over some time: the largest budget that was in force, and the most that was hot at once.
+struct BudgetTokens {
+  std::int32_t budget = 0;
+  std::int32_t peak = 0;
+};
+
 struct RequestEnd {
   // Not ok: nothing came of it, or it broke off.
   Status status;
@@ -45,6 +51,9 @@ struct RequestEnd {
   std::int32_t budget_tokens = 0;
   // What chose what left; empty where nothing began.
   std::string policy;
+  // While the prompt was computed, and from then on.
+  BudgetTokens prompt;
+  BudgetTokens reply;
   double queued_ms = 0.0;
 };
 

@@ -69,7 +69,9 @@ struct SchedulerStats {
   std::int64_t n_requests_in_steps = 0;  // a request counts in each of its steps
   std::int64_t n_most_tokens = 0;        // of one session, prompt and reply
   std::int32_t n_hot_tokens = 0;
-  std::int32_t budget_tokens = 0;  // of all sessions together, now
+  // Of all sessions together, now: between prompts, and with what prompts under way have beside it.
+  std::int32_t budget_tokens = 0;
+  std::int32_t in_force_tokens = 0;
   LaneFolderStats kept;
 };
 

@@ -99,6 +99,7 @@ struct Scheduler::State {
   [[nodiscard]] std::size_t free_seat() const;
   [[nodiscard]] std::int32_t least_budget() const;
   [[nodiscard]] std::int32_t share(const Lane& lane, std::size_t n_running) const;
+  [[nodiscard]] std::int32_t count_prompts() const;
   void share_budget();
   void set_budget(std::int32_t n_tokens);
   void free_frames(std::int32_t n_frames);

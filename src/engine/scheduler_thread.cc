@@ -92,7 +92,7 @@ void Scheduler::State::set_budget(std::int32_t n_tokens) {
   const std::int32_t n_frames = budget.n_frames;
   engine.pool().set_limit(n_frames);
   share_budget();
-  while (engine.pool().n_hot() > n_frames && lanes.park_one()) {}
+  while (engine.pool().n_over() > 0 && lanes.park_one()) {}
   note_lanes();
 }
 
@@ -173,26 +173,41 @@ void Scheduler::State::free_frames(std::int32_t n_frames) {
   while (!has_room() && lanes.park_one()) {}
 }
 
-// Each has an equal share. What pins and written blocks hold beyond theirs, the others do without.
+// That are computed, or are about to be.
+std::int32_t Scheduler::State::count_prompts() const {
+  const auto is_in_prompt = [](const Running& request) {
+    return request.generation == nullptr || (!request.generation->finished() && request.generation->is_prefilling());
+  };
+  return static_cast<std::int32_t>(std::ranges::count_if(running, is_in_prompt));
+}
+
+// Each has an equal share; prompts have an equal share besides of what the engine has for prompts only. What pins and written
+// blocks hold beyond theirs, the others do without.
 void Scheduler::State::share_budget() {
   const BlockShape& shape = engine.shape();
-  std::vector<Running*> others;
+  const std::int32_t n_for_prompts =
+      std::max(0, engine.prompt_budget_tokens() - budget_tokens) / std::max(1, count_prompts());
+  const auto give = [&](const Running& request, std::int32_t n_less) {
+    Session& session = *request.lane->session;
+    const std::int32_t n_tokens = share(*request.lane, running.size());
+    const FrameBudget prompt = FrameBudget::of_tokens(n_tokens + n_for_prompts, shape);
+    session.set_prompt_budget({.n_frames = prompt.n_frames - n_less});
+    // It may need more; the pool's limit holds then, and a step that finds no room ends its request.
+    (void)session.set_budget({.n_frames = FrameBudget::of_tokens(n_tokens, shape).n_frames - n_less});
+    return session.n_held_over();
+  };
+  std::vector<const Running*> others;
   std::int32_t n_over = 0;
-  for (Running& request : running) {
+  for (const Running& request : running) {
     if (request.lane->session == nullptr || (request.generation != nullptr && request.generation->is_broken()))
       continue;
-    const FrameBudget wanted = FrameBudget::of_tokens(share(*request.lane, running.size()), shape);
-    const FrameBudget now = request.lane->session->set_budget(wanted);
-    n_over += now.n_frames - wanted.n_frames;
-    if (now == wanted) others.push_back(&request);
+    const std::int32_t n_held_over = give(request, 0);
+    n_over += n_held_over;
+    if (n_held_over == 0) others.push_back(&request);
   }
   if (n_over == 0 || others.empty()) return;
   const auto n_less = n_over / static_cast<std::int32_t>(others.size());
-  for (Running* request : others) {
-    const FrameBudget wanted = FrameBudget::of_tokens(share(*request->lane, running.size()), shape);
-    // It may need more too; the pool's limit holds then, and a step that finds no room ends its request.
-    (void)request->lane->session->set_budget({.n_frames = wanted.n_frames - n_less});
-  }
+  for (const Running* request : others) (void)give(*request, n_less);
 }
 
 // --- steps ---
@@ -246,7 +261,10 @@ void Scheduler::State::step() {
     return;
   }
   const Generated before = generated(running);
+  const std::int32_t n_prompts = count_prompts();
   const Status status = engine.step(batch.ready);
+  // What one prompt had for itself, the others have from now on.
+  if (engine.prompt_budget_tokens() > budget_tokens && count_prompts() != n_prompts) share_budget();
   // Before any of them ends: who has its answer finds it counted.
   note_step(before, batch.ready.size());
   for (Running& request : running) {
@@ -287,6 +305,7 @@ void Scheduler::State::note_lanes() {
   const std::int32_t per_block = engine.shape().frames_per_block();
   stats.n_hot_tokens = (engine.pool().n_hot() + per_block - 1) / per_block * engine.shape().block_size;
   stats.budget_tokens = budget_tokens;
+  stats.in_force_tokens = FrameBudget{engine.pool().n_in_force()}.n_tokens(engine.shape());
 }
 
 // --- ending ---
@@ -298,6 +317,12 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.stop_string = request.generation->stop_string();
     end.stats = request.generation->stats();
     end.turn = request.generation->turn_stats();
+    const auto to_tokens = [&](const BudgetUse& use) {
+      const BlockShape& shape = engine.shape();
+      return BudgetTokens{.budget = use.budget.n_tokens(shape), .peak = FrameBudget{use.peak_frames}.n_tokens(shape)};
+    };
+    end.prompt = to_tokens(end.turn.prompt);
+    end.reply = to_tokens(end.turn.reply);
     // What was said stands: a client that tried again would have all of it computed again, and end at the same place.
     if (status.code() == Code::kOutOfBudget && end.stats.n_generated > 0) {
       end.warning = status.message();

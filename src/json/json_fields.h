@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,8 +56,11 @@ class JsonFields {
   // "Field 'PATH.name': must be EXPECTED, but got TYPE", or without the last where it is absent.
   void refuse_type(std::string_view name, std::string_view expected);
 
-  // Any member but these, where a misspelt one's default must not be taken in silence.
+  // A member of another name: nobody reads it, it is most likely a misspelt one, and its default would be taken in silence.
   void refuse_others(std::span<const std::string_view> names);
+  void refuse_others(std::initializer_list<std::string_view> names) {
+    refuse_others(std::span(names.begin(), names.size()));
+  }
 
   [[nodiscard]] const Json& json() const { return *object_; }
   [[nodiscard]] const Status& status() const { return *status_; }

@@ -53,6 +53,16 @@ TEST(JsonFields, members_of_objects_inside_are_named_with_their_path) {
             "Field 'list[1].inner.n': must be an integer, but got a string");
 }
 
+TEST(JsonFields, members_of_other_names_are_refused_with_the_names_there_are) {
+  const Json body = {{"a", 1}, {"misspelt", 2}};
+  EXPECT_EQ(error_of(body,
+                     [](JsonFields& fields) {
+                       fields.refuse_others({"a", "spelt"});
+                     }),
+            "Field 'misspelt': is not known here; there are a, spelt");
+  EXPECT_EQ(error_of(body, [](JsonFields& fields) { fields.refuse_others({"a", "misspelt"}); }), "");
+}
+
 TEST(JsonFields, the_first_error_stays_whichever_reader_found_it) {
   const Json body = {{"a", 1}, {"inner", {{"b", 2}}}};
   EXPECT_EQ(error_of(body,

@@ -22,7 +22,7 @@ constexpr int kNumberOutOfRange = 406;  // nlohmann's number for it
 // anew at the end of each that is one itself, and looks a name up among all members before it adds one.
 class ValueBuilder final : public nlohmann::json_sax<Json> {
  public:
-  explicit ValueBuilder(std::size_t most_values) : most_values_(most_values) {}
+  ValueBuilder(std::size_t most_values, RepeatedNames repeated) : most_values_(most_values), repeated_(repeated) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -77,6 +77,7 @@ class ValueBuilder final : public nlohmann::json_sax<Json> {
   std::vector<Members> members_;  // of the open objects
   Json* member_ = nullptr;        // the last name's value, which comes next
   std::size_t most_values_;
+  RepeatedNames repeated_;
   std::size_t n_values_ = 0;
   std::optional<std::string> failure_;
   std::size_t failed_at_ = 0;  // 0: says nothing of a place
@@ -86,6 +87,9 @@ bool ValueBuilder::key(string_t& name) {
   if (!count_one()) return false;
   Json::object_t::Container& list = open_.back()->get_ref<Json::object_t&>();  // a vector of pairs
   const auto [known, is_new] = members_.back().try_emplace(name, list.size());
+  if (!is_new && repeated_ == RepeatedNames::kRefused) {
+    return fail("an object of the JSON text has a name twice; leave one of them out");
+  }
   if (is_new) {
     if (list.size() >= kMaxMembers)
       return fail(fmt::format("an object of the JSON text has too many members, at most {} are taken", kMaxMembers));
@@ -123,8 +127,8 @@ bool ValueBuilder::open(Json&& empty) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::size_t most_values) {
-  ValueBuilder builder(most_values);
+Result<Json> parse_json(std::string_view text, std::size_t most_values, RepeatedNames repeated) {
+  ValueBuilder builder(most_values, repeated);
   (void)Json::sax_parse(text, &builder);
   return builder.take(text.size());
 }

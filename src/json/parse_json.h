@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,9 @@ inline constexpr std::size_t kMostJsonValues = std::size_t{1} << 20;
 
 // kInvalidArgument says at which byte it stops being JSON, that it is nested too deeply, that it has too many values, or that a
 // number is too large; nothing of the text is repeated.
-// `most_values`: another bound for a text that no client sent.
-Result<Json> parse_json(std::string_view text, std::size_t most_values = kMostJsonValues);
+// `most_values`: another bound for a text that no client sent. `repeated`: what a name is that an object has twice.
+enum class RepeatedNames : std::uint8_t { kLastCounts, kRefused };
+Result<Json> parse_json(std::string_view text, std::size_t most_values = kMostJsonValues,
+                        RepeatedNames repeated = RepeatedNames::kLastCounts);
 
 }  // namespace ebb

@@ -46,6 +46,13 @@ TEST(ParseJson, text_of_too_many_values_is_refused_and_a_prompt_of_a_million_tok
   EXPECT_THAT(error_of(repeated("1,", 2'000'000) + "x"), HasSubstr("at most 1048576"));
 }
 
+TEST(ParseJson, a_name_that_stands_twice_is_refused_where_that_is_asked_for) {
+  const auto read = [](std::string_view text) { return parse_json(text, kMostJsonValues, RepeatedNames::kRefused); };
+  EXPECT_TRUE(read(R"({"a":{"b":1},"c":{"b":2}})").ok());
+  EXPECT_THAT(read(R"({"a":1,"b":2,"a":1})").status().message(), HasSubstr("a name twice"));
+  EXPECT_THAT(read(R"([{"a":{"b":1,"b":2}}])").status().message(), HasSubstr("a name twice"));
+}
+
 std::string object_of(std::size_t n_members) {
   std::string text = "{";
   for (std::size_t i = 0; i < n_members; ++i) text += fmt::format("\"name{}\":{},", i, i);

@@ -2,7 +2,8 @@
 // move nothing.
 //
 //   share    of the frames that stay, each scope (session, layer or head) has what is held there; the rest is shared out:
-//            evenly, by a pyramid, or won by scores; none gets more than it has, and what is over goes to the others
+//            evenly, by a pyramid, or won by scores; none gets more than it has, and what is over goes to the others. A list
+//            of the user's (policy/budget_list.h) counts what is held too
 //   rank     the rows of a scope by score, then by position; priorities stretch ranks, so that they count for every policy
 //   rescue   of those of a scope that come into question, some that stand for others go behind (KVCrush)
 //   take     from each scope what is over its quota, lowest first: what nobody holds, and only as far as frames are needed

@@ -108,6 +108,8 @@ struct Evidence {
   std::int32_t n_layers = 1;
   // That the session has, with or without rows: 1, n_layers or n_layers * n_kv_heads.
   std::int32_t n_scopes = 1;
+  // For which room is made: the same number in every head, as far as is known.
+  std::int32_t n_new_frames = 0;
   // Tokens of a full block: the grain in which is chosen.
   std::int32_t grain = 64;
   // Where the next token goes.

@@ -68,11 +68,15 @@ enum class FrameSharing : std::uint8_t {
   kAcrossLayers,  // and so do all heads of all layers
 };
 
+struct BudgetList;
+
 struct Shares {
   FrameSharing sharing = FrameSharing::kEven;
   // Across heads and layers: the part of an even share that each has for certain. Pyramid: the highest layer's part of an
   // even share.
   double floor = 0.0;
+  // What the user gave instead (policy/budget_list.h); null: as above. Heads still win from each other within a layer.
+  const BudgetList* list = nullptr;
 };
 
 class Policy {
@@ -81,7 +85,7 @@ class Policy {
   // As flags and reports name it.
   [[nodiscard]] virtual std::string_view name() const = 0;
   // What make_policy() makes another like it from: the name, and those parameters that are not at their defaults.
-  [[nodiscard]] std::string spec() const { return std::string(name()) + parameters_; }
+  [[nodiscard]] virtual std::string spec() const { return std::string(name()) + parameters_; }
   [[nodiscard]] virtual Ask asks() const { return {}; }
   [[nodiscard]] virtual Shares shares() const { return {}; }
   // Whether priorities are part of its scores already; of all others choose makes them count.

@@ -20,10 +20,12 @@ class Random final : public Policy {
   [[nodiscard]] Ask asks() const override { return {.scope = scope_}; }
 
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
+    // One order for all, however finely the budget is shared.
+    const auto order = static_cast<std::uint64_t>(scope_ == Scope::kSession ? 0 : scope.index);
     std::vector<double> scores;
     for (const ScopeRow& row : scope.rows) {
       const auto block = static_cast<std::uint64_t>(evidence.block(row).block.value());
-      const std::uint64_t number = mix(mix(seed_ ^ (static_cast<std::uint64_t>(scope.index) << 32U)) ^ block);
+      const std::uint64_t number = mix(mix(seed_ ^ (order << 32U)) ^ block);
       scores.push_back(static_cast<double>(number >> 11U));
     }
     return scores;

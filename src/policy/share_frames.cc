@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/to_size.h"
+#include "policy/budget_list.h"
 #include "policy/choose.h"
 #include "policy/share.h"
 
@@ -16,16 +18,23 @@ struct Group {
   std::int32_t n_frames = 0;
 };
 
-// Frames of each scope's rows, held ones or those that nobody holds.
-std::vector<std::int32_t> count_frames(const Evidence& evidence, bool held) {
-  std::vector<std::int32_t> n_frames;
+// Of each scope's rows.
+struct ScopeFrames {
+  std::vector<std::int32_t> held;
+  std::vector<std::int32_t> free;
+};
+
+ScopeFrames count_frames(const Evidence& evidence) {
+  ScopeFrames frames;
   for (const ScopeEvidence& scope : evidence.scopes) {
-    n_frames.push_back(0);
+    frames.held.push_back(0);
+    frames.free.push_back(0);
     for (const ScopeRow& row : scope.rows) {
-      if ((evidence.block(row).hold != Hold::kNone) == held) n_frames.back() += row.n_frames;
+      const bool is_held = evidence.block(row).hold != Hold::kNone;
+      (is_held ? frames.held : frames.free).back() += row.n_frames;
     }
   }
-  return n_frames;
+  return frames;
 }
 
 std::int32_t layer_of(const Evidence& evidence, const ScopeEvidence& scope) {
@@ -96,6 +105,13 @@ void share_by_scores(const Policy& policy, const Evidence& evidence, const Group
   for (std::size_t i = 0; i < shares.size(); ++i) quotas[group.scopes[i]] += shares[i];
 }
 
+void share_evenly(const Group& group, std::span<const std::int32_t> free, std::span<std::int32_t> quotas) {
+  std::vector<std::int32_t> caps;
+  for (const std::size_t s : group.scopes) caps.push_back(free[s]);
+  const std::vector<std::int32_t> shares = share_out(group.n_frames, std::vector<double>(caps.size(), 1.0), caps);
+  for (std::size_t i = 0; i < shares.size(); ++i) quotas[group.scopes[i]] += shares[i];
+}
+
 std::vector<Group> make_groups(const Evidence& evidence, FrameSharing sharing, std::int32_t n_frames,
                                std::span<const std::int32_t> free) {
   std::vector<Group> groups(sharing == FrameSharing::kAcrossHeads ? static_cast<std::size_t>(evidence.n_layers) : 1);
@@ -110,25 +126,58 @@ std::vector<Group> make_groups(const Evidence& evidence, FrameSharing sharing, s
   return groups;
 }
 
+// By the user's list: that is what each layer or head is to have in all, held frames too, once those have come that room is made
+// for. Held ones are the least it has. What a list leaves open, the heads of a layer share as the policy says.
+std::vector<std::int32_t> share_by_list(const Policy& policy, const Evidence& evidence, std::int32_t n_frames,
+                                        const ScopeFrames& frames) {
+  const BudgetList& list = *policy.shares().list;
+  const std::int32_t n_new = evidence.n_new_frames / evidence.n_scopes;
+  std::vector<Group> groups(list.weights.size());
+  std::vector<std::int32_t> least(groups.size(), 0);
+  std::vector<std::int32_t> most(groups.size(), 0);
+  for (std::size_t s = 0; s < evidence.scopes.size(); ++s) {
+    const ScopeEvidence& scope = evidence.scopes[s];
+    const auto g = to_size(list.scope == Scope::kLayer ? layer_of(evidence, scope) : scope.index);
+    groups[g].scopes.push_back(s);
+    least[g] += frames.held[s] + n_new;
+    most[g] += frames.held[s] + frames.free[s] + n_new;
+  }
+  const std::int32_t n_in_all = n_frames + n_new * static_cast<std::int32_t>(evidence.scopes.size());
+  const std::vector<std::int32_t> shares = share_out(n_in_all, list.weights, most, least);
+  const bool by_scores =
+      policy.shares().sharing == FrameSharing::kAcrossHeads || policy.shares().sharing == FrameSharing::kAcrossLayers;
+  std::vector<std::int32_t> quotas = frames.held;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    groups[g].n_frames = shares[g] - least[g];
+    if (by_scores && groups[g].scopes.size() > 1) {
+      share_by_scores(policy, evidence, groups[g], frames.free, quotas);
+    } else {
+      share_evenly(groups[g], frames.free, quotas);
+    }
+  }
+  return quotas;
+}
+
 }  // namespace
 
 // What is held stays where it is, and the rest is shared.
 std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence, std::int32_t n_frames) {
-  const std::vector<std::int32_t> held = count_frames(evidence, true);
-  const std::vector<std::int32_t> free = count_frames(evidence, false);
+  const ScopeFrames frames = count_frames(evidence);
   const std::vector<double> even(evidence.scopes.size(), 1.0);
-  const std::int32_t n_free = n_frames - std::accumulate(held.begin(), held.end(), 0);
-  if (n_free <= 0) return share_out(n_frames, even, held);
+  const std::int32_t n_free = n_frames - std::accumulate(frames.held.begin(), frames.held.end(), 0);
+  if (n_free <= 0) return share_out(n_frames, even, frames.held);
   const Shares shares = policy.shares();
-  std::vector<std::int32_t> quotas = held;
+  if (shares.list != nullptr) return share_by_list(policy, evidence, n_frames, frames);
+  std::vector<std::int32_t> quotas = frames.held;
   if (shares.sharing == FrameSharing::kAcrossHeads || shares.sharing == FrameSharing::kAcrossLayers) {
-    for (const Group& group : make_groups(evidence, shares.sharing, n_free, free)) {
-      if (!group.scopes.empty()) share_by_scores(policy, evidence, group, free, quotas);
+    for (const Group& group : make_groups(evidence, shares.sharing, n_free, frames.free)) {
+      if (!group.scopes.empty()) share_by_scores(policy, evidence, group, frames.free, quotas);
     }
     return quotas;
   }
   const bool is_even = shares.sharing == FrameSharing::kEven;
-  const std::vector<std::int32_t> parts = share_out(n_free, is_even ? even : pyramid(evidence, shares.floor), free);
+  const std::vector<std::int32_t> parts =
+      share_out(n_free, is_even ? even : pyramid(evidence, shares.floor), frames.free);
   for (std::size_t s = 0; s < quotas.size(); ++s) quotas[s] += parts[s];
   return quotas;
 }

@@ -20,10 +20,6 @@ constexpr std::int64_t kMostEntries = std::int64_t{1} << 25;
 constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
-using Names = std::initializer_list<std::string_view>;
-
-void refuse_others(JsonFields& fields, Names names) { fields.refuse_others({names.begin(), names.end()}); }
-
 std::int32_t int32_of(JsonFields& fields, std::string_view name, std::int32_t otherwise, std::int64_t least = kLeast,
                       std::int64_t most = kMost) {
   return static_cast<std::int32_t>(fields.integer(name, otherwise, least, most));
@@ -54,8 +50,8 @@ T named(JsonFields& fields, std::string_view name, T otherwise, Result<T> (*find
 }
 
 AreasConfig read_config(JsonFields fields) {
-  refuse_others(fields, {"start_size", "recent_size", "max_cache_size", "aggregation_mode", "apply_rotation",
-                         "snapkv_window_size", "kvcrush_config", "adaptive_rkv_config"});
+  fields.refuse_others({"start_size", "recent_size", "max_cache_size", "aggregation_mode", "apply_rotation",
+                        "snapkv_window_size", "kvcrush_config", "adaptive_rkv_config"});
   AreasConfig config;
   config.start_tokens = int32_of(fields, "start_size", config.start_tokens);
   config.recent_tokens = int32_of(fields, "recent_size", config.recent_tokens);
@@ -64,14 +60,14 @@ AreasConfig read_config(JsonFields fields) {
   config.applies_rotation = fields.boolean("apply_rotation", false);
   config.n_window_queries = int32_of(fields, "snapkv_window_size", config.n_window_queries);
   if (auto crush = fields.object("kvcrush_config")) {
-    refuse_others(*crush, {"budget", "anchor_point_mode", "rng_seed"});
+    crush->refuse_others({"budget", "anchor_point_mode", "rng_seed"});
     config.crush.budget_blocks = int32_of(*crush, "budget", 0);
     config.crush.anchor = named(*crush, "anchor_point_mode", config.crush.anchor, find_crush_anchor);
     config.crush.rng_seed =
         static_cast<std::uint32_t>(crush->integer("rng_seed", 0, 0, std::numeric_limits<std::uint32_t>::max()));
   }
   if (auto adaptive = fields.object("adaptive_rkv_config")) {
-    refuse_others(*adaptive, {"attention_mass", "window_size"});
+    adaptive->refuse_others({"attention_mass", "window_size"});
     config.adaptive.attention_mass = double_of(*adaptive, "attention_mass", config.adaptive.attention_mass);
     config.adaptive.n_passes = int32_of(*adaptive, "window_size", config.adaptive.n_passes);
   }
@@ -136,7 +132,7 @@ std::int64_t n_tokens_of(const AreasReplayStep& step, std::int32_t block_size) {
 }
 
 AreasReplayStep read_step(JsonFields& fields) {
-  refuse_others(fields, {"prompt", "scheduled", "processed", "scores", "skipped", "diversity"});
+  fields.refuse_others({"prompt", "scheduled", "processed", "scores", "skipped", "diversity"});
   if (fields.find("scores") == nullptr)
     fields.refuse_type("scores", "an array with one array of numbers for each layer");
   return {.n_scheduled = optional_int32(fields, "scheduled"),
@@ -194,8 +190,8 @@ Result<AreasReplay> read_areas_replay(std::string_view text) {
   EBB_ASSIGN_OR_RETURN(const Json json, parse_json(text, kMostReplayValues));
   if (!json.is_object()) return error(Code::kInvalidArgument, "the recording must be a JSON object");
   JsonFields fields(json);
-  refuse_others(fields, {"block_size", "n_layers", "prompt_tokens", "num_kv_blocks", "max_num_batched_tokens",
-                         "upstream", "cache_eviction_config", "steps"});
+  fields.refuse_others({"block_size", "n_layers", "prompt_tokens", "num_kv_blocks", "max_num_batched_tokens",
+                        "upstream", "cache_eviction_config", "steps"});
   AreasReplay replay;
   for (const char* name : {"block_size", "n_layers"}) {
     if (fields.find(name) == nullptr) fields.refuse_type(name, "an integer");

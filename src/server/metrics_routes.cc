@@ -67,6 +67,8 @@ constexpr std::array kOwnMetrics = {
                     [](const Stats& s) { return double(s.n_hot_tokens); }},
     SchedulerMetric{"gauge", "kv_budget_tokens", "Tokens that may be hot",
                     [](const Stats& s) { return double(s.budget_tokens); }},
+    SchedulerMetric{"gauge", "kv_in_force_tokens", "Tokens that may be hot, with what prompts under way have besides",
+                    [](const Stats& s) { return double(s.in_force_tokens); }},
     SchedulerMetric{"gauge", "kept_sessions", "Sessions that are kept on disk",
                     [](const Stats& s) { return double(s.kept.n_images); }},
     SchedulerMetric{"gauge", "kept_session_bytes", "Bytes of their files",

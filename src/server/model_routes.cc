@@ -101,8 +101,10 @@ void answer_props(ApiState& state, const ApiCall& call) {
                          {"chat_template_caps", template_caps_json(state)},
                          {"bos_token", shown_piece(vocabulary, vocabulary.bos())},
                          {"eos_token", shown_piece(vocabulary, vocabulary.eos())},
+                         {"model_fingerprint", state.engine.model().fingerprint().hex()},
                          {"kv_budget_tokens", state.engine.budget_tokens()},
                          {"kv_eviction", state.engine.policy().spec()},
+                         {"kv_prompt_budget_tokens", state.engine.prompt_budget_tokens()},
                          {"build_info", fmt::format("ebb-{}", kVersion)}}));
 }
 

@@ -7,11 +7,21 @@
 namespace ebb {
 namespace {
 
+// How layers or heads share a budget.
+Json shares_json(const ApiState& state) {
+  const BudgetList* const list = state.engine.session_options().budget_list.get();
+  if (list == nullptr) return {{"by", "policy"}};
+  return {{"by", list->scope == Scope::kLayer ? "layer" : "head"}, {"weights", list->weights}};
+}
+
 Json budget_json(const ApiState& state) {
   const SchedulerStats stats = state.scheduler.stats();
   return {{"tokens", stats.budget_tokens},
+          {"prompt_tokens", std::max(stats.budget_tokens, state.engine.prompt_budget_tokens())},
+          {"in_force_tokens", stats.in_force_tokens},
           {"most_tokens", state.engine.budget_tokens()},
           {"hot_tokens", stats.n_hot_tokens},
+          {"shares", shares_json(state)},
           {"requests_processing", stats.n_running}};
 }
 

@@ -35,7 +35,12 @@ Keeper::~Keeper() {
   for (const BlockIndex block : hot_.hot_blocks()) io_.wait_for_copy(block);
 }
 
-void Keeper::note_peak() { stats_.peak_hot_frames = std::max(stats_.peak_hot_frames, hot_.n_hot_frames()); }
+void Keeper::note_peak() {
+  stats_.peak_hot_frames = std::max(stats_.peak_hot_frames, hot_.n_hot_frames());
+  peak_frames_ = std::max(peak_frames_, hot_.n_hot_frames());
+}
+
+std::int32_t Keeper::take_peak() { return std::exchange(peak_frames_, hot_.n_hot_frames()); }
 
 // --- leaving ---
 

@@ -149,6 +149,8 @@ class Keeper {
   [[nodiscard]] std::optional<Snapshots>& snapshots() { return snapshots_; }
   [[nodiscard]] SessionStats& stats() { return stats_; }
   [[nodiscard]] const SessionStats& stats() const { return stats_; }
+  // The most frames that were hot at once since the last call.
+  [[nodiscard]] std::int32_t take_peak();
 
   // --- leaving ---
   // Saved, if bytes remain and they can be; then it is not hot in these heads.
@@ -253,6 +255,7 @@ class Keeper {
   BlockIo io_;
   std::optional<Snapshots> snapshots_;
   SessionStats stats_;
+  std::int32_t peak_frames_ = 0;  // since it was last taken
   DonorBytes donor_;
   std::optional<BlockIndex> computing_;
 };

@@ -44,6 +44,9 @@ Status SessionOptions::validate() const {
     return error(Code::kInvalidArgument, "{} sink, {} recent and {} pinned tokens; none may be negative", sink_tokens,
                  recent_tokens, pinned_tokens);
   }
+  if (prompt_budget_tokens < 0) {
+    return error(Code::kInvalidArgument, "a prompt budget of {} tokens; give 0 or more", prompt_budget_tokens);
+  }
   if (!(most_pinned > 0.0 && most_pinned <= 1.0)) {
     return error(Code::kInvalidArgument, "{} of the budget pinned at most; give more than 0, and 1 or less",
                  most_pinned);
@@ -54,16 +57,24 @@ Status SessionOptions::validate() const {
 Session::Session(const SessionDeps& deps, const SessionOptions& options)
     : deps_(deps),
       options_(options),
-      policy_(options.policy == nullptr ? deps.policy : options.policy),
-      budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, deps.shape),
-                       FrameBudget{.n_frames = deps.pool.n_frames() / deps.shape.frames_per_block() *
-                                               deps.shape.frames_per_block()})),
+      policy_(with_list(options.policy == nullptr ? deps.policy : options.policy, options.budget_list)),
+      own_budget_(std::min(FrameBudget::of_tokens(options.budget_tokens, deps.shape),
+                           FrameBudget{.n_frames = deps.pool.n_frames() / deps.shape.frames_per_block() *
+                                                   deps.shape.frames_per_block()})),
+      prompt_budget_(FrameBudget::of_tokens(options.prompt_budget_tokens, deps.shape)),
+      budget_(own_budget_),
+      largest_budget_(own_budget_),
+      lent_(deps.pool),
       keeper_(keeper_deps(deps, options)) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
   EBB_CHECK(!policy_->asks().output_lengths || deps.output_lengths != nullptr,
             "policy {} asks for lengths behind output matrices, which nobody has", policy_->name());
+  const Status listed = options.budget_list == nullptr
+                            ? Status()
+                            : options.budget_list->validate(deps.shape.n_layers, deps.shape.n_kv_heads);
+  EBB_CHECK(listed.ok(), "{}", listed.message());
   if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks());
 }
 

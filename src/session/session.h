@@ -5,8 +5,9 @@
 // policy/choose.h), and its keeper carries that out. It does not compute: a turn (session/turn.h) brings tokens, and what was
 // lost is computed again by Recompute (session/recompute.h).
 //
-// Law 1: hot frames never exceed the budget. set_budget() below what is pinned or being written to leaves as much as those
-// need, and says so: that is the budget then.
+// Law 1: hot frames never exceed the budget that is in force: the session's own, or the prompt's, where that is larger, while a
+// turn's prompt is computed. set_budget() below what is pinned or being written to leaves as much as those need, and says so:
+// that is the budget then.
 //
 // Thread rule: one thread at a time (the engine's).
 #pragma once
@@ -24,6 +25,7 @@
 #include "model/frame_digest.h"
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
+#include "policy/budget_list.h"
 #include "policy/choose.h"
 #include "policy/policy.h"
 #include "policy/rare_words.h"
@@ -75,6 +77,10 @@ enum class Removal : std::uint8_t {
 struct SessionOptions {
   // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
   std::int32_t budget_tokens = 0;
+  // The same while a prompt is computed; no more than budget_tokens: as those.
+  std::int32_t prompt_budget_tokens = 0;
+  // How layers or heads share what is in force; null: as the policy says.
+  std::shared_ptr<const BudgetList> budget_list;
   Watermarks watermarks;
   // Chooses what leaves; null: the engine's.
   std::shared_ptr<const Policy> policy;
@@ -110,6 +116,12 @@ struct Holds {
   std::vector<BlockIndex> computing;
   // What it generates.
   Span reply = {Position(1 << 30), Position(1 << 30)};
+};
+
+// The largest budget that was in force over some time, and the most frames that were hot at once in it.
+struct BudgetUse {
+  FrameBudget budget;
+  std::int32_t peak_frames = 0;
 };
 
 enum class BlockState : std::uint8_t { kHot, kClean, kSaved, kMissing };
@@ -186,7 +198,10 @@ class Session {
   [[nodiscard]] std::int32_t n_blocks() const { return hot().n_blocks(); }
   // Hot in any head.
   [[nodiscard]] std::int32_t n_hot_blocks() const { return static_cast<std::int32_t>(hot().hot_blocks().size()); }
+  // What is in force.
   [[nodiscard]] FrameBudget budget() const { return budget_; }
+  // Of it, what pinned and written blocks hold beyond what it should be.
+  [[nodiscard]] std::int32_t n_held_over() const { return n_held_over_; }
   [[nodiscard]] std::int32_t budget_blocks() const { return budget_.n_blocks(deps_.shape); }
   [[nodiscard]] std::int32_t budget_tokens() const { return budget_.n_tokens(deps_.shape); }
   // Tokens of the blocks that are hot wherever what comes next may look.
@@ -252,6 +267,8 @@ class Session {
   // From now on at most so much is hot: what is over leaves now. Pinned blocks and the open one stay, so the budget may
   // remain higher; what it is now is returned.
   [[nodiscard]] FrameBudget set_budget(FrameBudget budget);
+  // The same while prompts are computed, the one under way too.
+  void set_prompt_budget(FrameBudget budget);
 
   // From now on this chooses what leaves; null: the engine's. Between two turns. What is hot stays; what was noted of attention
   // is dropped, unless both ask for the same.
@@ -267,6 +284,15 @@ class Session {
   // A reply begins there, and goes on.
   void begin_reply(Position begin);
   void extend_reply(std::int32_t n_tokens) { said_.extend_last(n_tokens); }
+  // From here on the prompt's budget is in force, for which the pool lends frames beyond its limit if it has any.
+  void begin_prompt();
+  // The prompt is over: the session's own is in force again, and what is over leaves, by the policy. What the prompt had.
+  BudgetUse end_prompt(Acts& acts);
+  // Frames that the pool must have free so that nothing but what is over the session's own budget leaves when the prompt ends,
+  // with n_new_frames more; others give them.
+  [[nodiscard]] std::int32_t n_frames_owed(std::int32_t n_new_frames) const;
+  // Since this or the end of a prompt was last called.
+  [[nodiscard]] BudgetUse take_budget_use();
   // Forgets who said what at `end` and beyond.
   void forget_parts(Position end) { said_.truncate(end); }
 
@@ -355,6 +381,9 @@ class Session {
   [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
   void evict(std::span<const Victim> victims, Acts& acts);
   void evict_for_pool(std::int32_t n_frames, Acts& acts);
+  // These many of its own frames, as far as they may leave.
+  void give_back(std::int32_t n_frames, Acts& acts);
+  void apply_budgets(Acts& acts);
   void compact(Acts& acts);
   void rebase(Acts& acts);
   void recall_window(Acts& acts);
@@ -363,7 +392,14 @@ class Session {
   SessionDeps deps_;
   SessionOptions options_;
   std::shared_ptr<const Policy> policy_;
+  // The session's own, the prompt's, and what is in force.
+  FrameBudget own_budget_;
+  FrameBudget prompt_budget_;
   FrameBudget budget_;
+  std::int32_t n_held_over_ = 0;
+  FrameBudget largest_budget_;  // since take_budget_use()
+  bool is_in_prompt_ = false;
+  LentFrames lent_;
   Keeper keeper_;
   // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;

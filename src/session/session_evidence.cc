@@ -154,7 +154,7 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
   const Ask before = policy_->asks();
   deps_.output_lengths = lengths;
   options_.policy = std::move(policy);
-  policy_ = options_.policy == nullptr ? deps_.policy : options_.policy;
+  policy_ = with_list(options_.policy == nullptr ? deps_.policy : options_.policy, options_.budget_list);
   const Ask ask = policy_->asks();
   EBB_CHECK(!ask.output_lengths || lengths != nullptr,
             "policy {} asks for lengths behind output matrices, which nobody has", policy_->name());

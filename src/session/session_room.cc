@@ -31,19 +31,23 @@ void Session::make_room(const RoomPlan& plan, Acts& acts) {
   const std::size_t n_before = acts.evicted.size();
   if (plan.n_evict_wanted > 0) {
     note_frames();
-    evict(choose_victims(*policy_, evidence(), plan.n_evict_wanted, plan.n_evict_needed), acts);
+    Evidence now = evidence();
+    now.n_new_frames = plan.n_new_frames;
+    evict(choose_victims(*policy_, now, plan.n_evict_wanted, plan.n_evict_needed), acts);
   }
   evict_for_pool(plan.n_new_frames, acts);
   if (options_.removal == Removal::kCompact && acts.evicted.size() > n_before) compact(acts);
 }
 
-// Until the pool has so many frames: what others use too gives none back.
-void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) {
-  const std::int32_t n_needed = n_frames - deps_.pool.n_free();
-  if (n_needed <= 0) return;
+// Until the pool has so many frames.
+void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) { give_back(n_frames - deps_.pool.n_free(), acts); }
+
+// What others use too gives none back.
+void Session::give_back(std::int32_t n_frames, Acts& acts) {
+  if (n_frames <= 0) return;
   note_frames();
   const Evidence now = evidence(CountedFrames::kOwn);
-  evict(choose_victims(*policy_, now, n_needed, n_needed), acts);
+  evict(choose_victims(*policy_, now, n_frames, n_frames), acts);
 }
 
 HeadSet Session::heads_of(const Victim& victim) const {
@@ -77,16 +81,6 @@ Acts Session::evict(std::span<const BlockIndex> blocks, const HeadSet& heads) {
   }
   if (options_.removal == Removal::kCompact && !acts.evicted.empty()) compact(acts);
   return acts;
-}
-
-FrameBudget Session::set_budget(FrameBudget budget) {
-  const std::int32_t per_block = deps_.shape.frames_per_block();
-  budget_.n_frames = std::clamp(budget.n_frames / per_block, 1, deps_.pool.n_frames() / per_block) * per_block;
-  Acts acts;
-  make_room(0, acts);
-  const std::int32_t n_whole = (hot().n_hot_frames() + per_block - 1) / per_block * per_block;
-  budget_.n_frames = std::max(budget_.n_frames, n_whole);
-  return budget_;
 }
 
 bool Session::may_open() const {

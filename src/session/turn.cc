@@ -1,6 +1,7 @@
 #include "session/turn.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ebb {
 namespace {
@@ -23,6 +24,7 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
       reread_(session) {
   n_prompt_ = n_pending();
   session.holds() = Holds();
+  session.begin_prompt();
   session.say(prompt, n_held, session.end() + (n_pending() - (prompt.n_tokens() - n_held)));
 }
 
@@ -127,8 +129,13 @@ std::int32_t Turn::n_frames_from_pool(std::int32_t max_rows) const {
   }
   if (adoption_) n_frames += static_cast<std::int32_t>(adoption_->names.size()) * per_block;
   RoomPlan room = plan_room(session_->room(), n_frames);
-  if (n_frames == 0 && n_pending() > 0) room = plan_step(step_state(max_rows), hot.shape()).room;
-  const std::int32_t n_needed = std::max(0, room.n_new_frames - room.n_evict_wanted);
+  std::int32_t n_owed = 0;
+  if (n_frames == 0 && n_pending() > 0) {
+    const StepPlan step = plan_step(step_state(max_rows), hot.shape());
+    room = step.room;
+    if (step.n_tokens == n_pending()) n_owed = session_->n_frames_owed(room.n_new_frames);
+  }
+  const std::int32_t n_needed = std::max(n_owed, room.n_new_frames - room.n_evict_wanted);
   if (!refill_) return n_needed;
   // Filling holes lets nothing go: it takes what others leave free, up to the budget.
   const std::int32_t n_blocks = hot.n_blocks() + n_left_free();
@@ -148,6 +155,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
     step_kind_ = StepKind::kReread;
     return *input;
   }
+  if (reply_begin_) end_prompt();
   if (std::optional<SequenceInput> input = recompute_.begin_step(max_rows, stats_.acts)) {
     n_step_ = static_cast<std::int32_t>(input->tokens.size());
     step_kind_ = StepKind::kRecompute;
@@ -193,7 +201,9 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
   if (!reply_begin_) session_->note_unread(n_tokens);
-  if (n_pending() == 0) count_origins();
+  if (n_pending() > 0) return;
+  count_origins();
+  if (n_rereading() == 0) end_prompt();
 }
 
 void Turn::abandon_step() {
@@ -206,6 +216,7 @@ void Turn::abandon_step() {
 }
 
 void Turn::push(Token token) {
+  if (n_rereading() == 0) end_prompt();
   if (!reply_begin_) {
     reply_begin_ = session_->end() + n_pending();
     session_->begin_reply(*reply_begin_);
@@ -223,6 +234,8 @@ const TurnStats& Turn::settle() {
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   count_origins();
   stats_.n_computed = n_computed();
+  end_prompt();
+  stats_.reply = session_->take_budget_use();
   session_->holds() = Holds();
   session_->put_unfinished(pending_.rest());
   pending_.take(n_pending());
@@ -280,6 +293,11 @@ std::int32_t Turn::n_unseen() const {
   if (!origins_counted_) return std::max(0, session_->end().value() - session_->n_hot_tokens() - n_computed());
   const std::int32_t n_left_again = n_computed() - stats_.from.n_computed();
   return stats_.from[Origin::kHole] - n_left_again;
+}
+
+// Before the first step of the reply; what was counted stands as it did when its first token was sampled.
+void Turn::end_prompt() {
+  if (std::exchange(in_prompt_, false)) stats_.prompt = session_->end_prompt(stats_.acts);
 }
 
 // Law 7: every token that was there before the turn and every one of its prompt is counted once, as it stands now.

@@ -40,6 +40,9 @@ struct TurnStats {
   std::int32_t n_generated = 0;
   // Of the prompt and of what was lost before it, by a forward pass; also what has left again since.
   std::int32_t n_computed = 0;
+  // While the prompt was computed, and from then on. What is over leaves in between.
+  BudgetUse prompt;
+  BudgetUse reply;
   Acts acts;
 };
 
@@ -160,6 +163,7 @@ class Turn {
   [[nodiscard]] Status no_open_block() const;
   void take(std::int32_t n_tokens, std::optional<Origin> origin);
   void count_origins();
+  void end_prompt();
 
   Session* session_;
   Pending pending_;
@@ -197,6 +201,7 @@ class Turn {
   std::int32_t n_step_ = 0;
   StepKind step_kind_ = StepKind::kPending;
   bool origins_counted_ = false;
+  bool in_prompt_ = true;
   TurnStats stats_;
 };
 
