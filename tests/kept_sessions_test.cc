@@ -139,7 +139,8 @@ TEST_F(KeptSessions, a_sessions_own_policy_goes_on_where_it_may_be_chosen_and_th
   for (const char* id : {"own", "parked", "plain"}) say(history(id[0]), id);
   scheduler_->act([](Lanes& lanes) {
     lanes.park(*lanes.find("", "parked"));
-    for (const char* id : {"own", "parked"}) EXPECT_TRUE(lanes.set_policy(*lanes.find("", id), *make_policy("h2o:recent=0.25")).ok());
+    for (const char* id : {"own", "parked"})
+      EXPECT_TRUE(lanes.set_policy(*lanes.find("", id), *make_policy("h2o:recent=0.25")).ok());
     // As a request does.
     EXPECT_TRUE(lanes.wake(*lanes.find("", "plain"), 320, *make_policy("tova")).ok());
     lanes.keep(*lanes.find("", "plain"));

@@ -93,8 +93,9 @@ TEST_F(RereadEvidence, survives_an_image_and_a_restart) {
 TEST_F(RereadEvidence, changes_no_logit) {
   const auto reads = std::make_shared<Probe>(Ask{.scope = Scope::kHead, .reread = true});
   const auto reading = say(reads, 1);
-  const auto plain = engine_->new_session({.policy = std::shared_ptr<const Policy>(make_policy("streaming").value()),
-                                           .adopts = false}).value();
+  const auto plain =
+      engine_->new_session({.policy = std::shared_ptr<const Policy>(make_policy("streaming").value()), .adopts = false})
+          .value();
   ASSERT_TRUE(compute_tokens(*engine_, *plain, tokens_).ok());
   std::vector<std::vector<float>> logits[2];
   const std::vector<Token> more = make_random_tokens(engine_->vocabulary().n_tokens(), 20, 9);

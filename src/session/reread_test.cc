@@ -10,7 +10,8 @@ namespace {
 
 class Rereads : public Turns {
  protected:
-  static constexpr const char* kText = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+  static constexpr const char* kText =
+      "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
 
   void SetUp() override {
     policy_ = make_policy("kvzip").value();
