@@ -285,7 +285,7 @@ TEST_P(TurnBudgets, a_prompts_budget_may_change_under_way) {
   Turn turn(*session_, text(40 * kBlockSize));
   for (int i = 0; turn.n_pending() > 0; ++i) {
     if (i == 8) session_->set_prompt_budget({.n_frames = 12 * kFrames + 1});
-    if (i >= 8) EXPECT_EQ(session_->budget_blocks(), 12);
+    EXPECT_EQ(session_->budget_blocks(), i < 8 ? kPromptBlocks : 12);
     step(turn, 48);
   }
   EXPECT_EQ(n_blocks_of(turn.settle().prompt), kPromptBlocks) << "the largest that was in force";
