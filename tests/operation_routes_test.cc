@@ -72,6 +72,32 @@ TEST_F(OperationRoutes, props_tell_what_a_request_gets_that_says_nothing) {
   }
 }
 
+TEST_F(OperationRoutes, a_server_tells_which_budget_is_in_force_and_how_it_is_shared) {
+  const Json plain = ask("GET", "/v1/budget")->json();
+  EXPECT_EQ(plain["prompt_tokens"], 1024);
+  EXPECT_EQ(plain["in_force_tokens"], 1024);
+  EXPECT_EQ(plain["shares"], Json({{"by", "policy"}}));
+  const auto list = std::make_shared<BudgetList>(BudgetList{.weights = {2.0, 1.0, 1.0, 0.5}});
+  open({}, {.prompt_budget_tokens = 2048, .budget_list = list});
+  talk_beyond_the_budget("one");
+  const Json props = ask("GET", "/props")->json();
+  EXPECT_EQ(props["kv_prompt_budget_tokens"], 2048);
+  EXPECT_EQ(props["model_fingerprint"], engine_->model().fingerprint().hex());
+  const Json budget = ask("GET", "/v1/budget")->json();
+  EXPECT_EQ(budget["tokens"], 1024);
+  EXPECT_EQ(budget["prompt_tokens"], 2048);
+  EXPECT_EQ(budget["in_force_tokens"], 1024) << "no prompt is under way";
+  EXPECT_LE(budget["hot_tokens"], 1024);
+  EXPECT_EQ(budget["shares"], Json({{"by", "layer"}, {"weights", {2.0, 1.0, 1.0, 0.5}}}));
+  const Json told = chat(Json::array({user(std::string(6000, 'x'))}))->json()["ebb"];
+  EXPECT_EQ(told["prompt_budget_tokens"], 2048);
+  EXPECT_GT(told["prompt_peak_tokens"], 1024);
+  EXPECT_LE(told["prompt_peak_tokens"], 2048);
+  EXPECT_EQ(told["reply_budget_tokens"], 1024);
+  EXPECT_LE(told["reply_peak_tokens"], 1024);
+  EXPECT_EQ(metrics().at("ebb:kv_in_force_tokens"), 1024);
+}
+
 TEST_F(OperationRoutes, metrics_count_what_left_came_back_and_was_missed_and_never_fall) {
   talk_beyond_the_budget("one");
   const auto before = metrics();

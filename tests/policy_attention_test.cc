@@ -70,17 +70,32 @@ class PolicyAttention : public ::testing::Test {
     return {begin, begin + shape_.n_kv_heads};
   }
 
-  // What a session has hot of a budget, [layer][head].
+  // What a session has hot of a budget, [layer][head]: one whose prompt has all of it, and one that is given less behind it.
   std::vector<std::vector<Tokens>> keep(const std::string& spec, std::int32_t budget, std::int32_t n_recent) {
+    std::vector<std::vector<Tokens>> kept = keep(spec, {.given = kTokens, .later = budget, .n_recent = n_recent});
+    EXPECT_EQ(kept, keep(spec, {.given = budget, .of_prompt = kTokens, .later = budget, .n_recent = n_recent}));
+    return kept;
+  }
+
+  struct Budgets {
+    std::int32_t given = 0;
+    std::int32_t of_prompt = 0;
+    std::int32_t later = 0;
+    std::int32_t n_recent = 0;
+  };
+
+  std::vector<std::vector<Tokens>> keep(const std::string& spec, const Budgets& budgets) {
     const auto sessions = SoloSessions::open(kModel, options(), spec);
     EXPECT_TRUE(sessions.ok()) << sessions.status().message();
-    Session session(
-        (*sessions)->deps(nullptr),
-        {.budget_tokens = kTokens, .sink_tokens = 0, .recent_tokens = n_recent, .remains = Remains::kNothing});
+    Session session((*sessions)->deps(nullptr), {.budget_tokens = budgets.given,
+                                                 .prompt_budget_tokens = budgets.of_prompt,
+                                                 .sink_tokens = 0,
+                                                 .recent_tokens = budgets.n_recent,
+                                                 .remains = Remains::kNothing});
     Turn turn(session, Prompt(tokens_));
     while (turn.n_pending() > 0) EXPECT_TRUE((*sessions)->step(turn).has_value());
     turn.settle();
-    const FrameBudget frames = FrameBudget::of_tokens(budget, shape_);
+    const FrameBudget frames = FrameBudget::of_tokens(budgets.later, shape_);
     EXPECT_EQ(session.set_budget(frames), frames);
     EXPECT_EQ(session.hot().n_hot_frames(), frames.n_frames);
     session.check_invariants();

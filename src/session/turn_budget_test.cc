@@ -101,12 +101,12 @@ TEST_P(TurnBudgets, frames_in_use_are_what_a_list_gives_each_layer) {
 }
 
 TEST_P(TurnBudgets, frames_in_use_are_what_a_list_gives_each_head) {
-  list(Scope::kHead, {6, 3, 1, 1, 1, 0});
+  list(Scope::kHead, {6, 2, 1, 1, 1, 1});
   Turn turn(*session_, text(60 * kBlockSize));
   compute(turn, 64);
-  expect_in_use({36, 18, 6, 6, 6, 0}, "behind the prompt");
+  expect_in_use({36, 12, 6, 6, 6, 6}, "behind the prompt");
   decode(turn, 3 * kBlockSize);
-  expect_in_use({36, 18, 6, 6, 6, 0}, "in the reply");
+  expect_in_use({36, 12, 6, 6, 6, 6}, "in the reply");
   turn.settle();
   check_every_hot_byte();
 }
@@ -285,7 +285,7 @@ TEST_P(TurnBudgets, a_prompts_budget_may_change_under_way) {
   Turn turn(*session_, text(40 * kBlockSize));
   for (int i = 0; turn.n_pending() > 0; ++i) {
     if (i == 8) session_->set_prompt_budget({.n_frames = 12 * kFrames + 1});
-    if (i >= 8) EXPECT_EQ(session_->budget_blocks(), 12);
+    EXPECT_EQ(session_->budget_blocks(), i < 8 ? kPromptBlocks : 12);
     step(turn, 48);
   }
   EXPECT_EQ(n_blocks_of(turn.settle().prompt), kPromptBlocks) << "the largest that was in force";
@@ -296,7 +296,7 @@ TEST_P(TurnBudgets, layers_share_the_budget_that_is_in_force_by_their_list) {
   list(Scope::kLayer, {3, 1},
        {.prompt_budget_tokens = kPromptBlocks * kBlockSize, .sink_tokens = 0, .recent_tokens = 0});
   Turn turn(*session_, text(60 * kBlockSize));
-  while (turn.n_pending() > kBlockSize) step(turn, 48);
+  while (turn.n_pending() > 3 * kBlockSize) step(turn, 48);
   expect_in_use({30, 30, 30, 10, 10, 10}, "in the prompt");
   while (turn.n_pending() > 0) step(turn, 48);
   EXPECT_THAT(frames_in_use(), Each(Le(18)));

@@ -190,7 +190,7 @@ RULES = {
     "serve": answers_by_serve,
     "key": says(r"^\S{20,}\n(.*\n)*sha256:[0-9a-f]{64}"),
     "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
-    "inspect": says(r"architecture +qwen3", r"context +16384", r"f16 +2048 "),
+    "inspect": says(r"architecture +qwen3", r"fingerprint +[0-9a-f]{32}\n", r"context +16384", r"f16 +2048 "),
     "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
     "policy list": says(r"snapkv +each head"),
     "policy show": says(r"looks at +attention of the last 32 queries"),
@@ -223,7 +223,9 @@ RULES = {
 
 def write_what_commands_read(folder):
     """The files that the pages' examples name."""
-    (folder / "recording.json").write_text((ROOT / "docs" / "policy_replay.md").read_text().split("```")[1].removeprefix("json"))
+    for name, page in (("recording.json", "policy_replay.md"), ("budgets.json", "budget_file.md")):
+        (folder / name).write_text((ROOT / "docs" / page).read_text().split("```")[1].removeprefix("json"))
+    (folder / "notes.txt").write_text("Ada keeps the light house. " + "The shepherd crossed the meadow before the rain began. " * 64)
     asked = [
         {"role": "system", "content": "You are a coding agent. Read before you write."},
         {"role": "user", "content": f"{FACT} Look at the files."},
