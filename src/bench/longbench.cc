@@ -44,7 +44,7 @@ class LongBench {
 
  private:
   void add_row(const NamedPolicy& policy, std::int32_t budget) {
-    policies_.push_back(policy.policy);
+    policies_.push_back(policy);
     report_.rows.push_back({.policy = policy.name, .budget_tokens = budget});
   }
 
@@ -112,7 +112,7 @@ class LongBench {
   Engine& engine_;
   const LongBenchOptions& options_;
   LongBenchReport& report_;
-  std::vector<std::shared_ptr<const Policy>> policies_;  // of the rows
+  std::vector<NamedPolicy> policies_;  // of the rows
 };
 
 Status check(const LongBenchOptions& options) {

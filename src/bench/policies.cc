@@ -89,7 +89,8 @@ class PoliciesBench {
         PoliciesCell cell{.kind = task.kind, .part = part};
         EBB_RETURN_IF_ERROR(answer(asked, agnostic, policy, cell));
         cell.recalls = true;
-        EBB_RETURN_IF_ERROR(answer(asked, agnostic, policy, cell));
+        // What a shift discards is gone.
+        if (!policy.shifts) EBB_RETURN_IF_ERROR(answer(asked, agnostic, policy, cell));
         cell = {.kind = task.kind, .is_aware = true, .part = part};
         EBB_RETURN_IF_ERROR(answer(asked, aware, policy, cell));
       }
@@ -128,7 +129,7 @@ class PoliciesBench {
 
   // A fork that has shrunk to a part of the context; 0: everything is hot.
   Result<std::unique_ptr<Session>> shrink(const Base& base, const NamedPolicy& policy, std::int32_t part) {
-    return fork_session(engine_, base.image, policy.policy, part > 0 ? budget_of(base, part) : 0);
+    return fork_session(engine_, base.image, policy, part > 0 ? budget_of(base, part) : 0);
   }
 
   [[nodiscard]] std::int32_t budget_of(const Base& base, std::int32_t part) const {
@@ -289,6 +290,7 @@ Result<PoliciesReport> run_policies(const PoliciesOptions& options) {
   if (!names.empty() && std::ranges::find(names, kBaseline) == names.end())
     names.insert(names.begin(), std::string(kBaseline));
   EBB_ASSIGN_OR_RETURN(std::vector<NamedPolicy> policies, policies_of_forks(std::move(names)));
+  policies.push_back(context_shift());
   options.progress("loading", 0.0);
   // A context as long as asked for, marks of its chat template, a question, a reply.
   const std::int32_t n_tokens = 2 * options.task.n_tokens + 4 * kQuestionTokens + options.n_text_tokens;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/policies.h"
+#include "bench/policy_forks.h"
 #include "bench/report.h"
 #include "bench/svg_plot.h"
 
@@ -32,6 +33,7 @@ PoliciesCell cell_of(RecallKind kind, const Way& way, std::int32_t part) {
 std::vector<std::string> rows_of(const PoliciesReport& report, const Way& way) {
   std::vector<std::string> rows = report.policies;
   if (way.is_aware) rows.emplace_back(kOracle);
+  if (way.recalls) std::erase(rows, context_shift().name);
   return rows;
 }
 

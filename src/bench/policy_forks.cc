@@ -23,6 +23,19 @@ class Watch final : public Policy {
   }
 };
 
+// What is gone when as much has been read in blocks: each time the budget is full, half of what is behind the first block.
+void evict_shifted(Session& session, std::int32_t budget_tokens) {
+  const std::int32_t n_most = std::max(2, budget_tokens / session.block_size());
+  std::int32_t n_hot = 0;
+  for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
+    if (n_hot == n_most) n_hot -= (n_hot - 1) / 2 + (n_hot - 1) % 2;
+    ++n_hot;
+  }
+  std::vector<BlockIndex> gone;
+  for (std::int32_t b = 1; b <= session.n_blocks() - n_hot; ++b) gone.emplace_back(b);
+  evict_blocks(session, gone);
+}
+
 }  // namespace
 
 Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> names) {
@@ -71,11 +84,19 @@ Result<SessionImage> compute_image(Engine& engine, const SessionImage* image, st
   return session->image();
 }
 
-Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image,
-                                              const std::shared_ptr<const Policy>& policy, std::int32_t budget_tokens) {
+NamedPolicy context_shift() {
+  return {.name = "context shift", .policy = make_policy("streaming").value(), .shifts = true};
+}
+
+Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image, const NamedPolicy& policy,
+                                              std::int32_t budget_tokens) {
   const std::int32_t n_recent = budget_tokens > 0 ? std::min(64, budget_tokens / 4) : 64;
-  const SessionOptions options = {
-      .budget_tokens = engine.budget_tokens(), .policy = policy, .recent_tokens = n_recent, .adopts = false};
+  SessionOptions options = {
+      .budget_tokens = engine.budget_tokens(), .policy = policy.policy, .recent_tokens = n_recent, .adopts = false};
+  if (policy.shifts) {
+    options.watermarks.low = 0.5;
+    options.removal = Removal::kCompact;
+  }
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, engine.restore_session(options, image));
   session->refill(0, {}, Holes::kAll);
   if (session->n_hot_tokens() < session->end().value()) {
@@ -85,6 +106,7 @@ Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage
         "take shorter contexts",
         session->n_hot_tokens(), session->end().value());
   }
+  if (budget_tokens > 0 && policy.shifts) evict_shifted(*session, budget_tokens);
   if (budget_tokens > 0) (void)session->set_budget(FrameBudget::of_tokens(budget_tokens, engine.shape()));
   return session;
 }

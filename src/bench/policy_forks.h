@@ -24,7 +24,11 @@ struct NamedPolicy {
   // With its parameters, as flags have it.
   std::string name;
   std::shared_ptr<const Policy> policy;
+  // As caches do that shift: when all is full, half behind the first block leaves at once, and what stays closes up.
+  bool shifts = false;
 };
+// llama.cpp's context shift, as an arm beside the policies.
+[[nodiscard]] NamedPolicy context_shift();
 // None: every one that evicts. kInvalidArgument for `none`, and for windows that contexts are not noted with.
 Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> names);
 
@@ -35,8 +39,8 @@ Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> name
 Result<SessionImage> compute_image(Engine& engine, const SessionImage* image, std::span<const Token> tokens);
 // A session that goes on from the image with so many tokens hot, those that the policy keeps; 0: everything is hot. kOutOfBudget
 // where the store has lost some.
-Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image,
-                                              const std::shared_ptr<const Policy>& policy, std::int32_t budget_tokens);
+Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image, const NamedPolicy& policy,
+                                              std::int32_t budget_tokens);
 
 // What is likeliest behind the tokens.
 struct GreedyReply {

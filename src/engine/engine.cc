@@ -57,6 +57,7 @@ struct Engine::State {
   [[nodiscard]] Result<std::int32_t> count_frames(const EngineOptions& options, std::int64_t n_blocks);
   [[nodiscard]] Result<std::shared_ptr<const BudgetList>> read_shares(const GivenShares& shares) const;
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
+  Status make_ready(const Policy& asking);
   [[nodiscard]] Result<SessionDeps> deps_for(const SessionOptions& options);
   Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
   Status run(std::span<const SequenceInput> inputs);
@@ -148,7 +149,7 @@ Result<std::int32_t> Engine::State::count_frames(const EngineOptions& options, s
 }
 
 Result<std::shared_ptr<const BudgetList>> Engine::State::read_shares(const GivenShares& shares) const {
-  if (shares.file.empty() && shares.by_layer.empty()) return nullptr;
+  if (shares.file.empty() && shares.by_layer.empty()) return std::shared_ptr<const BudgetList>();
   if (!shares.file.empty() && !shares.by_layer.empty()) {
     return error(Code::kInvalidArgument, "{} and shares of layers are both given; give one of them",
                  shares.file.string());
