@@ -39,7 +39,8 @@ class PolicyRequests : public Server {
   std::string text_of(const Json& reply) { return reply["choices"][0]["message"]["content"]; }
 
   Json session(const std::string& client) {
-    for (const Json& one : ask("GET", "/v1/sessions")->json()["data"]) {
+    const Json sessions = ask("GET", "/v1/sessions")->json();
+    for (const Json& one : sessions["data"]) {
       if (one["id"].get<std::string>().starts_with(client + "~")) return one;
     }
     ADD_FAILURE() << "no session of " << client;
