@@ -144,7 +144,7 @@ Result<std::int32_t> Engine::State::count_frames(const EngineOptions& options, s
 }
 
 Result<std::shared_ptr<const BudgetList>> Engine::State::read_shares(const GivenShares& shares) const {
-  if (shares.file.empty() && shares.by_layer.empty()) return nullptr;
+  if (shares.file.empty() && shares.by_layer.empty()) return std::shared_ptr<const BudgetList>();
   if (!shares.file.empty() && !shares.by_layer.empty()) {
     return error(Code::kInvalidArgument, "{} and shares of layers are both given; give one of them",
                  shares.file.string());
