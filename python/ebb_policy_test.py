@@ -75,11 +75,49 @@ class Policies(unittest.TestCase):
             ep.show_policy(5)
 
 
+def looks_beyond_recordings(policy):
+    return any(policy.asks[what] for what in ("reread", "ranges", "value_means", "output_lengths"))
+
+
+def made_up(policy, rng, n_blocks, grain):
+    """Evidence with every column, of random numbers."""
+    n_scopes = {"session": 1, "layer": LAYERS, "head": LAYERS * HEADS}[policy.scope]
+    numbers = lambda: [[rng.random() for _ in range(n_blocks)] for _ in range(n_scopes)]
+    vectors = lambda: [[[rng.uniform(-1, 1) for _ in range(4)] for _ in range(n_blocks)] for _ in range(n_scopes)]
+    columns = {name: numbers() for name in ("total", "window_mean", "window_max", "last", "reread", "key_norm", "output_length")}
+    columns["n_queries"] = [[1.0 + rng.randrange(9) for _ in range(n_blocks)] for _ in range(n_scopes)]
+    columns.update({name: vectors() for name in ("key_direction", "key_mean", "value_mean")})
+    for kind in ("key", "value"):
+        for name, sign in (("least", -1), ("greatest", 1)):
+            columns[f"{kind}_{name}"] = [[[sign + x for x in row] for row in rows] for rows in columns[f"{kind}_mean"]]
+    begin = list(range(0, n_blocks * grain, grain))
+    return ep.Evidence(begin, [b + grain for b in begin], scope=policy.scope, n_layers=LAYERS, n_kv_heads=HEADS, grain=grain, **columns)
+
+
 class Choices(unittest.TestCase):
+    def test_every_policy_chooses_from_evidence_that_is_made_up_and_keeps_the_budget(self):
+        for seed, grain in [(1, 1), (2, 4)]:
+            for policy in ep.list_policies():
+                choice = made_up(policy, random.Random(seed), 16, grain).choose(policy.name, budget_tokens=6 * grain)
+                kept = sum(map(len, choice.kept_by_head))
+                self.assertEqual(kept, (16 if policy.name == "none" else 6) * LAYERS * HEADS, policy.name)
+
+    def test_a_policy_that_looks_beyond_a_recording_says_so_and_is_refused_without_its_evidence(self):
+        recording, _ = recorded(1)
+        beyond = [policy for policy in ep.list_policies() if looks_beyond_recordings(policy)]
+        self.assertIn("kvzip", [policy.name for policy in beyond])
+        for policy in beyond:
+            with self.assertRaisesRegex(ep.InvalidArgument, "recordings of attention and keys have not"):
+                recording.choose(policy.name, budget_tokens=12)
+            with self.assertRaises(ep.InvalidArgument):
+                ep.Evidence([0, 1], [1, 2], scope="head").choose(policy.name, budget_tokens=1)
+
     def test_every_policy_keeps_the_budget_and_loses_nothing(self):
         for seed, grain in [(1, 1), (2, 4)]:
             recording, _ = recorded(seed, grain)
             for policy in ep.list_policies():
+                if looks_beyond_recordings(policy):
+                    continue
                 choice = recording.choose(policy.name, budget_tokens=12)
                 n_blocks = -(-TOKENS // grain)
                 kept = sum(map(len, choice.kept_by_head))
@@ -188,14 +226,14 @@ class Choices(unittest.TestCase):
 
         rng = random.Random(7)
         names = ["begin", "end", "hold", "n_rows", "row_block", "total", "n_queries", "window_mean", "last", "scores", "key_direction",
-                 "key_norm", "steps", "attention", "keys", "sums", "victims", "source", "priority"]
+                 "key_norm", "reread", "key_least", "key_greatest", "key_mean", "value_least", "value_greatest", "value_mean", "output_length", "steps", "attention", "keys", "sums", "victims", "source", "priority"]
         odd = [0, 1, 2, 3, 7, 64, -1, 1e300, float("inf"), float("nan"), 0.5, 2**31, 1e-300]
         n_answers = 0
         for _ in range(3000):
             question = {"ask": rng.choice(["choose", "observe", "rescue", "shifts", "rotation_table"])}
-            for field in rng.sample(["policy", "scope", "n_layers", "n_kv_heads", "grain", "keep_frames", "n_key_dims", "head_dim",
+            for field in rng.sample(["policy", "scope", "n_layers", "n_kv_heads", "grain", "keep_frames", "n_key_dims", "n_value_dims", "head_dim",
                                      "block_size", "n_blocks", "n_rows", "theta", "totals", "last", "window", "keys"], rng.randrange(5)):
-                question[field] = rng.choice(["h2o", "tova", "knorm", "keydiff", "head", "layer", True, 0, 1, 2, 3, -5, 1e9, 1024, [], {}])
+                question[field] = rng.choice(["h2o", "tova", "knorm", "keydiff", "lagkv", "dropkv", "rkv", "kvzip", "defensivekv", "head", "layer", True, 0, 1, 2, 3, -5, 1e9, 1024, [], {}])
             arrays = {name: _library.array("d", (rng.choice(odd) for _ in range(rng.choice((0, 1, 2, 4, 8)))))
                       for name in rng.sample(names, rng.randrange(6))}
             try:

@@ -7,7 +7,10 @@ from ._policies import show_policy
 
 # What is told of a block as a whole, and of a row: a block as the heads of one scope have it.
 _OF_BLOCKS = ("hold", "source", "priority", "last_access", "attention", "focus", "recovery")
-_OF_ROWS = ("total", "n_queries", "window_mean", "window_max", "last", "key_norm")
+_OF_ROWS = ("total", "n_queries", "window_mean", "window_max", "last", "reread", "key_norm", "output_length")
+_OF_KEYS = ("key_direction", "key_least", "key_greatest", "key_mean")
+_OF_VALUES = ("value_least", "value_greatest", "value_mean")
+_VECTORS = (*_OF_KEYS, *_OF_VALUES)
 
 HOLDS = ("none", "protected", "kept", "pinned")
 SOURCES = ("system", "user", "assistant", "tool")
@@ -28,8 +31,9 @@ class Evidence:
     begin, end     [blocks], positions; blocks have 1 to `grain` tokens and stand in order
     rows           for each scope the blocks that it has, ascending; None: all in every scope
     of blocks      hold (HOLDS), source (SOURCES), priority (1), last_access, attention, focus, recovery: [blocks]
-    of rows        total, n_queries, window_mean, window_max, last, key_norm: [scopes][rows of the scope];
-                   key_direction: [scopes][rows of the scope][head_dim]
+    of rows        total, n_queries, window_mean, window_max, last, reread, key_norm, output_length: [scopes][rows of the scope];
+                   key_direction, key_least, key_greatest, key_mean, value_least, value_greatest, value_mean: [scopes][rows of the
+                   scope][head_dim]; recordings give key_direction and key_norm, the others are for evidence of one's own
 
     Attention is summed over the query heads of a KV head, over the heads of the scope, and over a block's tokens. Scopes are in
     the order of layers, then KV heads. A policy says in show_policy().asks what of this it needs.
@@ -52,11 +56,11 @@ class Evidence:
         if name in _OF_BLOCKS:
             names = {"hold": HOLDS, "source": SOURCES}.get(name)
             return flatten(name, _codes(name, values, names) if names else values, (len(self.begin),))[0]
-        if name not in (*_OF_ROWS, "key_direction"):
-            raise InvalidArgument(f"no column is called {name}; there are {', '.join((*_OF_BLOCKS, *_OF_ROWS, 'key_direction'))}")
+        if name not in (*_OF_ROWS, *_VECTORS):
+            raise InvalidArgument(f"no column is called {name}; there are {', '.join((*_OF_BLOCKS, *_OF_ROWS, *_VECTORS))}")
         if len(values) != len(self.rows):
             raise InvalidArgument(f"{name} of {len(values)} scopes, and there are {len(self.rows)}")
-        is_direction = name == "key_direction"
+        is_direction = name in _VECTORS
         column = []
         for rows, of_scope in zip(self.rows, values):
             flat, got = flatten(name, of_scope, (len(rows), None) if is_direction else (len(rows),))
@@ -101,9 +105,11 @@ class Evidence:
         for name, column in self.columns.items():
             if name in _OF_BLOCKS:
                 arrays[name] = column
-            elif name == "key_direction":
+            elif name in _VECTORS:
                 arrays[name] = array("d", (x for of_scope in column for row in of_scope for x in row))
-                question["n_key_dims"] = next((len(row) for of_scope in column for row in of_scope), 0)
+                n_dims = next((len(row) for of_scope in column for row in of_scope), 0)
+                if question.setdefault("n_key_dims" if name in _OF_KEYS else "n_value_dims", n_dims) != n_dims:
+                    raise InvalidArgument(f"{name} has {n_dims} numbers a row, and another column of its kind has not")
             else:
                 arrays[name] = array("d", (x for of_scope in column for x in of_scope))
         if isinstance(by, str):

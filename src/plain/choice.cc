@@ -12,10 +12,11 @@
 namespace ebb {
 namespace {
 
-constexpr std::array<std::string_view, 19> kEvidenceArrays = {
-    "begin",      "end",      "hold",     "source",        "priority", "last_access", "attention",
-    "focus",      "recovery", "n_rows",   "row_block",     "total",    "n_queries",   "window_mean",
-    "window_max", "last",     "key_norm", "key_direction", "scores"};
+constexpr auto kEvidenceArrays = std::to_array<std::string_view>(
+    {"begin",        "end",      "hold",        "source",         "priority",      "last_access",   "attention",
+     "focus",        "recovery", "n_rows",      "row_block",      "total",         "n_queries",     "window_mean",
+     "window_max",   "last",     "reread",      "key_norm",       "output_length", "key_direction", "key_least",
+     "key_greatest", "key_mean", "value_least", "value_greatest", "value_mean",    "scores"});
 
 // Sums and squares of as many as there may be stay finite.
 constexpr double kMostValue = 1e60;
@@ -53,7 +54,37 @@ constexpr Column kColumns[] = {
     {"window_mean", &ScopeEvidence::window_mean, [](const Ask& ask) { return ask.window > 0; }},
     {"window_max", &ScopeEvidence::window_max, [](const Ask& ask) { return ask.window > 0; }},
     {"last", &ScopeEvidence::last, [](const Ask& ask) { return ask.last; }},
-    {"key_norm", &ScopeEvidence::key_norm, [](const Ask& ask) { return ask.keys; }}};
+    {"reread", &ScopeEvidence::reread, [](const Ask& ask) { return ask.reread; }},
+    {"key_norm", &ScopeEvidence::key_norm, [](const Ask& ask) { return ask.keys; }},
+    {"output_length", &ScopeEvidence::output_length, [](const Ask& ask) { return ask.output_lengths; }}};
+
+// One whose rows have n_key_dims or n_value_dims numbers each.
+struct VectorColumn {
+  std::string_view name;
+  bool is_of_values;
+  double most;
+  std::vector<float>& (*values)(ScopeEvidence& scope);
+  bool (*is_asked)(const Ask& ask);
+};
+constexpr bool asks_ranges(const Ask& ask) { return ask.ranges; }
+// Half floats and their sums stay finite far below.
+constexpr double kMostChannel = 1e30;
+constexpr VectorColumn kVectorColumns[] = {
+    // Means of vectors of length 1, a rounding aside.
+    {"key_direction", false, 1.001, [](ScopeEvidence& scope) -> std::vector<float>& { return scope.key_direction; },
+     [](const Ask& ask) { return ask.keys; }},
+    {"key_least", false, kMostChannel, [](ScopeEvidence& scope) -> std::vector<float>& { return scope.keys.least; },
+     asks_ranges},
+    {"key_greatest", false, kMostChannel,
+     [](ScopeEvidence& scope) -> std::vector<float>& { return scope.keys.greatest; }, asks_ranges},
+    {"key_mean", false, kMostChannel, [](ScopeEvidence& scope) -> std::vector<float>& { return scope.keys.mean; },
+     asks_ranges},
+    {"value_least", true, kMostChannel, [](ScopeEvidence& scope) -> std::vector<float>& { return scope.values.least; },
+     asks_ranges},
+    {"value_greatest", true, kMostChannel,
+     [](ScopeEvidence& scope) -> std::vector<float>& { return scope.values.greatest; }, asks_ranges},
+    {"value_mean", true, kMostChannel, [](ScopeEvidence& scope) -> std::vector<float>& { return scope.values.mean; },
+     [](const Ask& ask) { return ask.ranges || ask.value_means; }}};
 
 // What is asked: evidence, whose policy, and how much stays.
 class Question {
@@ -70,7 +101,7 @@ class Question {
   Status read_block_columns();
   Status read_rows();
   Status read_columns();
-  Status read_key_directions(std::size_t n_rows);
+  Status read_vectors(std::size_t n_rows);
   Status read_scores(std::size_t n_rows);
   [[nodiscard]] Json scope_json(const ScopeEvidence& scope, std::span<const BlockIndex> victims) const;
   // One number for each block, or `otherwise` for all where the array is missing.
@@ -120,7 +151,7 @@ Status Question::read_policy() {
     Result<std::unique_ptr<Policy>> made = make_policy(fields_.needed_text("policy"));
     EBB_RETURN_IF_ERROR(fields_.status());
     EBB_ASSIGN_OR_RETURN(policy_, std::move(made));
-    return {};
+    return policy_->check_grain(shape_.grain);
   }
   if (fields_.find("policy") != nullptr) {
     return error(Code::kInvalidArgument, "a policy and scores of one's own; give one of them");
@@ -230,22 +261,30 @@ Status Question::read_columns() {
       from = to;
     }
   }
-  if (ask.keys) EBB_RETURN_IF_ERROR(read_key_directions(n_rows));
+  EBB_RETURN_IF_ERROR(read_vectors(n_rows));
   return given_ != nullptr ? read_scores(n_rows) : Status();
 }
 
-Status Question::read_key_directions(std::size_t n_rows) {
-  const auto n_dims = to_size(static_cast<std::int32_t>(fields_.integer("n_key_dims", 0, 0, 1 << 16)));
+Status Question::read_vectors(std::size_t n_rows) {
+  const auto n_key_dims = to_size(static_cast<std::int32_t>(fields_.integer("n_key_dims", 0, 0, 1 << 16)));
+  const auto n_value_dims = to_size(static_cast<std::int32_t>(fields_.integer("n_value_dims", 0, 0, 1 << 16)));
   EBB_RETURN_IF_ERROR(fields_.status());
-  EBB_ASSIGN_OR_RETURN(const Numbers numbers, arrays_.get("key_direction", n_rows * n_dims,
-                                                          "the rows of all scopes, n_key_dims numbers each"));
-  // Means of vectors of length 1, a rounding aside.
-  EBB_RETURN_IF_ERROR(check_numbers("key_direction", numbers, -1.001, 1.001));
-  std::size_t at = 0;
   for (ScopeEvidence& scope : evidence_.scopes) {
-    scope.n_key_dims = n_dims;
-    for (std::size_t i = 0; i < scope.rows.size() * n_dims; ++i) {
-      scope.key_direction.push_back(static_cast<float>(numbers[at++]));
+    scope.is_read.assign(scope.rows.size(), true);
+    scope.n_key_dims = scope.keys.n_dims = n_key_dims;
+    scope.values.n_dims = n_value_dims;
+  }
+  for (const VectorColumn& column : kVectorColumns) {
+    if (!column.is_asked(policy_->asks())) continue;
+    const std::size_t n_dims = column.is_of_values ? n_value_dims : n_key_dims;
+    EBB_ASSIGN_OR_RETURN(const Numbers numbers,
+                         arrays_.get(column.name, n_rows * n_dims, "the rows of all scopes, as many numbers each"));
+    EBB_RETURN_IF_ERROR(check_numbers(column.name, numbers, -column.most, column.most));
+    std::size_t at = 0;
+    for (ScopeEvidence& scope : evidence_.scopes) {
+      for (std::size_t i = 0; i < scope.rows.size() * n_dims; ++i) {
+        column.values(scope).push_back(static_cast<float>(numbers[at++]));
+      }
     }
   }
   return {};

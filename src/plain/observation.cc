@@ -190,7 +190,14 @@ Json Observer::answer() const {
 Ask read_ask(JsonFields& fields) {
   if (fields.find("policy") != nullptr) {
     const auto policy = make_policy(fields.text("policy"));
-    if (policy.ok()) return (*policy)->asks();
+    const Ask ask = policy.ok() ? (*policy)->asks() : Ask();
+    if (ask.reread || ask.ranges || ask.value_means || ask.output_lengths) {
+      fields.refuse(
+          "policy",
+          "looks at values, or at prompts that are read again, which recordings of attention and keys have not; "
+          "give such evidence to `choose`");
+    }
+    if (policy.ok()) return ask;
     fields.refuse("policy", policy.status().message());
     return {};
   }

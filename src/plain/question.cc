@@ -49,6 +49,10 @@ Json policy_json(const PolicyEntry& entry, const Policy& policy) {
             {"shares", ask.shares},
             {"keys", ask.keys},
             {"focus", ask.focus},
+            {"reread", ask.reread},
+            {"ranges", ask.ranges},
+            {"value_means", ask.value_means},
+            {"output_lengths", ask.output_lengths},
             {"sinks", ask.sinks}}},
           {"parameters", std::move(parameters)}};
 }
