@@ -96,6 +96,13 @@ TEST_F(OperationRoutes, a_server_tells_which_budget_is_in_force_and_how_it_is_sh
   EXPECT_EQ(told["reply_budget_tokens"], 1024);
   EXPECT_LE(told["reply_peak_tokens"], 1024);
   EXPECT_EQ(metrics().at("ebb:kv_in_force_tokens"), 1024);
+  const Json asking = Json::array({user(std::string(6000, 'y'))});
+  const Json less = chat(asking, {{"kv_prompt_budget", 1536}})->json()["ebb"];
+  EXPECT_EQ(less["prompt_budget_tokens"], 1536);
+  EXPECT_LE(less["prompt_peak_tokens"], 1536);
+  const auto more = chat(asking, {{"kv_prompt_budget", 4096}});
+  EXPECT_EQ(more->status(), 400);
+  EXPECT_THAT(more->json()["error"]["message"].get<std::string>(), ::testing::HasSubstr("2048 tokens at most"));
 }
 
 TEST_F(OperationRoutes, metrics_count_what_left_came_back_and_was_missed_and_never_fall) {

@@ -70,6 +70,9 @@ struct Request {
   ResumeOptions resuming;
   // Chooses what leaves while it is computed; null: its session's own, or where that has none, the engine's.
   std::shared_ptr<const Policy> policy = nullptr;
+  // That may be hot while its prompt is computed, where the engine has a prompt budget: at most what it would have without it;
+  // 0: no more than its share of the budget.
+  std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
   // When it begins, and after each of its steps; before the step's chances and text.
   std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
   // Called with the chances of each token, where options.n_chances asks for them; before its text.

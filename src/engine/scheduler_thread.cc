@@ -190,7 +190,9 @@ void Scheduler::State::share_budget() {
   const auto give = [&](const Running& request, std::int32_t n_less) {
     Session& session = *request.lane->session;
     const std::int32_t n_tokens = share(*request.lane, running.size());
-    const FrameBudget prompt = FrameBudget::of_tokens(n_tokens + n_for_prompts, shape);
+    const std::int32_t n_asked = request.request.prompt_budget_tokens.value_or(n_tokens + n_for_prompts);
+    const std::int32_t n_more = std::clamp(n_asked - n_tokens, 0, n_for_prompts);
+    const FrameBudget prompt = FrameBudget::of_tokens(n_tokens + n_more, shape);
     session.set_prompt_budget({.n_frames = prompt.n_frames - n_less});
     // It may need more; the pool's limit holds then, and a step that finds no room ends its request.
     (void)session.set_budget({.n_frames = FrameBudget::of_tokens(n_tokens, shape).n_frames - n_less});

@@ -48,7 +48,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .history = choices.history,
                                   .options = choices.options,
                                   .resuming = choices.resuming,
-                                  .policy = generation.policy},
+                                  .policy = generation.policy,
+                                  .prompt_budget_tokens = generation.prompt_budget_tokens},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
       part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;

@@ -39,7 +39,9 @@ struct ApiState {
   Status open();
   // What any request may ask for.
   [[nodiscard]] GenerationLimits limits() const {
-    return {.max_choices = scheduler.options().n_parallel, .policies = scheduler.options().lanes.policies};
+    return {.max_choices = scheduler.options().n_parallel,
+            .prompt_budget_tokens = engine.prompt_budget_tokens(),
+            .policies = scheduler.options().lanes.policies};
   }
 
   const Engine& engine;

@@ -76,6 +76,18 @@ ResumeOptions resume_options(JsonFields& fields, ResumeOptions options) {
   return options;
 }
 
+std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const GenerationLimits& limits) {
+  constexpr const char* kName = "kv_prompt_budget";
+  if (fields.find(kName) == nullptr) return std::nullopt;
+  const auto n_tokens = static_cast<std::int32_t>(fields.integer(kName, 0, 0, 1 << 30));
+  if (n_tokens > limits.prompt_budget_tokens) {
+    fields.refuse(kName, limits.prompt_budget_tokens == 0
+                             ? std::string("this server gives prompts no more than replies (--kv-prompt-budget)")
+                             : fmt::format("this server gives prompts {} tokens at most", limits.prompt_budget_tokens));
+  }
+  return n_tokens;
+}
+
 }  // namespace
 
 std::shared_ptr<const Policy> read_policy(JsonFields& fields, std::string_view name, const OfferedPolicies& policies) {
@@ -100,6 +112,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.options.stop_strings = stop_strings(fields);
   request.resuming = resume_options(fields, resuming);
   request.policy = read_policy(fields, "kv_eviction", limits.policies);
+  request.prompt_budget_tokens = read_prompt_budget(fields, limits);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, limits.max_choices));
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);

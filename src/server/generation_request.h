@@ -21,6 +21,8 @@ struct GenerationRequest {
   ResumeOptions resuming;
   // Chooses what leaves; null: the request does not say.
   std::shared_ptr<const Policy> policy = nullptr;
+  // While its prompt is computed; none: the request does not say.
+  std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
@@ -39,6 +41,8 @@ struct GenerationRequest {
 // what only some routes take: chances, thinking. `resuming`: what holds where the body does not say.
 struct GenerationLimits {
   std::int32_t max_choices = 1;
+  // Tokens that prompts may have at once; 0: no more than replies.
+  std::int32_t prompt_budget_tokens = 0;
   const OfferedPolicies& policies;
 };
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
