@@ -59,13 +59,15 @@ TEST_F(Api, a_prompt_may_have_a_larger_budget_than_the_reply_and_a_session_its_o
   EngineOptions with_prompts = options();
   with_prompts.kv_prompt_budget_tokens = 448;
   Engine engine = std::move(Engine::open(with_prompts).value());
-  Session session = std::move(engine.new_session({.kv_layer_shares = {3, 1}}).value());
-  const TurnStats turn = say(session, std::string(400, 'x')).stats;
-  EXPECT_EQ(turn.prompt_budget_tokens, 448);
-  EXPECT_GT(turn.prompt_peak_tokens, 256);
-  EXPECT_EQ(turn.reply_budget_tokens, 256);
-  EXPECT_LE(turn.reply_peak_tokens, 256);
-  EXPECT_EQ(session.stats().budget_tokens, 256);
+  {
+    Session session = std::move(engine.new_session({.kv_layer_shares = {3, 1}}).value());
+    const TurnStats turn = say(session, std::string(400, 'x')).stats;
+    EXPECT_EQ(turn.prompt_budget_tokens, 448);
+    EXPECT_GT(turn.prompt_peak_tokens, 256);
+    EXPECT_EQ(turn.reply_budget_tokens, 256);
+    EXPECT_LE(turn.reply_peak_tokens, 256);
+    EXPECT_EQ(session.stats().budget_tokens, 256);
+  }
   Session none = std::move(engine.new_session({.kv_budget_tokens = 128, .kv_prompt_budget_tokens = 128}).value());
   EXPECT_EQ(say(none, std::string(300, 'x')).stats.prompt_budget_tokens, 128);
   const auto refused = engine.new_session({.kv_layer_shares = {1, 1, 1}});

@@ -153,7 +153,7 @@ const std::vector<Asked>& all_asked() {
       {"choose",
        choose,
        {"ask", "arrays", "policy", "scope", "sharing", "floor", "n_layers", "n_kv_heads", "grain", "end_position",
-        "keep_frames", "n_key_dims"}},
+        "keep_frames", "n_key_dims", "n_value_dims"}},
       {"rescue", rescue, {"ask", "arrays", "block_size", "budget", "anchor_point_mode", "rng_seed", "earlier"}},
       {"shifts", shifts, {"ask", "arrays", "n_blocks", "block_size", "n_rows"}},
       {"rotation_table", rotation_table, {"ask", "n_rows", "block_size", "head_dim", "theta"}}};

@@ -159,12 +159,7 @@ TEST(BudgetList, every_policy_scores_by_layer_and_by_head) {
       const auto policy = listed(entry.name, scope, std::vector<double>(scope == Scope::kLayer ? 2 : 6, 1.0));
       Evidence evidence = heads(5, 2, 3, policy->asks().scope);
       for (ScopeEvidence& of_scope : evidence.scopes) {
-        of_scope.n_key_dims = 4;
-        of_scope.key_direction.assign(5 * 4, 0.5F);
-        for (auto* column : {&of_scope.total, &of_scope.n_queries, &of_scope.window_mean, &of_scope.window_max,
-                             &of_scope.last, &of_scope.key_norm}) {
-          column->assign(5, 1.0);
-        }
+        policy_test::fill_columns(of_scope, [] { return 0.5; });
         EXPECT_EQ(rank_rows(*policy, evidence, of_scope).size(), 5U) << entry.name;
       }
       const std::vector<Victim> victims = choose_victims(*policy, evidence, 6, 6);

@@ -66,22 +66,8 @@ TEST(Policies, every_one_gives_one_comparable_score_a_row_whatever_the_evidence)
       block.recovery = unit();
     }
     ScopeEvidence& scope = evidence.scopes.front();
-    for (auto* column : {&scope.total, &scope.n_queries, &scope.window_mean, &scope.window_max, &scope.last}) {
-      for (std::size_t i = 0; i < scope.rows.size(); ++i) column->push_back(unit());
-    }
-    scope.n_key_dims = 3;
-    for (std::size_t i = 0; i < scope.rows.size(); ++i) scope.key_norm.push_back(unit());
-    for (std::size_t i = 0; i < 3 * scope.rows.size(); ++i) scope.key_direction.push_back(static_cast<float>(unit()));
-    for (ChannelColumns* columns : {&scope.keys, &scope.values}) {
-      columns->n_dims = 3;
-      for (auto* column : {&columns->least, &columns->greatest, &columns->mean}) {
-        for (std::size_t i = 0; i < 3 * scope.rows.size(); ++i) column->push_back(static_cast<float>(unit()));
-      }
-    }
-    for (std::size_t i = 0; i < scope.rows.size(); ++i) {
-      scope.is_read.push_back(random() % 4 != 0);
-      scope.output_length.push_back(unit());
-    }
+    policy_test::fill_columns(scope, unit);
+    for (std::size_t i = 0; i < scope.rows.size(); ++i) scope.is_read[i] = random() % 4 != 0;
     for (const PolicyEntry& entry : policies()) {
       const std::vector<double> scores = score(*policy(entry.name), evidence);
       ASSERT_EQ(scores.size(), evidence.blocks.size()) << entry.name;

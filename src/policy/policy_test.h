@@ -1,8 +1,10 @@
 // Evidence made up for tests of policies.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "policy/policy.h"
@@ -23,6 +25,28 @@ inline Evidence blocks(std::int32_t n, std::int32_t n_scopes = 1, std::int32_t g
     for (std::int32_t i = 0; i < n; ++i) evidence.scopes.back().rows.push_back({.block = i});
   }
   return evidence;
+}
+
+// Every column that any policy may ask for, of vectors of 3, by what `next` gives.
+template <class Next>
+void fill_columns(ScopeEvidence& scope, const Next& next) {
+  const std::size_t n = scope.rows.size();
+  const auto fill = [&](auto& column, std::size_t n_values) {
+    column.clear();
+    for (std::size_t i = 0; i < n_values; ++i) {
+      column.push_back(static_cast<typename std::remove_cvref_t<decltype(column)>::value_type>(next()));
+    }
+  };
+  for (auto* column : {&scope.total, &scope.n_queries, &scope.window_mean, &scope.window_max, &scope.last,
+                       &scope.reread, &scope.key_norm, &scope.output_length}) {
+    fill(*column, n);
+  }
+  scope.is_read.assign(n, true);
+  scope.n_key_dims = scope.keys.n_dims = scope.values.n_dims = 3;
+  fill(scope.key_direction, 3 * n);
+  for (ChannelColumns* columns : {&scope.keys, &scope.values}) {
+    for (auto* column : {&columns->least, &columns->greatest, &columns->mean}) fill(*column, 3 * n);
+  }
 }
 
 }  // namespace ebb::policy_test
