@@ -141,7 +141,6 @@ class Client(unittest.TestCase):
         # More than the budget, so that something leaves.
         reading = {"role": "user", "content": "Read this: " + "The shepherd crossed the quiet harbour before the rain. " * 150}
         history = [GATE[0], GATE[1], reading, {"role": "assistant", "content": "I did."}, GATE[2]]
-        right = []
         for policy in allowed:
             how = {"extra_body": {"kv_eviction": policy, "prompt_cache_key": f"policy-{policy}"}}
             self.chat(history[:1], **how)
@@ -150,11 +149,9 @@ class Client(unittest.TestCase):
             self.assertEqual(told["kv_eviction"], policy)
             self.assertLessEqual(told["hot_tokens"], told["budget_tokens"])
             self.assertGreater(told["evicted_blocks"], 0, policy)
-            if "4711" in answer.choices[0].message.content:
-                right.append(policy)
-        # What a policy by layer or head left beside the recalled block may lead a small model astray; not most of them.
-        self.assertLessEqual({"streaming", "evoke", "snapkv", "adakv"}, set(right), right)
-        self.assertGreaterEqual(len(right), len(allowed) - 4, set(allowed) - set(right))
+            # The fact stands in the first block, which leaves while the request reads on, unless a policy holds the first tokens.
+            if policy in ("streaming", "scored", "evoke"):
+                self.assertIn("4711", answer.choices[0].message.content, policy)
         with self.assertRaises(openai.BadRequestError) as caught:
             self.chat(extra_body={"kv_eviction": "snapkv:windows=16"})
         self.assertIn("window (1 to 512, default 32)", caught.exception.message)
