@@ -8,15 +8,16 @@
 
 namespace ebb::api {
 
-// Tokens of one turn, as they stood when its first token was sampled; the first seven are disjoint and are all there
+// Tokens of one turn, as they stood when its first token was sampled; the first eight are disjoint and are all there
 // are.
 struct TurnStats {
   std::int32_t n_hot_already = 0;
+  std::int32_t n_partly_hot = 0;            // hot already, in some heads only: where a policy chooses by head or layer
   std::int32_t n_shared = 0;                // in frames of another session, without a copy
   std::int32_t n_recalled_exact = 0;        // byte for byte, without a forward pass
   std::int32_t n_recalled_approximate = 0;  // the same, turned to other rotary positions
   std::int32_t n_recomputed = 0;
-  std::int32_t n_holes = 0;  // evicted, and not seen by this turn
+  std::int32_t n_holes = 0;  // evicted, and seen by this turn in no head
   std::int32_t n_new = 0;    // of the prompt
   std::int32_t n_generated = 0;
   std::int32_t n_evicted_blocks = 0;

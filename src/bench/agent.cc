@@ -105,6 +105,7 @@ class AgentReplay {
                       .n_prompt = static_cast<std::int32_t>(prompt.size()),
                       .n_computed = count("new") + count("recomputed"),
                       .n_exact = count("hot") + count("shared") + count("recalled_exact"),
+                      .n_partly = count("partly_hot"),
                       .n_approximate = count("recalled_approximate"),
                       .n_holes = count("holes"),
                       .n_prefix_cache = remember(prompt),
@@ -116,7 +117,7 @@ class AgentReplay {
     }
     // The prompt may be held in other tokens than it was said in; the reply is what is behind it.
     const std::vector<Token> held = client_.held_tokens();
-    const std::int32_t n_held = step.n_computed + step.n_exact + step.n_approximate + step.n_holes;
+    const std::int32_t n_held = step.n_computed + step.n_exact + step.n_partly + step.n_approximate + step.n_holes;
     prompt.insert(prompt.end(), held.begin() + std::min(n_held, static_cast<std::int32_t>(held.size())), held.end());
     remembered_.push_back(std::move(prompt));
     run_.steps.push_back(std::move(step));

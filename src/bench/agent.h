@@ -52,6 +52,7 @@ struct AgentStep {
   std::int32_t n_prompt = 0;
   std::int32_t n_computed = 0;  // new and recomputed
   std::int32_t n_exact = 0;     // hot, shared or recalled
+  std::int32_t n_partly = 0;    // hot in some heads
   std::int32_t n_approximate = 0;
   std::int32_t n_holes = 0;
   std::int32_t n_prefix_cache = 0;  // what it would compute

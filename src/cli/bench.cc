@@ -42,6 +42,21 @@ void add_policy_flag(CLI::App& command, std::string& value) {
       ->capture_default_str();
 }
 
+void add_measured_model_flags(CLI::App& command, MeasuredModelFlags& flags, std::int32_t& n_threads) {
+  command.add_option("-m,--model", flags.model, "GGUF file to measure; default: a random model of 1B parameters")
+      ->type_name("FILE");
+  add_count_flag(command, "-t,--threads", n_threads, {0, 512}, "Threads that compute; 0: one per physical core");
+  command.add_option("--cache-dir", flags.cache_folder, "Where random models are kept")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+}
+
+void add_quant_flag(CLI::App& command, std::string& quant) {
+  command.add_option("--quant", quant, "Quantisation of the random model: " + speed_quant_names())
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
 void note_unused_quant(const CLI::App& command) {
   if (command.count("--model") == 0 || command.count("--quant") == 0) return;
   std::cerr << "ebb: --quant is of the random model that is measured without -m: it has no effect here\n";

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "bench/speed_model.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
@@ -39,8 +41,32 @@ void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32
 void add_kv_type_flag(CLI::App& command, std::string& value, const char* help);
 void add_policy_flag(CLI::App& command, std::string& value);
 
-// For benches that have --model, and --quant for the random model that is measured without one: a line where both are given.
+// Of benches that measure a random model of 1B parameters where no file is named; CLI11 keeps texts, not paths.
+struct MeasuredModelFlags {
+  std::string model;
+  std::string cache_folder = default_cache_folder().string();
+
+  template <class Options>
+  void set(Options& options) const {
+    options.model = model;
+    options.cache_folder = cache_folder;
+  }
+};
+void add_measured_model_flags(CLI::App& command, MeasuredModelFlags& flags, std::int32_t& n_threads);
+// Where one random model is measured and not several.
+void add_quant_flag(CLI::App& command, std::string& quant);
+// A line where --quant is given beside --model.
 void note_unused_quant(const CLI::App& command);
+
+// run(options), its progress shown meanwhile.
+template <class Run, class Options>
+auto run_shown(const Run& run, Options options) {
+  ProgressBar bar(0.0);
+  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
+  auto report = run(options);
+  bar.clear();
+  return report;
+}
 
 // The most that is read of a data set; the largest of LongBench's has some 30 MB.
 inline constexpr std::size_t kMostDataBytes = std::size_t{256} << 20;

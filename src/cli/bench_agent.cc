@@ -41,10 +41,7 @@ ExitCode bench_agent(const AgentFlags& flags) {
     if (!source.ok()) return fail(source.status());
     options.chat_template = *source;
   }
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<AgentReport> report = run_agent(options);
-  bar.clear();
+  const Result<AgentReport> report = run_shown(run_agent, options);
   if (!report.ok()) return fail(report.status());
   std::cout << agent_text(*report) << std::flush;
   return write_reports(

@@ -33,10 +33,7 @@ ExitCode bench_concurrency(const ConcurrencyFlags& flags) {
   if (!model.ok()) return fail(model.status());
   options.model = *model;
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<ConcurrencyReport> report = run_concurrency(options);
-  bar.clear();
+  const Result<ConcurrencyReport> report = run_shown(run_concurrency, options);
   if (!report.ok()) return fail(report.status());
   std::cout << concurrency_text(*report) << std::flush;
   return write_reports(

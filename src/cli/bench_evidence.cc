@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/evidence_cost.h"
-#include "bench/speed_model.h"
 #include "cli/bench.h"
 #include "cli/engine_flags.h"
 #include "cli/terminal.h"
@@ -23,21 +22,16 @@ model is written once into the cache folder (0.6 GB) and kept there.)";
 
 struct EvidenceFlags {
   EvidenceCostOptions options;
-  std::string model;
-  std::string cache_folder = default_cache_folder().string();
+  MeasuredModelFlags model;
   std::string kv_type = "f16";
   ReportFlags reports;
 };
 
 ExitCode bench_evidence(const EvidenceFlags& flags) {
   EvidenceCostOptions options = flags.options;
-  options.model = flags.model;
-  options.cache_folder = flags.cache_folder;
+  flags.model.set(options);
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<EvidenceCostReport> report = run_evidence_cost(options);
-  bar.clear();
+  const Result<EvidenceCostReport> report = run_shown(run_evidence_cost, options);
   if (!report.ok()) return fail(report.status());
   std::cout << evidence_cost_text(*report) << std::flush;
   return write_reports(
@@ -61,23 +55,15 @@ void add_bench_evidence(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<EvidenceFlags>();
   CLI::App* command = bench.add_subcommand("evidence", "What it costs to note what policies look at");
   command->footer(kEvidenceFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file to measure; default: a random one of 1B parameters")
-      ->type_name("FILE");
-  command->add_option("--quant", flags->options.quant, "Quantisation of the random model: " + speed_quant_names())
-      ->type_name("TYPE")
-      ->capture_default_str();
+  add_measured_model_flags(*command, flags->model, flags->options.n_threads);
+  add_quant_flag(*command, flags->options.quant);
   command->add_option("--policies", flags->options.policies, "Whose evidence is noted, with their parameters")
       ->delimiter(';')
       ->check(check_policy)
       ->type_name("POLICY;...")
       ->capture_default_str();
-  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
-                 "Threads that compute; 0: one per physical core");
   add_evidence_shape_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
-  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
-      ->type_name("FOLDER")
-      ->capture_default_str();
   command->callback([flags, command, &action] {
     note_unused_quant(*command);
     action = [flags] { return bench_evidence(*flags); };

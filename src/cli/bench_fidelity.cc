@@ -50,10 +50,7 @@ ExitCode bench_fidelity(const FidelityFlags& flags) {
   for (const std::string& name : flags.absences) {
     options.absences.push_back(name == absence_name(Absence::kMoment) ? Absence::kMoment : Absence::kReading);
   }
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<FidelityReport> report = run_fidelity(options);
-  bar.clear();
+  const Result<FidelityReport> report = run_shown(run_fidelity, options);
   if (!report.ok()) return fail(report.status());
   std::cout << fidelity_text(*report) << std::flush;
   return write_reports(

@@ -54,10 +54,7 @@ ExitCode bench_limit(const LimitFlags& flags) {
   if (!flags.data.empty()) {
     if (const Status status = take_prompts(flags.data, options.prompts); !status.ok()) return fail(status);
   }
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<LimitReport> report = run_limit(options);
-  bar.clear();
+  const Result<LimitReport> report = run_shown(run_limit, options);
   if (!report.ok()) return fail(report.status());
   std::cout << limit_text(*report) << std::flush;
   if (!flags.csv.empty()) {

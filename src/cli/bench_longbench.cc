@@ -61,10 +61,7 @@ ExitCode bench_longbench(const LongBenchFlags& flags) {
   if (!store.ok()) return fail(store.status());
   options.store = *store;
   if (const Status status = take_file(flags, options); !status.ok()) return fail(status);
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<LongBenchReport> report = run_longbench(options);
-  bar.clear();
+  const Result<LongBenchReport> report = run_shown(run_longbench, options);
   if (!report.ok()) return fail(report.status());
   std::cout << longbench_text(*report) << std::flush;
   return write_reports(

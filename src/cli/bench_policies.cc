@@ -50,10 +50,7 @@ ExitCode bench_policies(const PoliciesFlags& flags) {
   options.task.haystack = find_haystack(flags.haystack).value_or(Haystack::kSentences);
   options.task.language = find_recall_language(flags.language).value_or(RecallLanguage::kBundled);
   options.task.split = find_recall_split(flags.split).value_or(RecallSplit::kTest);
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<PoliciesReport> report = run_policies(options);
-  bar.clear();
+  const Result<PoliciesReport> report = run_shown(run_policies, options);
   if (!report.ok()) return fail(report.status());
   std::cout << policies_text(*report) << std::flush;
   return write_reports(

@@ -92,10 +92,7 @@ ExitCode bench_recall_tasks(const RecallTasksFlags& flags) {
     options.task.text = text;
   }
   if (flags.shows) return show_tasks(options, flags);
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<CeilingReport> report = run_ceiling(options);
-  bar.clear();
+  const Result<CeilingReport> report = run_shown(run_ceiling, options);
   if (!report.ok()) return fail(report.status());
   std::cout << ceiling_text(*report) << std::flush;
   return write_reports(

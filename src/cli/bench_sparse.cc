@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/sparse.h"
-#include "bench/speed_model.h"
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
 #include "cli/terminal.h"
@@ -25,20 +24,18 @@ cache folder (0.6 GB) and kept there.)";
 
 struct SparseFlags {
   SparseOptions options;
-  std::string model;
+  MeasuredModelFlags model;
   std::string text_model;
   std::string text_file;
   bool without_text = false;
-  std::string cache_folder = default_cache_folder().string();
   std::string kv_type = "f16";
   ReportFlags reports;
 };
 
 ExitCode bench_sparse(const SparseFlags& flags) {
   SparseOptions options = flags.options;
-  options.model = flags.model;
+  flags.model.set(options);
   options.text_file = flags.text_file;
-  options.cache_folder = flags.cache_folder;
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
   if (!flags.without_text) {
     const auto model = given_or_bundled_model(flags.text_model);
@@ -48,10 +45,7 @@ ExitCode bench_sparse(const SparseFlags& flags) {
     }
     options.text_model = *model;
   }
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<SparseReport> report = run_sparse(options);
-  bar.clear();
+  const Result<SparseReport> report = run_shown(run_sparse, options);
   if (!report.ok()) return fail(report.status());
   std::cout << sparse_text(*report) << std::flush;
   return write_reports(
@@ -92,21 +86,11 @@ void add_bench_sparse(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<SparseFlags>();
   CLI::App* command = bench.add_subcommand("sparse", "Decode speed and text under a small budget, by how blocks leave");
   command->footer(kSparseFooter);
-  command
-      ->add_option("-m,--model", flags->model,
-                   "GGUF file whose speed is measured; default: a random one of 1B parameters")
-      ->type_name("FILE");
-  command->add_option("--quant", flags->options.quant, "Quantisation of the random model: " + speed_quant_names())
-      ->type_name("TYPE")
-      ->capture_default_str();
-  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
-                 "Threads that compute; 0: one per physical core");
+  add_measured_model_flags(*command, flags->model, flags->options.n_threads);
+  add_quant_flag(*command, flags->options.quant);
   add_shape_flags(*command, *flags);
   add_text_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
-  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
-      ->type_name("FOLDER")
-      ->capture_default_str();
   command->callback([flags, command, &action] {
     note_unused_quant(*command);
     action = [flags] { return bench_sparse(*flags); };

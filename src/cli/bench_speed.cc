@@ -22,21 +22,16 @@ Without -m the model is written once into the cache folder (0.6 GB for q4_k, 1.1
 
 struct SpeedFlags {
   SpeedOptions options;
-  std::string model;
-  std::string cache_folder = default_cache_folder().string();
+  MeasuredModelFlags model;
   std::string kv_type = "f16";
   ReportFlags reports;
 };
 
 ExitCode bench_speed(const SpeedFlags& flags) {
   SpeedOptions options = flags.options;
-  options.model = flags.model;
-  options.cache_folder = flags.cache_folder;
+  flags.model.set(options);
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<SpeedReport> report = run_speed(options);
-  bar.clear();
+  const Result<SpeedReport> report = run_shown(run_speed, options);
   if (!report.ok()) return fail(report.status());
   std::cout << speed_text(*report) << std::flush;
   return write_reports(
@@ -60,19 +55,13 @@ void add_bench_speed(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<SpeedFlags>();
   CLI::App* command = bench.add_subcommand("speed", "Prompt and decode speed of ebb and libllama on the same model");
   command->footer(kSpeedFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file to measure; default: random ones of 1B parameters")
-      ->type_name("FILE");
+  add_measured_model_flags(*command, flags->model, flags->options.n_threads);
   command->add_option("--quant", flags->options.quants, "Quantisations of the random models: " + speed_quant_names())
       ->delimiter(',')
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
-  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
-                 "Threads of both sides; 0: one per physical core");
   add_speed_shape_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
-  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
-      ->type_name("FOLDER")
-      ->capture_default_str();
   command->callback([flags, command, &action] {
     note_unused_quant(*command);
     action = [flags] { return bench_speed(*flags); };

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench/speed_model.h"
 #include "bench/splice.h"
 #include "cli/bench.h"
 #include "cli/terminal.h"
@@ -24,8 +23,7 @@ folder (0.6 GB) and kept there. The disk tier's files are removed at the end.)";
 
 struct SpliceFlags {
   SpliceOptions options;
-  std::string model;
-  std::string cache_folder = default_cache_folder().string();
+  MeasuredModelFlags model;
   std::string disk_folder;
   std::vector<std::string> kv_types = {"f16", "q8_0"};
   ReportFlags reports;
@@ -33,17 +31,13 @@ struct SpliceFlags {
 
 ExitCode bench_splice(const SpliceFlags& flags) {
   SpliceOptions options = flags.options;
-  options.model = flags.model;
-  options.cache_folder = flags.cache_folder;
+  flags.model.set(options);
   options.disk_folder = flags.disk_folder;
   options.kv_types.clear();
   for (const std::string& type : flags.kv_types) {
     options.kv_types.push_back(find_row_type(type).value_or(RowType::kF16));  // CLI11 let only known names through
   }
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<SpliceReport> report = run_splice(options);
-  bar.clear();
+  const Result<SpliceReport> report = run_shown(run_splice, options);
   if (!report.ok()) return fail(report.status());
   std::cout << splice_text(*report) << std::flush;
   return write_reports(
@@ -75,26 +69,18 @@ void add_bench_splice(CLI::App& bench, Action& action) {
   CLI::App* command =
       bench.add_subcommand("splice", "What it costs to save a span, to recall it and to compute it again");
   command->footer(kSpliceFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file to measure; default: a random one of 1B parameters")
-      ->type_name("FILE");
-  command->add_option("--quant", flags->options.quant, "Quantisation of the random model: " + speed_quant_names())
-      ->type_name("TYPE")
-      ->capture_default_str();
+  add_measured_model_flags(*command, flags->model, flags->options.n_threads);
+  add_quant_flag(*command, flags->options.quant);
   command->add_option("--kv-types", flags->kv_types, "Types of K and V")
       ->delimiter(',')
       ->check(CLI::IsMember({"f16", "bf16", "f32", "q8_0", "kivi4"}))
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
-  add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512},
-                 "Threads that compute; 0: one per physical core");
   add_count_flags(*command, flags->options);
   command
       ->add_option("--disk-dir", flags->disk_folder, "Where the disk tier's files lie meanwhile; default: --cache-dir")
       ->type_name("FOLDER");
   add_report_flags(*command, flags->reports);
-  command->add_option("--cache-dir", flags->cache_folder, "Where the random models are kept")
-      ->type_name("FOLDER")
-      ->capture_default_str();
   command->callback([flags, command, &action] {
     note_unused_quant(*command);
     action = [flags] { return bench_splice(*flags); };

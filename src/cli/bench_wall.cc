@@ -35,10 +35,7 @@ ExitCode bench_wall(const WallFlags& flags) {
   if (!model.ok()) return fail(model.status());
   options.model = *model;
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
-  ProgressBar bar(0.0);
-  options.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  const Result<WallReport> report = run_wall(options);
-  bar.clear();
+  const Result<WallReport> report = run_shown(run_wall, options);
   if (!report.ok()) return fail(report.status());
   std::cout << wall_text(*report);
   if (flags.answers) std::cout << wall_answers_text(*report);

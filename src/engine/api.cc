@@ -78,6 +78,7 @@ GenerationOptions to_options(const ReplyOptions& options, std::string question) 
 TurnStats to_stats(const Generation& generation, const BlockShape& shape) {
   const ebb::TurnStats& turn = generation.turn_stats();
   return {.n_hot_already = turn.from[Origin::kHotAlready],
+          .n_partly_hot = turn.from[Origin::kPartlyHot],
           .n_shared = turn.from[Origin::kShared],
           .n_recalled_exact = turn.from[Origin::kRecalledExact],
           .n_recalled_approximate = turn.from[Origin::kRecalledApproximate],

@@ -83,10 +83,18 @@ Session::~Session() = default;
 // --- looking ---
 
 std::int32_t Session::n_hot_tokens() const {
-  std::int32_t n_tokens = 0;
+  std::int64_t n_in_heads = 0;
   for (const BlockIndex block : hot().hot_blocks()) {
-    if (hot().is_hot(block)) n_tokens += hot().span(block).n_tokens();
+    const std::int64_t n_tokens = hot().span(block).n_tokens();
+    const std::int64_t n_heads = deps_.shape.frames_per_block();
+    n_in_heads += n_tokens * (hot().is_hot(block) ? n_heads : hot().n_hot_frames(block));
   }
+  return static_cast<std::int32_t>(n_in_heads / deps_.shape.frames_per_block());
+}
+
+std::int32_t Session::n_visible_tokens() const {
+  std::int32_t n_tokens = 0;
+  for (const BlockIndex block : hot().hot_blocks()) n_tokens += hot().span(block).n_tokens();
   return n_tokens;
 }
 
@@ -153,10 +161,10 @@ Origin Session::origin(BlockIndex block, const Acts& acts) const {
   const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
     return std::ranges::find(blocks, block) != blocks.end();
   };
-  if (!hot().is_hot(block)) return Origin::kHole;
+  if (!hot().is_hot(block) && hot().n_hot_frames(block) == 0) return Origin::kHole;
   if (is_of(acts.recomputed)) return Origin::kRecomputed;
   if (is_of(acts.shared)) return Origin::kShared;
-  if (!is_of(acts.recalled)) return Origin::kHotAlready;
+  if (!is_of(acts.recalled)) return hot().is_hot(block) ? Origin::kHotAlready : Origin::kPartlyHot;
   return hot().is_turned(block) ? Origin::kRecalledApproximate : Origin::kRecalledExact;
 }
 

@@ -204,8 +204,10 @@ class Session {
   [[nodiscard]] std::int32_t n_held_over() const { return n_held_over_; }
   [[nodiscard]] std::int32_t budget_blocks() const { return budget_.n_blocks(deps_.shape); }
   [[nodiscard]] std::int32_t budget_tokens() const { return budget_.n_tokens(deps_.shape); }
-  // Tokens of the blocks that are hot wherever what comes next may look.
+  // Of the blocks that are hot wherever what comes next may look; of those that are hot in some heads only, their share.
   [[nodiscard]] std::int32_t n_hot_tokens() const;
+  // Of blocks that are hot in any head.
+  [[nodiscard]] std::int32_t n_visible_tokens() const;
   // The most frames that were ever hot at once, as tokens of whole blocks.
   [[nodiscard]] std::int32_t peak_hot_tokens() const;
   // The text of a block, control tokens shown.

@@ -14,14 +14,15 @@ namespace ebb {
 
 enum class Origin : std::uint8_t {
   kHotAlready,
+  kPartlyHot,            // hot already, in some of the heads that may be looked at
   kShared,               // hot in frames of another session, which now serve both: no byte moved
   kRecalledExact,        // from the cold store, byte for byte
   kRecalledApproximate,  // turned to another anchor, or grafted from behind other text
   kRecomputed,
-  kHole,  // not visible when the first token was sampled
+  kHole,  // visible to no head when the first token was sampled
   kNew,   // computed for the first time
 };
-inline constexpr std::size_t kOrigins = 7;
+inline constexpr std::size_t kOrigins = 8;
 
 struct OriginName {
   Origin origin;
@@ -30,12 +31,13 @@ struct OriginName {
 };
 inline constexpr std::array<OriginName, kOrigins> kOriginNames = {{
     {Origin::kHotAlready, "hot", "hot in the cache already"},
+    {Origin::kPartlyHot, "partly_hot", "hot already, in some heads only"},
     {Origin::kShared, "shared", "hot in frames of another session"},
     {Origin::kRecalledExact, "recalled_exact", "recalled byte for byte"},
     {Origin::kRecalledApproximate, "recalled_approximate", "recalled at another anchor or behind other text"},
     {Origin::kRecomputed, "recomputed", "computed again"},
     {Origin::kNew, "new", "computed for the first time"},
-    {Origin::kHole, "holes", "not visible to the model"},
+    {Origin::kHole, "holes", "not visible to the model in any head"},
 }};
 
 template <class Count>

@@ -290,7 +290,7 @@ std::int32_t Turn::n_computed() const {
 std::int32_t Turn::n_to_compute() const { return std::max(0, n_prompt_ - (end_ - first_)) + recompute_.n_left(); }
 
 std::int32_t Turn::n_unseen() const {
-  if (!origins_counted_) return std::max(0, session_->end().value() - session_->n_hot_tokens() - n_computed());
+  if (!origins_counted_) return std::max(0, session_->end().value() - session_->n_visible_tokens() - n_computed());
   const std::int32_t n_left_again = n_computed() - stats_.from.n_computed();
   return stats_.from[Origin::kHole] - n_left_again;
 }
@@ -313,7 +313,7 @@ void Turn::count_origins() {
     }
     const Span prompt = intersect(span, {first_, prompt_end});
     if (prompt.empty()) continue;
-    if (!session_->hot().is_hot(block)) {
+    if (!session_->hot().is_hot(block) && session_->hot().n_hot_frames(block) == 0) {
       stats_.from[Origin::kHole] += prompt.n_tokens();
       continue;
     }

@@ -92,6 +92,7 @@ export function showRate(metrics, now) {
 
 const kParts = [
   ["hot", (prompt) => prompt.hot + prompt.shared],
+  ["partly", (prompt) => prompt.partly_hot],
   ["recalled", (prompt) => prompt.recalled_exact + prompt.recalled_approximate],
   ["recomputed", (prompt) => prompt.recomputed],
   ["new", (prompt) => prompt.new],
@@ -122,7 +123,7 @@ function turnRow(turn, number) {
     const figures = [...kParts.map(([, value]) => value(turn.prompt)), turn.evicted, turn.recallMs, turn.inRate, turn.outRate];
     row.append(...figures.map(numberCell));
   } else {
-    row.append(element("td", { text: "stopped", colSpan: 10, className: "zero wide" }));
+    row.append(element("td", { text: "stopped", colSpan: 11, className: "zero wide" }));
   }
   for (const [event, of] of [["pointerenter", number], ["pointerleave", null], ["focus", number], ["blur", null]]) {
     row.addEventListener(event, () => showTurn(of));
