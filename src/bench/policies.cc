@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/policy_forks.h"
 #include "bench/recall_prompts.h"
 #include "bench/session_steps.h"
 
@@ -129,7 +128,7 @@ class PoliciesBench {
 
   // A fork that has shrunk to a part of the context; 0: everything is hot.
   Result<std::unique_ptr<Session>> shrink(const Base& base, const NamedPolicy& policy, std::int32_t part) {
-    return fork_session(engine_, base.image, policy, part > 0 ? budget_of(base, part) : 0);
+    return fork_session(engine_, base.image, policy, part > 0 ? budget_of(base, part) : 0, options_.floors);
   }
 
   [[nodiscard]] std::int32_t budget_of(const Base& base, std::int32_t part) const {

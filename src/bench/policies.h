@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "bench/policy_forks.h"
 #include "bench/recall_tasks.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
@@ -48,6 +49,7 @@ struct PoliciesOptions {
   // For each of the seeds, of each kind.
   std::int32_t n_tasks = 8;
   std::vector<std::int32_t> seeds = {1, 2, 3};
+  ForkFloors floors;
   // Decoded behind each context for perplexity.
   std::int32_t n_text_tokens = 128;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};

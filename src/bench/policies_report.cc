@@ -170,6 +170,8 @@ Status write_policies_json(const std::filesystem::path& path, const PoliciesRepo
                            {"machine", machine_json(read_machine())},
                            {"model", report.model},
                            {"block_size", options.block_size},
+                           {"sink_tokens", options.floors.sink_tokens},
+                           {"recent_tokens", options.floors.recent_tokens},
                            {"n_context", options.task.n_tokens},
                            {"split", name_of(options.task.split)},
                            {"haystack", name_of(options.task.haystack)},

@@ -89,10 +89,14 @@ NamedPolicy context_shift() {
 }
 
 Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image, const NamedPolicy& policy,
-                                              std::int32_t budget_tokens) {
-  const std::int32_t n_recent = budget_tokens > 0 ? std::min(64, budget_tokens / 4) : 64;
-  SessionOptions options = {
-      .budget_tokens = engine.budget_tokens(), .policy = policy.policy, .recent_tokens = n_recent, .adopts = false};
+                                              std::int32_t budget_tokens, const ForkFloors& floors) {
+  const std::int32_t n_recent =
+      budget_tokens > 0 ? std::min(floors.recent_tokens, budget_tokens / 4) : floors.recent_tokens;
+  SessionOptions options = {.budget_tokens = engine.budget_tokens(),
+                            .policy = policy.policy,
+                            .sink_tokens = floors.sink_tokens,
+                            .recent_tokens = n_recent,
+                            .adopts = false};
   if (policy.shifts) {
     options.watermarks.low = 0.5;
     options.removal = Removal::kCompact;

@@ -37,10 +37,16 @@ Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> name
 
 // Computed behind an image, or from nothing, with everything hot and saved.
 Result<SessionImage> compute_image(Engine& engine, const SessionImage* image, std::span<const Token> tokens);
+// What leaves last in forks, whatever a policy says: first tokens where it wants them, and last ones, a quarter of the budget at
+// most.
+struct ForkFloors {
+  std::int32_t sink_tokens = 4;
+  std::int32_t recent_tokens = 64;
+};
 // A session that goes on from the image with so many tokens hot, those that the policy keeps; 0: everything is hot. kOutOfBudget
 // where the store has lost some.
 Result<std::unique_ptr<Session>> fork_session(Engine& engine, const SessionImage& image, const NamedPolicy& policy,
-                                              std::int32_t budget_tokens);
+                                              std::int32_t budget_tokens, const ForkFloors& floors = {});
 
 // What is likeliest behind the tokens.
 struct GreedyReply {

@@ -98,6 +98,10 @@ void add_bench_policies(CLI::App& bench, Action& action) {
       ->type_name("POLICY;POLICY;...");
   add_counts_flag(*command, "--parts", options.parts, "Parts of the context that stay hot: 8 is an eighth");
   add_task_flags(*command, *flags);
+  add_count_flag(*command, "--sinks", options.floors.sink_tokens, {0, 1 << 16},
+                 "First tokens that leave last, where a policy wants them");
+  add_count_flag(*command, "--recent", options.floors.recent_tokens, {0, 1 << 16},
+                 "Last tokens that leave last; a quarter of the budget at most");
   add_count_flag(*command, "--text", options.n_text_tokens, {0, 1 << 16},
                  "Tokens behind a context whose perplexity is taken");
   add_count_flag(*command, "-t,--threads", options.n_threads, {0, 512},

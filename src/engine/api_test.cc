@@ -47,8 +47,8 @@ TEST_F(Api, a_session_outgrows_its_budget_and_tells_what_became_of_its_tokens) {
   const std::int32_t before = session.stats().n_tokens;
   const TurnStats turn = say(session, "Where does the quagga sleep?").stats;
   EXPECT_GT(turn.n_recalled_exact + turn.n_recalled_approximate, 0);
-  EXPECT_EQ(turn.n_hot_already + turn.n_partly_hot + turn.n_shared + turn.n_recalled_exact + turn.n_recalled_approximate +
-                turn.n_recomputed + turn.n_holes,
+  EXPECT_EQ(turn.n_hot_already + turn.n_partly_hot + turn.n_shared + turn.n_recalled_exact +
+                turn.n_recalled_approximate + turn.n_recomputed + turn.n_holes,
             before);
   ASSERT_EQ(engine.stats().tiers.size(), 1U);
   EXPECT_EQ(engine.stats().tiers.front().name, "ram");

@@ -100,6 +100,7 @@ const AttentionKernels kAvx2Kernels = {
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
     .from_codes = kernel::from_codes<Vector>,
+    .multiply = kernel::multiply<Vector>,
 };
 
 }  // namespace ebb

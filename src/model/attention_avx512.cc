@@ -93,6 +93,7 @@ const AttentionKernels kAvx512Kernels = {
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
     .from_codes = kernel::from_codes<Vector>,
+    .multiply = kernel::multiply<Vector>,
 };
 
 }  // namespace ebb

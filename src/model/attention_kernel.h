@@ -64,6 +64,8 @@ struct AttentionKernels {
   void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
   // fma(code, scale, least) of a run of sealed codes; n is a multiple of 16.
   void (*from_codes)(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n);
+  // product[j] = the sum over i, in order, of vector[i] * matrix[i][j]. The matrix is [n][stride], stride a multiple of 16.
+  void (*multiply)(const float* matrix, const float* vector, std::int32_t n, std::int32_t stride, float* product);
 };
 
 // The most rows in a step and keys in a block of any kernel set.

@@ -345,6 +345,30 @@ void from_codes(const std::uint8_t* codes, float scale, float least, float* out,
   }
 }
 
+// Columns [j, j + kColumns vectors) of multiply().
+template <class V, int kColumns>
+void multiply_columns(const float* columns, const float* vector, std::int32_t n, std::int32_t stride, float* product) {
+  V sums[kColumns];
+  for (int c = 0; c < kColumns; ++c) sums[c] = V::broadcast(0.0F);
+  for (std::int32_t i = 0; i < n; ++i) {
+    const V x = V::broadcast(vector[i]);
+    const float* const row = columns + static_cast<std::ptrdiff_t>(i) * stride;
+    for (int c = 0; c < kColumns; ++c) sums[c] = V::fma(x, V::load(row + c * kVectorFloats), sums[c]);
+  }
+  for (int c = 0; c < kColumns; ++c) sums[c].store(product + c * kVectorFloats);
+}
+
+template <class V>
+void multiply(const float* matrix, const float* vector, std::int32_t n, std::int32_t stride, float* product) {
+  // As many sums as hide how long one fma takes.
+  constexpr int kColumns = 4;
+  std::int32_t j = 0;
+  for (; j + kColumns * kVectorFloats <= stride; j += kColumns * kVectorFloats) {
+    multiply_columns<V, kColumns>(matrix + j, vector, n, stride, product + j);
+  }
+  for (; j < stride; j += kVectorFloats) multiply_columns<V, 1>(matrix + j, vector, n, stride, product + j);
+}
+
 template <class V>
 void from_f16(const std::uint16_t* x, float* out, std::int32_t n) {
   F16 part[kVectorFloats] = {};

@@ -13,6 +13,8 @@
 #include "base/check.h"
 #include "base/to_size.h"
 #include "cache/frame_layout.h"
+#include "model/attention_kernel.h"
+#include "model/attention_work.h"
 #include "model/model.h"
 
 namespace ebb {
@@ -25,13 +27,14 @@ constexpr std::size_t kRowsAtOnce = 4;
 constexpr std::size_t kRowsRead = 64;
 
 // gram[i][j] += sum over rows of row[i] * row[j].
-void add_products(const std::array<const float*, kRowsAtOnce>& rows, std::size_t n_dims, float* gram) {
+void add_products(const std::array<const float*, kRowsAtOnce>& rows, std::size_t n_dims, std::size_t stride,
+                  float* gram) {
   for (std::size_t i = 0; i < n_dims; ++i) {
     const float a = rows[0][i];
     const float b = rows[1][i];
     const float c = rows[2][i];
     const float d = rows[3][i];
-    float* const out = gram + i * n_dims;
+    float* const out = gram + i * stride;
     for (std::size_t j = 0; j < n_dims; ++j) {
       out[j] += (a * rows[0][j] + b * rows[1][j]) + (c * rows[2][j] + d * rows[3][j]);
     }
@@ -49,10 +52,11 @@ void to_floats(ggml_type type, std::span<const std::byte> bytes, std::span<float
 }  // namespace
 
 OutputLengths::OutputLengths(const Model& model)
-    : n_dims_(to_size(model.hparams().head_dim_v)),
+    : n_dims_(model.hparams().head_dim_v),
+      stride_((n_dims_ + 15) / 16 * 16),
       n_group_(to_size(model.hparams().n_heads / model.hparams().n_kv_heads)),
       n_heads_(to_size(model.hparams().n_heads)),
-      grams_(to_size(model.hparams().n_layers) * n_heads_ * n_dims_ * n_dims_) {}
+      grams_(to_size(model.hparams().n_layers) * n_heads_ * gram_floats()) {}
 
 Result<std::unique_ptr<OutputLengths>> OutputLengths::make(const Model& model, std::int32_t n_threads) {
   std::unique_ptr<OutputLengths> lengths(new OutputLengths(model));
@@ -80,7 +84,8 @@ Result<std::unique_ptr<OutputLengths>> OutputLengths::make(const Model& model, s
 Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
   const TensorInfo* const info = model.file().find_tensor(model.weights().layers[layer].wo->name);
   EBB_CHECK(info != nullptr, "layer {} has an output matrix that its file does not have", layer);
-  const std::size_t n_in = n_heads_ * n_dims_;
+  const std::size_t n_dims = to_size(n_dims_);
+  const std::size_t n_in = n_heads_ * n_dims;
   const auto n_out = static_cast<std::size_t>(info->shape[1]);
   const std::size_t row_bytes = ggml_row_size(info->type, static_cast<std::int64_t>(n_in));
   std::vector<std::byte> bytes(kRowsRead * row_bytes);
@@ -92,10 +97,10 @@ Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
     std::ranges::fill(rows, 0.0F);
     to_floats(info->type, piece, std::span(rows).first(n * n_in));
     for (std::size_t head = 0; head < n_heads_; ++head) {
-      float* const gram = grams_.data() + (layer * n_heads_ + head) * n_dims_ * n_dims_;
+      float* const gram = grams_.data() + (layer * n_heads_ + head) * gram_floats();
       for (std::size_t r = 0; r < n; r += kRowsAtOnce) {
-        const float* const first = rows.data() + r * n_in + head * n_dims_;
-        add_products({first, first + n_in, first + 2 * n_in, first + 3 * n_in}, n_dims_, gram);
+        const float* const first = rows.data() + r * n_in + head * n_dims;
+        add_products({first, first + n_in, first + 2 * n_in, first + 3 * n_in}, n_dims, to_size(stride_), gram);
       }
     }
   }
@@ -103,17 +108,15 @@ Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
 }
 
 double OutputLengths::length(std::size_t head, std::span<const float> value) const {
-  EBB_CHECK(value.size() == n_dims_, "a value of {} numbers, of heads of {}", value.size(), n_dims_);
+  EBB_CHECK(value.size() == to_size(n_dims_), "a value of {} numbers, of heads of {}", value.size(), n_dims_);
   std::array<float, kMaxHeadDim> product;
+  const AttentionKernels& kernels = current_kernels();
   double lengths = 0.0;
   for (std::size_t g = 0; g < n_group_; ++g) {
-    const float* const gram = grams_.data() + (head * n_group_ + g) * n_dims_ * n_dims_;
-    std::fill_n(product.begin(), n_dims_, 0.0F);
-    for (std::size_t i = 0; i < n_dims_; ++i) {
-      for (std::size_t j = 0; j < n_dims_; ++j) product[j] += value[i] * gram[i * n_dims_ + j];
-    }
+    kernels.multiply(grams_.data() + (head * n_group_ + g) * gram_floats(), value.data(), n_dims_, stride_,
+                     product.data());
     double square = 0.0;
-    for (std::size_t j = 0; j < n_dims_; ++j) square += double{product[j]} * double{value[j]};
+    for (std::size_t j = 0; j < value.size(); ++j) square += double{product[j]} * double{value[j]};
     // Rounding may leave a little less than nothing; weights that are no numbers make nothing longer.
     lengths += std::isfinite(square) ? std::sqrt(std::max(0.0, square)) : 0.0;
   }

@@ -35,12 +35,16 @@ class OutputLengths {
 
  private:
   explicit OutputLengths(const Model& model);
+  [[nodiscard]] std::size_t gram_floats() const {
+    return static_cast<std::size_t>(n_dims_) * static_cast<std::size_t>(stride_);
+  }
   Status add_layer(const Model& model, std::size_t layer);
 
-  std::size_t n_dims_;        // head_dim_v
+  std::int32_t n_dims_;       // head_dim_v
+  std::int32_t stride_;       // of a matrix's rows: n_dims_ rounded up to 16
   std::size_t n_group_;       // query heads of a KV head
   std::size_t n_heads_;       // query heads of a layer
-  std::vector<float> grams_;  // [layer][query head][n_dims][n_dims]
+  std::vector<float> grams_;  // [layer][query head][n_dims][stride]
 };
 
 }  // namespace ebb

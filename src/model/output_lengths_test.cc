@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
 
 #include <ggml.h>
 #include <gtest/gtest.h>
 
 #include "device/backend.h"
 #include "gguf/toy_header.h"
+#include "model/attention.h"
 #include "model/frame_digest.h"
 #include "model/model.h"
 #include "model/random_model.h"
@@ -85,6 +87,29 @@ TEST(OutputLengths, are_those_of_the_product_with_the_output_matrix_of_any_type)
       EXPECT_NEAR((*lengths)->length(head, value), direct, 1e-4 * direct) << ggml_type_name(type) << ' ' << head;
     }
     EXPECT_EQ((*lengths)->length(0, std::vector<float>(32, 0.0F)), 0.0);
+  }
+}
+
+TEST(OutputLengths, are_the_same_bits_with_every_instruction_set) {
+  for (const std::int32_t head_dim : {24, 64, 80, 160}) {
+    const ToyFile file("");
+    ASSERT_TRUE(
+        write_random_model({.n_embd = 64, .n_heads = 2, .n_kv_heads = 1, .head_dim = head_dim}, file.path()).ok());
+    const auto backend = Backend::open("cpu", 1);
+    const auto model = Model::load(file.path(), **backend, {});
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const std::unique_ptr<OutputLengths> lengths = OutputLengths::make(**model, 1).value();
+    std::mt19937 random(9);
+    const std::vector<float> value = random_value(random, head_dim);
+    const double direct = direct_length(**model, 0, 0, value);
+    const KernelSet before = current_kernel_set();
+    std::set<double> seen;
+    for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
+      if (try_set_kernel_set(set)) seen.insert(lengths->length(0, value));
+    }
+    EXPECT_TRUE(try_set_kernel_set(before));
+    ASSERT_EQ(seen.size(), 1U) << head_dim;
+    EXPECT_NEAR(*seen.begin(), direct, 1e-4 * direct) << head_dim;
   }
 }
 

@@ -221,7 +221,8 @@ TEST(AgainstOriginals, pyramidkv_gives_layers_their_budgets) {
   for (ScopeEvidence& scope : evidence.scopes) scope.window_mean.assign(100, 1.0);
   const originals::Counts budgets =
       originals::pyramid_budgets_exact(100, {.n_layers = kLayers, .capacity = 48, .window = 8, .beta = 20});
-  const std::vector<std::int32_t> quotas = share_frames(*policy_test::policy("pyramidkv"), evidence, 48 * kLayers);
+  const std::vector<std::int32_t> quotas =
+      policy_test::share(*policy_test::policy("pyramidkv"), evidence, 48 * kLayers);
   EXPECT_EQ(originals::Counts(quotas.begin(), quotas.end()), budgets);
 }
 

@@ -66,41 +66,43 @@ TEST(BudgetList, a_policy_that_chose_for_the_whole_session_chooses_by_layer_or_h
 // As EvolKV completes a list, b = k + (k / A) * (T - A), rounded by largest remainders.
 TEST(BudgetList, layers_have_frames_in_proportion_and_the_rest_goes_to_the_largest_fractions) {
   const auto by_layer = listed("streaming", Scope::kLayer, {1, 3, 4});
-  EXPECT_THAT(share_frames(*by_layer, heads(20, 3, 1, Scope::kLayer), 24), ElementsAre(3, 9, 12));
-  EXPECT_THAT(share_frames(*by_layer, heads(20, 3, 1, Scope::kLayer), 21), ElementsAre(3, 8, 10))
+  EXPECT_THAT(policy_test::share(*by_layer, heads(20, 3, 1, Scope::kLayer), 24), ElementsAre(3, 9, 12));
+  EXPECT_THAT(policy_test::share(*by_layer, heads(20, 3, 1, Scope::kLayer), 21), ElementsAre(3, 8, 10))
       << "of 2.625, 7.875 and 10.5";
-  EXPECT_THAT(share_frames(*listed("streaming", Scope::kLayer, {1, 1, 1, 1}), heads(20, 4, 1, Scope::kLayer), 6),
+  EXPECT_THAT(policy_test::share(*listed("streaming", Scope::kLayer, {1, 1, 1, 1}), heads(20, 4, 1, Scope::kLayer), 6),
               ElementsAre(2, 2, 1, 1))
       << "ties to the lower layer";
 }
 
 TEST(BudgetList, what_a_layer_has_not_is_the_others) {
   const auto policy = listed("streaming", Scope::kLayer, {8, 1, 1});
-  EXPECT_THAT(share_frames(*policy, heads(10, 3, 1, Scope::kLayer), 20), ElementsAre(10, 5, 5)) << "of 16, 2 and 2";
+  EXPECT_THAT(policy_test::share(*policy, heads(10, 3, 1, Scope::kLayer), 20), ElementsAre(10, 5, 5))
+      << "of 16, 2 and 2";
 }
 
 TEST(BudgetList, held_frames_are_the_least_a_layer_has_and_count_for_its_share) {
   Evidence evidence = heads(10, 3, 1, Scope::kLayer);
   for (std::size_t b = 0; b < 3; ++b) evidence.blocks[b].hold = Hold::kProtected;
   const auto policy = listed("streaming", Scope::kLayer, {0, 1, 2});
-  EXPECT_THAT(share_frames(*policy, evidence, 15), ElementsAre(3, 4, 8)) << "12 in proportion beside the 3 held";
+  EXPECT_THAT(policy_test::share(*policy, evidence, 15), ElementsAre(3, 4, 8)) << "12 in proportion beside the 3 held";
 }
 
 TEST(BudgetList, what_room_is_made_for_counts_so_that_the_list_holds_once_it_has_come) {
   Evidence evidence = heads(20, 2, 2, Scope::kHead);
   evidence.n_new_frames = 8;
   const auto policy = listed("streaming", Scope::kHead, {5, 3, 1, 1});
-  EXPECT_THAT(share_frames(*policy, evidence, 32), ElementsAre(18, 10, 2, 2)) << "20, 12, 4 and 4 with two more each";
+  EXPECT_THAT(policy_test::share(*policy, evidence, 32), ElementsAre(18, 10, 2, 2))
+      << "20, 12, 4 and 4 with two more each";
 }
 
 TEST(BudgetList, the_heads_of_a_layer_share_its_part_as_the_policy_has_them) {
   const auto even = listed("h2o", Scope::kLayer, {3, 1});
   Evidence evidence = heads(8, 2, 2, Scope::kHead);
   for (ScopeEvidence& scope : evidence.scopes) scope.total.assign(8, 1.0);
-  EXPECT_THAT(share_frames(*even, evidence, 16), ElementsAre(6, 6, 2, 2));
+  EXPECT_THAT(policy_test::share(*even, evidence, 16), ElementsAre(6, 6, 2, 2));
   const auto won = listed("adakv:floor=0,window=1", Scope::kLayer, {3, 1});
   for (ScopeEvidence& scope : evidence.scopes) scope.window_mean.assign(8, scope.index % 2 == 0 ? 1.0 : 9.0);
-  EXPECT_THAT(share_frames(*won, evidence, 16), ElementsAre(4, 8, 0, 4)) << "the second head of each looks more";
+  EXPECT_THAT(policy_test::share(*won, evidence, 16), ElementsAre(4, 8, 0, 4)) << "the second head of each looks more";
 }
 
 // The same by bisection of the one factor that all proportions have.

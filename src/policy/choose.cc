@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "base/to_size.h"
 
@@ -32,11 +33,22 @@ std::vector<double> checked_scores(const Policy& policy, const Evidence& evidenc
   return scores;
 }
 
+std::vector<double> rank_by(const std::vector<double>& scores, const Policy& policy, const Evidence& evidence,
+                            const ScopeEvidence& scope) {
+  std::vector<double> ranks(scores.size());
+  double n_before = 0.5;
+  for (const std::size_t i : order_by(scores)) {
+    const double priority = policy.weighs_priorities() ? 1.0 : evidence.block(scope.rows[i]).priority;
+    ranks[i] = scores[i] == kNeverLeaves ? kNeverLeaves : n_before++ / static_cast<double>(scores.size()) * priority;
+  }
+  return ranks;
+}
+
 // What leaves from one scope.
 class Taker {
  public:
-  Taker(const Policy& policy, const Evidence& evidence, const ScopeEvidence& scope)
-      : evidence_(evidence), scope_(scope), ranks_(rank_rows(policy, evidence, scope)), order_(order_by(ranks_)) {}
+  Taker(const Evidence& evidence, const ScopeEvidence& scope, std::vector<double> ranks)
+      : evidence_(evidence), scope_(scope), ranks_(std::move(ranks)), order_(order_by(ranks_)) {}
 
   // Before n_frames are taken: those that the policy rescues go behind the others that come into question.
   void rescue(const Policy& policy, std::int32_t n_frames) {
@@ -102,14 +114,13 @@ std::int32_t count_victims(std::int32_t n_hot, std::int32_t n_new, std::int32_t 
 }
 
 std::vector<double> rank_rows(const Policy& policy, const Evidence& evidence, const ScopeEvidence& scope) {
-  const std::vector<double> scores = checked_scores(policy, evidence, scope);
-  std::vector<double> ranks(scores.size());
-  double n_before = 0.5;
-  for (const std::size_t i : order_by(scores)) {
-    const double priority = policy.weighs_priorities() ? 1.0 : evidence.block(scope.rows[i]).priority;
-    ranks[i] = scores[i] == kNeverLeaves ? kNeverLeaves : n_before++ / static_cast<double>(scores.size()) * priority;
-  }
-  return ranks;
+  return rank_by(checked_scores(policy, evidence, scope), policy, evidence, scope);
+}
+
+ScopeScores score_scopes(const Policy& policy, const Evidence& evidence) {
+  ScopeScores scores;
+  for (const ScopeEvidence& scope : evidence.scopes) scores.push_back(checked_scores(policy, evidence, scope));
+  return scores;
 }
 
 std::vector<double> rank_blocks(const Policy& policy, const Evidence& evidence) {
@@ -129,12 +140,13 @@ std::vector<double> rank_blocks(const Policy& policy, const Evidence& evidence) 
 std::vector<Victim> choose_victims(const Policy& policy, const Evidence& evidence, std::int32_t n_wanted,
                                    std::int32_t n_needed) {
   std::int32_t n_hot = 0;
+  const ScopeScores scores = score_scopes(policy, evidence);
   std::vector<Taker> takers;
   for (const ScopeEvidence& scope : evidence.scopes) {
-    takers.emplace_back(policy, evidence, scope);
+    takers.emplace_back(evidence, scope, rank_by(scores[takers.size()], policy, evidence, scope));
     for (const ScopeRow& row : scope.rows) n_hot += row.n_frames;
   }
-  const std::vector<std::int32_t> quotas = share_frames(policy, evidence, std::max(0, n_hot - n_wanted));
+  const std::vector<std::int32_t> quotas = share_frames(policy, evidence, scores, std::max(0, n_hot - n_wanted));
   std::vector<Victim> victims;
   std::int32_t n_frames = 0;
   for (std::size_t s = 0; s < takers.size(); ++s) {

@@ -41,6 +41,10 @@ struct Victim {
   friend bool operator==(const Victim&, const Victim&) = default;
 };
 
+// Of each row, in the order of evidence.scopes: what the policy says, once for a choice.
+using ScopeScores = std::vector<std::vector<double>>;
+[[nodiscard]] ScopeScores score_scopes(const Policy& policy, const Evidence& evidence);
+
 // In a scope's rows: 0..1, how many of them would leave before it, times its priority; kNeverLeaves as the policy says.
 [[nodiscard]] std::vector<double> rank_rows(const Policy& policy, const Evidence& evidence, const ScopeEvidence& scope);
 
@@ -51,7 +55,7 @@ struct Victim {
 // How many of n_frames each scope may have, in the order of evidence.scopes; none more than it has now. They add up to
 // n_frames, or to all that there are.
 [[nodiscard]] std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence,
-                                                     std::int32_t n_frames);
+                                                     const ScopeScores& scores, std::int32_t n_frames);
 
 // Those that leave, lowest first in each scope, until they give n_wanted frames, or all that may leave. Protected ones come
 // after all others, in the same order, and never more of them than n_needed frames leave open; pinned ones never.

@@ -159,27 +159,28 @@ TEST(ShareOut, gives_the_rest_to_the_largest_fractions_and_to_the_earlier_of_equ
 TEST(ShareFrames, a_pyramid_falls_by_equal_steps) {
   Evidence evidence = blocks(40, 3);
   evidence.n_layers = 3;
-  const Given given(std::vector<std::vector<double>>(3), {.sharing = FrameSharing::kPyramid, .floor = 0.5});
-  EXPECT_THAT(share_frames(given, evidence, 60), ElementsAre(30, 20, 10));
+  const Given given(std::vector(3, std::vector<double>(40, 1.0)), {.sharing = FrameSharing::kPyramid, .floor = 0.5});
+  EXPECT_THAT(policy_test::share(given, evidence, 60), ElementsAre(30, 20, 10));
 }
 
 TEST(ShareFrames, heads_of_a_layer_win_frames_from_each_other_above_their_floor) {
   Evidence evidence = blocks(4, 4);
   evidence.n_layers = 2;
   const std::vector<std::vector<double>> scores = {{9, 8, 7, 6}, {1, 1, 1, 1}, {2, 2, 2, 9}, {9, 9, 9, 1}};
-  EXPECT_THAT(share_frames(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 0.0}), evidence, 8),
+  EXPECT_THAT(policy_test::share(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 0.0}), evidence, 8),
               ElementsAre(4, 0, 1, 3));
-  EXPECT_THAT(share_frames(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 0.5}), evidence, 8),
+  EXPECT_THAT(policy_test::share(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 0.5}), evidence, 8),
               ElementsAre(3, 1, 2, 2))
       << "half of an even share of 2, and half of what was won";
-  EXPECT_THAT(share_frames(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 1.0}), evidence, 8), Each(2));
+  EXPECT_THAT(policy_test::share(Given(scores, {.sharing = FrameSharing::kAcrossHeads, .floor = 1.0}), evidence, 8),
+              Each(2));
 }
 
 TEST(ShareFrames, all_heads_win_from_each_other_across_layers) {
   Evidence evidence = blocks(2, 4);
   evidence.n_layers = 2;
   const std::vector<std::vector<double>> scores = {{9, 8}, {1, 2}, {3, 1}, {7, 1}};
-  EXPECT_THAT(share_frames(Given(scores, {.sharing = FrameSharing::kAcrossLayers, .floor = 0.0}), evidence, 4),
+  EXPECT_THAT(policy_test::share(Given(scores, {.sharing = FrameSharing::kAcrossLayers, .floor = 0.0}), evidence, 4),
               ElementsAre(2, 0, 1, 1));
 }
 

@@ -3,8 +3,10 @@
 // these over the head's blocks, so that one window does not condemn it, times the length of v W_O. Heads of a layer win budget
 // from each other, and in the layer form all heads of all layers do.
 //
-// The definition gives heads no floor; the parameter does. The largest is of what the query heads of a KV head give together,
-// the length is the mean over them and over the block's tokens, and a norm behind the output matrix (gemma3) is not looked at.
+// The definition gives heads no floor and protects no first tokens; the parameters do, the latter unless told otherwise: a first
+// token takes much of every head's attention, and the length of its value is next to nothing in many models. The largest is of
+// what the query heads of a KV head give together, the length is the mean over them and over the block's tokens, and a norm
+// behind the output matrix (gemma3) is not looked at.
 #include "policy/all.h"
 #include "policy/pooling.h"
 
@@ -14,11 +16,14 @@ namespace {
 class DefensiveKv final : public Policy {
  public:
   DefensiveKv(std::string_view name, FrameSharing sharing, const ParameterValues& values)
-      : name_(name), window_(values.whole("window")), shares_{.sharing = sharing, .floor = values["floor"]} {}
+      : name_(name),
+        window_(values.whole("window")),
+        sinks_(values.whole("sinks") == 1),
+        shares_{.sharing = sharing, .floor = values["floor"]} {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] Ask asks() const override {
-    return {.scope = Scope::kHead, .sinks = false, .window = window_, .output_lengths = true};
+    return {.scope = Scope::kHead, .sinks = sinks_, .window = window_, .output_lengths = true};
   }
   [[nodiscard]] Shares shares() const override { return shares_; }
 
@@ -37,6 +42,7 @@ class DefensiveKv final : public Policy {
  private:
   std::string_view name_;
   std::int32_t window_;
+  bool sinks_;
   Shares shares_;
 };
 

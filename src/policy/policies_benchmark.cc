@@ -1,5 +1,5 @@
 // What it takes a policy to score one head of a layer, of 64 dimensions: blocks of 64 tokens, as many as the argument says. A
-// choice scores every head, and twice where heads win frames from each other.
+// choice scores every head once.
 #include <random>
 
 #include <benchmark/benchmark.h>

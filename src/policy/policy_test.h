@@ -6,13 +6,19 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "policy/policy.h"
+#include "policy/choose.h"
 
 namespace ebb::policy_test {
 
 // One of those in the registry.
 inline std::unique_ptr<Policy> policy(std::string_view spec) { return make_policy(spec).value(); }
+
+// What each scope may have of n_frames.
+inline std::vector<std::int32_t> share(const Policy& policy, const Evidence& evidence, std::int32_t n_frames) {
+  return share_frames(policy, evidence, score_scopes(policy, evidence), n_frames);
+}
 
 // n blocks, all hot in n_scopes scopes.
 inline Evidence blocks(std::int32_t n, std::int32_t n_scopes = 1, std::int32_t grain = 64) {

@@ -92,7 +92,7 @@ Scored scored(std::int32_t block, const std::vector<double>& words) {
 
 TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
   const std::vector<Scored> ranked = {scored(5, {10.0}), scored(9, {0.0, 8.0}), scored(2, {0.0, 0.0, 3.0})};
-  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 4);
+  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 4);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(9), BlockIndex(6), BlockIndex(4)));
   EXPECT_THAT(selection.keep, IsEmpty());
 }
@@ -101,13 +101,13 @@ TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_quest
   // Two blocks of earlier questions of the same form, and the one with the rare word.
   const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),
                                       scored(2, {5.0, 0.0, 6.0})};
-  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
 }
 
 TEST(Select, what_is_said_in_two_places_comes_back_from_both) {
   const std::vector<Scored> ranked = {scored(9, {6.0, 4.0}), scored(3, {6.0, 4.0}), scored(1, {0.0, 4.0})};
-  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(3)));
 }
 
@@ -132,18 +132,27 @@ TEST(RareWords, what_stands_near_a_border_is_told) {
 TEST(Select, a_sentence_that_a_border_cuts_comes_back_whole_before_others) {
   std::vector<Scored> ranked = {scored(5, {9.0, 1.0}), scored(9, {8.0})};
   ranked[0].words[0].at_end = true;
-  const Selection selection = select_blocks(ranked, std::vector<bool>(12, false), 2);
+  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(6)));
 }
 
 TEST(Select, hot_blocks_take_no_cold_ones_place) {
-  std::vector<bool> is_hot(12, false);
-  is_hot[4] = is_hot[5] = is_hot[6] = true;
+  std::vector<double> missing(12, 1.0);
+  missing[4] = missing[5] = missing[6] = 0.0;
   const std::vector<Scored> ranked = {scored(5, {30.0}), scored(2, {6.0})};
-  const Selection selection = select_blocks(ranked, is_hot, 1);
+  const Selection selection = select_blocks(ranked, missing, 1);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(2)));
   EXPECT_THAT(selection.keep, ElementsAre(BlockIndex(5)));
-  EXPECT_THAT(select_blocks({}, is_hot, 3).recall, IsEmpty());
+  EXPECT_THAT(select_blocks({}, missing, 3).recall, IsEmpty());
+}
+
+TEST(Select, what_is_missing_from_few_heads_gains_little_by_coming_back) {
+  std::vector<double> missing(12, 1.0);
+  missing[9] = 0.25;
+  const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 8.0}), scored(7, {3.0})};
+  EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(2)));
+  EXPECT_THAT(select_blocks(ranked, missing, 3).recall, ElementsAre(BlockIndex(2), BlockIndex(9), BlockIndex(10)));
+  EXPECT_THAT(select_blocks(ranked, missing, 3).keep, IsEmpty());
 }
 
 TEST(Focus, follows_the_messages_and_fades) {

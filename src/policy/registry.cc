@@ -137,7 +137,13 @@ constexpr Parameter kDefensiveKv[] = {kWindow,
                                        .value = 0,
                                        .least = 0,
                                        .most = 1,
-                                       .summary = "part of an even share that each head has for certain"}};
+                                       .summary = "part of an even share that each head has for certain"},
+                                      {.name = "sinks",
+                                       .value = 0,
+                                       .least = 0,
+                                       .most = 1,
+                                       .is_whole = true,
+                                       .summary = "1: the first tokens leave last"}};
 constexpr Parameter kDropKv[] = {kWindow};
 constexpr Parameter kLagKv[] = {
     {.name = "lag", .value = 128, .least = 1, .most = 65536, .is_whole = true, .summary = "tokens of a partition"},

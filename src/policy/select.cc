@@ -23,9 +23,9 @@ constexpr double kRepeated = 0.75;
 // The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
 class Choice {
  public:
-  Choice(std::span<const Scored> ranked, const std::vector<bool>& is_hot, bool hot) : is_hot_(is_hot), hot_(hot) {
+  Choice(std::span<const Scored> ranked, std::span<const double> missing, bool hot) : missing_(missing), hot_(hot) {
     for (const Scored& scored : ranked) {
-      if (is_hot[scored.block.index()] == hot) {
+      if (is_candidate(scored.block.value())) {
         scored_.emplace(scored.block, &scored);
       } else {
         raise_neighbours(scored);
@@ -42,15 +42,20 @@ class Choice {
       best = block;
       most = worth;
     };
-    for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
+    for (const auto& [block, scored] : scored_) offer(block, gain(block) * std::max(worth_of(*scored), beside(block)));
     for (const auto& [block, worth] : beside_) {
-      if (!scored_.contains(block)) offer(block, worth);
+      if (!scored_.contains(block)) offer(block, gain(block) * worth);
     }
     if (best) choose(*best);
     return best;
   }
 
  private:
+  [[nodiscard]] bool is_candidate(std::int32_t b) const {
+    return b >= 0 && b < std::ssize(missing_) && (missing_[static_cast<std::size_t>(b)] == 0.0) == hot_;
+  }
+  // What of a block's worth bringing it in would give.
+  [[nodiscard]] double gain(BlockIndex block) const { return hot_ ? 1.0 : missing_[block.index()]; }
   [[nodiscard]] double weight(const WordScore& word) const {
     const auto found = weights_.find(word.word);
     return found != weights_.end() ? found->second : 1.0;
@@ -90,13 +95,12 @@ class Choice {
   }
 
   void raise(std::int32_t b, double worth) {
-    if (b < 0 || b >= std::ssize(is_hot_) || is_hot_[static_cast<std::size_t>(b)] != hot_) return;
-    if (chosen_.contains(BlockIndex(b))) return;
+    if (!is_candidate(b) || chosen_.contains(BlockIndex(b))) return;
     double& most = beside_[BlockIndex(b)];
     most = std::max(most, worth);
   }
 
-  const std::vector<bool>& is_hot_;
+  std::span<const double> missing_;
   const bool hot_;
   std::map<BlockIndex, const Scored*> scored_;
   std::map<BlockIndex, double> beside_;     // what a block is worth for its neighbour's sake
@@ -106,14 +110,12 @@ class Choice {
 
 }  // namespace
 
-Selection select_blocks(std::span<const Scored> ranked, const std::vector<bool>& is_hot, std::int32_t max_blocks) {
+Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
   double best = 0.0;
-  for (const Scored& scored : ranked) {
-    if (!is_hot[scored.block.index()]) best = std::max(best, scored.score);
-  }
+  for (const Scored& scored : ranked) best = std::max(best, scored.score * missing[scored.block.index()]);
   Selection selection;
   for (const bool hot : {false, true}) {
-    Choice choice(ranked, is_hot, hot);
+    Choice choice(ranked, missing, hot);
     std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
     while (std::ssize(chosen) < max_blocks) {
       const std::optional<BlockIndex> block = choice.take(kWorth * best);

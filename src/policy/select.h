@@ -6,6 +6,7 @@
 // still scores at least half of the best cold one. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
+// One that is hot in some heads counts by the share of them that it is missing from.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@
 namespace ebb {
 
 struct Selection {
-  // Cold, best first.
+  // Not hot in every head, best first.
   std::vector<BlockIndex> recall;
   // Hot, and as much worth as those: not to be evicted for them.
   std::vector<BlockIndex> keep;
 };
 
-// `is_hot` has an entry for each block of the session; at most max_blocks of each kind are chosen.
-[[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, const std::vector<bool>& is_hot,
+// `missing` says of each block of the session which share of its heads it is not hot in; at most max_blocks of each kind are
+// chosen.
+[[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
                                       std::int32_t max_blocks);
 
 }  // namespace ebb

@@ -12,6 +12,12 @@
 namespace ebb {
 namespace {
 
+struct Choice {
+  const Policy& policy;
+  const Evidence& evidence;
+  const ScopeScores& scores;
+};
+
 // What the scopes of some layers have to share.
 struct Group {
   std::vector<std::size_t> scopes;
@@ -61,18 +67,19 @@ struct Rival {
   double score;
 };
 
-std::vector<Rival> gather_rivals(const Policy& policy, const Evidence& evidence, const Group& group) {
+std::vector<Rival> gather_rivals(const Choice& choice, const Group& group) {
+  const Evidence& evidence = choice.evidence;
   std::vector<Rival> rivals;
   for (const std::size_t s : group.scopes) {
     const ScopeEvidence& scope = evidence.scopes[s];
-    const std::vector<double> scores = policy.score(evidence, scope);
+    const std::vector<double>& scores = choice.scores[s];
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const BlockEvidence& block = evidence.block(scope.rows[i]);
       if (block.hold != Hold::kNone) continue;
       rivals.push_back({.scope = s,
                         .n_frames = scope.rows[i].n_frames,
                         .block = block.block,
-                        .priority = policy.weighs_priorities() ? 1.0 : block.priority,
+                        .priority = choice.policy.weighs_priorities() ? 1.0 : block.priority,
                         .score = scores[i]});
     }
   }
@@ -85,12 +92,13 @@ std::vector<Rival> gather_rivals(const Policy& policy, const Evidence& evidence,
 }
 
 // Scopes get what their rows win among all rows of the group, beside the floor that each has of an even share.
-void share_by_scores(const Policy& policy, const Evidence& evidence, const Group& group,
-                     std::span<const std::int32_t> free, std::span<std::int32_t> quotas) {
-  const double floor = policy.shares().floor;
-  std::vector<double> won(evidence.scopes.size(), floor * group.n_frames / static_cast<double>(group.scopes.size()));
+void share_by_scores(const Choice& choice, const Group& group, std::span<const std::int32_t> free,
+                     std::span<std::int32_t> quotas) {
+  const double floor = choice.policy.shares().floor;
+  std::vector<double> won(choice.evidence.scopes.size(),
+                          floor * group.n_frames / static_cast<double>(group.scopes.size()));
   std::int32_t n_left = group.n_frames;
-  for (const Rival& rival : gather_rivals(policy, evidence, group)) {
+  for (const Rival& rival : gather_rivals(choice, group)) {
     const std::int32_t n = std::min(n_left, rival.n_frames);
     won[rival.scope] += (1.0 - floor) * n;
     n_left -= n;
@@ -128,8 +136,9 @@ std::vector<Group> make_groups(const Evidence& evidence, FrameSharing sharing, s
 
 // By the user's list: that is what each layer or head is to have in all, held frames too, once those have come that room is made
 // for. Held ones are the least it has. What a list leaves open, the heads of a layer share as the policy says.
-std::vector<std::int32_t> share_by_list(const Policy& policy, const Evidence& evidence, std::int32_t n_frames,
-                                        const ScopeFrames& frames) {
+std::vector<std::int32_t> share_by_list(const Choice& choice, std::int32_t n_frames, const ScopeFrames& frames) {
+  const Policy& policy = choice.policy;
+  const Evidence& evidence = choice.evidence;
   const BudgetList& list = *policy.shares().list;
   const std::int32_t n_new = evidence.n_new_frames / evidence.n_scopes;
   std::vector<Group> groups(list.weights.size());
@@ -150,7 +159,7 @@ std::vector<std::int32_t> share_by_list(const Policy& policy, const Evidence& ev
   for (std::size_t g = 0; g < groups.size(); ++g) {
     groups[g].n_frames = shares[g] - least[g];
     if (by_scores && groups[g].scopes.size() > 1) {
-      share_by_scores(policy, evidence, groups[g], frames.free, quotas);
+      share_by_scores(choice, groups[g], frames.free, quotas);
     } else {
       share_evenly(groups[g], frames.free, quotas);
     }
@@ -161,17 +170,18 @@ std::vector<std::int32_t> share_by_list(const Policy& policy, const Evidence& ev
 }  // namespace
 
 // What is held stays where it is, and the rest is shared.
-std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence, std::int32_t n_frames) {
+std::vector<std::int32_t> share_frames(const Policy& policy, const Evidence& evidence, const ScopeScores& scores,
+                                       std::int32_t n_frames) {
   const ScopeFrames frames = count_frames(evidence);
   const std::vector<double> even(evidence.scopes.size(), 1.0);
   const std::int32_t n_free = n_frames - std::accumulate(frames.held.begin(), frames.held.end(), 0);
   if (n_free <= 0) return share_out(n_frames, even, frames.held);
   const Shares shares = policy.shares();
-  if (shares.list != nullptr) return share_by_list(policy, evidence, n_frames, frames);
+  if (shares.list != nullptr) return share_by_list({policy, evidence, scores}, n_frames, frames);
   std::vector<std::int32_t> quotas = frames.held;
   if (shares.sharing == FrameSharing::kAcrossHeads || shares.sharing == FrameSharing::kAcrossLayers) {
     for (const Group& group : make_groups(evidence, shares.sharing, n_free, frames.free)) {
-      if (!group.scopes.empty()) share_by_scores(policy, evidence, group, frames.free, quotas);
+      if (!group.scopes.empty()) share_by_scores({policy, evidence, scores}, group, frames.free, quotas);
     }
     return quotas;
   }

@@ -97,9 +97,12 @@ Status Session::wake_last(Acts& acts) {
 std::vector<BlockIndex> Session::select(std::string_view question, std::int32_t max_blocks) {
   if (options_.remains == Remains::kNothing || question.empty()) return {};
   index_restored_words();
-  std::vector<bool> is_hot;
-  for (std::int32_t b = 0; b < n_blocks(); ++b) is_hot.push_back(hot().is_hot(BlockIndex(b)));
-  Selection selection = select_blocks(words_.rank(question), is_hot, max_blocks);
+  std::vector<double> missing;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const std::int32_t n_wanted = hot().wanted_heads(BlockIndex(b)).count();
+    missing.push_back(hot().missing_heads(BlockIndex(b)).count() / std::max(1.0, static_cast<double>(n_wanted)));
+  }
+  Selection selection = select_blocks(words_.rank(question), missing, max_blocks);
   selection.recall.insert(selection.recall.end(), selection.keep.begin(), selection.keep.end());
   return selection.recall;
 }

@@ -36,7 +36,7 @@ TEST_P(Turns, any_heads_of_any_blocks_leave_and_come_back_with_every_byte) {
   EXPECT_EQ(session_->stats().n_missed_recalls, 0);
 }
 
-TEST_P(Turns, a_block_that_is_hot_in_some_heads_is_a_hole_and_what_is_computed_behind_it_has_another_name) {
+TEST_P(Turns, what_is_computed_behind_a_block_that_is_hot_in_some_heads_has_another_name) {
   const std::string text(2 * kBlockSize, 'a');
   const std::string more(kBlockSize, 'b');
   std::vector<Hash128> names;
@@ -46,8 +46,12 @@ TEST_P(Turns, a_block_that_is_hot_in_some_heads_is_a_hole_and_what_is_computed_b
     HeadSet heads(session_->shape().n_heads());
     for (const std::size_t head : missing) heads.add(head);
     session_->evict(std::vector{BlockIndex(0)}, heads);
+    const auto n_missing = static_cast<std::int32_t>(missing.size());
+    EXPECT_EQ(session_->n_hot_tokens(), (12 - n_missing) * kBlockSize / 6) << "its share counts as hot";
     const TurnStats stats = say(more);
-    EXPECT_EQ(stats.from[Origin::kHole], missing.empty() ? 0 : kBlockSize);
+    EXPECT_EQ(stats.from[Origin::kHole], n_missing == 6 ? kBlockSize : 0);
+    EXPECT_EQ(stats.from[Origin::kPartlyHot], n_missing > 0 && n_missing < 6 ? kBlockSize : 0);
+    EXPECT_EQ(stats.from.total(), session_->end().value() - stats.n_generated) << "each token once";
     names.push_back(session_->exact_name(BlockIndex(2)));
     EXPECT_THAT(std::vector(names.begin(), names.end() - 1), ::testing::Not(::testing::Contains(names.back())));
   }
