@@ -298,7 +298,7 @@ TEST_F(CliTest, statistics_go_to_stderr_and_only_when_asked_for) {
   std::vector<std::string> verbose = arguments;
   verbose.emplace_back("-v");
   const ProgramResult result = run_ebb(verbose);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("tok/s"), HasSubstr("blocks hot"), HasSubstr("weights")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("tok/s"), HasSubstr("tokens hot"), HasSubstr("weights")));
   EXPECT_THAT(result.out, Not(HasSubstr("tok/s")));
 }
 
@@ -310,7 +310,7 @@ TEST_F(CliTest, a_prompt_larger_than_the_budget_is_answered_inside_it) {
   arguments.insert(arguments.end(), forbidden.begin(), forbidden.end());
   const ProgramResult result = run_ebb(arguments, std::string(1000, 'x'));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, AllOf(HasSubstr("of 4 blocks hot"), HasSubstr("evicted"), Not(HasSubstr(" 0 evicted"))));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("of 256 tokens hot"), HasSubstr("evicted"), Not(HasSubstr(" 0 evicted"))));
 }
 
 TEST_F(CliTest, ctrl_c_stops_the_reply_with_its_own_exit_code) {

@@ -38,6 +38,7 @@ class KeptSessions : public ::testing::Test {
                          .block_size = kBlockSize,
                          .kv_budget_tokens = 640,
                          .chunk = 64,
+                         .policy = policy_,
                          .store = {.ram_bytes = 1 << 20, .disk = DiskOptions{.folder = folder_.path()}}};
     Result<std::unique_ptr<Engine>> opened = Engine::open(engine);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
@@ -81,6 +82,7 @@ class KeptSessions : public ::testing::Test {
 
   TemporaryFile model_{".gguf"};
   TemporaryFolder folder_;
+  std::string policy_{kDefaultPolicy};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Scheduler> scheduler_;
 };
@@ -149,10 +151,10 @@ TEST_F(KeptSessions, a_sessions_own_policy_goes_on_where_it_may_be_chosen_and_th
   open();
   EXPECT_EQ(policy_of("own"), "h2o:recent=0.25");
   EXPECT_EQ(policy_of("parked"), "h2o:recent=0.25");
-  EXPECT_EQ(policy_of("plain"), "streaming");
+  EXPECT_EQ(policy_of("plain"), kDefaultPolicy);
   EXPECT_EQ(say(history('o') + " more", "own").end.policy, "h2o:recent=0.25");
   open(RowType::kF16, {.lanes = {.policies = OfferedPolicies::parse("tova").value()}});
-  EXPECT_EQ(policy_of("own"), "streaming");
+  EXPECT_EQ(policy_of("own"), kDefaultPolicy);
 }
 
 TEST_F(KeptSessions, the_last_image_of_each_session_is_kept_and_no_other) {
@@ -199,6 +201,8 @@ TEST_F(KeptSessions, images_of_another_layout_or_owner_are_left_alone_and_counte
 }
 
 TEST_F(KeptSessions, images_of_another_layout_keep_their_half_of_a_folder_that_is_full) {
+  policy_ = "streaming";  // which notes nothing, so that images are small
+  open();
   const auto bounded = [&](RowType rows, std::uint64_t max_bytes) {
     open(rows, {.folder = LaneFolderOptions{.folder = images(), .max_bytes = max_bytes}});
   };
@@ -241,7 +245,8 @@ TEST_F(KeptSessions, a_damaged_image_is_refused_and_its_session_computed_anew) {
 }
 
 TEST_F(KeptSessions, images_that_do_not_fit_the_folders_bound_make_room_the_oldest_first) {
-  // Room for about five images of this size.
+  // Room for about five images of this size, without notes on attention.
+  policy_ = "streaming";
   open(RowType::kF16, {.folder = LaneFolderOptions{.folder = images(), .max_bytes = 16 << 10}});
   for (char lane = 'a'; lane < 'm'; ++lane) say(history(lane), std::string(1, lane));
   ASSERT_TRUE(engine_->store()->flush().ok());

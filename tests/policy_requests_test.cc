@@ -55,12 +55,12 @@ class PolicyRequests : public Server {
 };
 
 TEST_F(PolicyRequests, a_session_goes_by_what_its_request_says_and_by_the_servers_where_it_says_nothing) {
-  EXPECT_EQ(say("one", "Hello.")["ebb"]["kv_eviction"], "streaming");
+  EXPECT_EQ(say("one", "Hello.")["ebb"]["kv_eviction"], kDefaultPolicy);
   EXPECT_EQ(say("one", "And on.", "snapkv:kernel=5,window=16")["ebb"]["kv_eviction"], "snapkv:window=16");
   EXPECT_EQ(session("one")["kv_eviction"], "snapkv:window=16") << "until its next request";
   EXPECT_EQ(session("one")["own_kv_eviction"], nullptr);
-  EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], "streaming");
-  EXPECT_EQ(session("one")["kv_eviction"], "streaming");
+  EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], kDefaultPolicy);
+  EXPECT_EQ(session("one")["kv_eviction"], kDefaultPolicy);
 }
 
 TEST_F(PolicyRequests, every_route_that_generates_takes_it) {
@@ -133,7 +133,8 @@ TEST_F(PolicyRequests, what_may_not_be_chosen_is_refused_with_what_may_and_befor
 
 TEST_F(PolicyRequests, null_and_nothing_are_the_servers) {
   for (const Json& none : {Json(nullptr), Json("")}) {
-    EXPECT_EQ(chat(Json::array({user("Hello.")}), {{"kv_eviction", none}})->json()["ebb"]["kv_eviction"], "streaming");
+    EXPECT_EQ(chat(Json::array({user("Hello.")}), {{"kv_eviction", none}})->json()["ebb"]["kv_eviction"],
+              kDefaultPolicy);
   }
 }
 
@@ -144,13 +145,14 @@ TEST_F(PolicyRequests, the_operator_says_which_may_be_chosen) {
   EXPECT_EQ(refused->status(), 400);
   EXPECT_THAT(refused->body(), AllOf(HasSubstr("there are tova, none"), Not(HasSubstr("adakv"))));
   open({}, {}, {.policies = OfferedPolicies::parse("own").value()});
-  EXPECT_THAT(chat(Json::array({user("Hello.")}), {{"kv_eviction", "streaming"}})->body(), HasSubstr("leave it out"));
+  EXPECT_THAT(chat(Json::array({user("Hello.")}), {{"kv_eviction", kDefaultPolicy}})->body(),
+              HasSubstr("leave it out"));
 }
 
 TEST_F(PolicyRequests, what_there_is_and_may_be_chosen_is_told_as_the_registry_has_it) {
   const Json told = ask("GET", "/v1/policies")->json();
-  EXPECT_EQ(told["default"], "streaming");
-  EXPECT_EQ(ask("GET", "/props")->json()["kv_eviction"], "streaming");
+  EXPECT_EQ(told["default"], kDefaultPolicy);
+  EXPECT_EQ(ask("GET", "/props")->json()["kv_eviction"], kDefaultPolicy);
   ASSERT_EQ(told["data"].size(), policies().size());
   for (std::size_t i = 0; i < policies().size(); ++i) {
     const Json& one = told["data"][i];
@@ -178,9 +180,9 @@ TEST_F(PolicyRequests, a_sessions_own_holds_for_requests_that_say_nothing_until_
   EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], "adakv:window=8");
   EXPECT_EQ(say("one", "And on.", "tova")["ebb"]["kv_eviction"], "tova");
   EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], "adakv:window=8");
-  EXPECT_EQ(say("two", "Hello.")["ebb"]["kv_eviction"], "streaming") << "another session";
+  EXPECT_EQ(say("two", "Hello.")["ebb"]["kv_eviction"], kDefaultPolicy) << "another session";
   EXPECT_EQ(set_policy(id, "")->json()["own_kv_eviction"], nullptr);
-  EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], "streaming");
+  EXPECT_EQ(say("one", "And on.")["ebb"]["kv_eviction"], kDefaultPolicy);
   for (const Json& wrong : {Json(nullptr), Json("none"), Json(5), Json("foo")}) {
     const auto refused = set_policy(id, wrong);
     EXPECT_EQ(refused->status(), 400) << wrong;
@@ -205,14 +207,14 @@ TEST_F(PolicyRequests, a_sessions_own_survives_parking_and_an_export) {
   open({}, {}, {.policies = OfferedPolicies::parse("tova").value()});
   const Json taken = ask("POST", "/v1/sessions/import?id=copy", image)->json();
   EXPECT_EQ(taken["own_kv_eviction"], nullptr);
-  EXPECT_EQ(taken["kv_eviction"], "streaming");
+  EXPECT_EQ(taken["kv_eviction"], kDefaultPolicy);
 }
 
 TEST_F(PolicyRequests, of_a_session_at_work_another_holds_from_its_next_request_on) {
   const auto kept = start_endless();
   const Json set = set_policy("busy~text", "tova")->json();
   EXPECT_EQ(set["own_kv_eviction"], "tova");
-  EXPECT_EQ(set["kv_eviction"], "streaming");
+  EXPECT_EQ(set["kv_eviction"], kDefaultPolicy);
   kept->leave();
   kept->wait();
   const Json body = {{"prompt", "The code of"}, {"max_tokens", 1}};

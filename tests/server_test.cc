@@ -79,7 +79,9 @@ TEST_F(Server, a_history_that_goes_on_is_not_computed_again) {
 TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_now) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += fmt::format("The {}th quagga sleeps by the river. ", i);
-  const Json json = chat(Json::array({user(text)}))->json();
+  // Whole blocks leave, so that what is seen fits the budget.
+  const Json whole = {{"kv_eviction", "streaming"}};
+  const Json json = chat(Json::array({user(text)}), whole)->json();
   const int n_prompt = json["usage"]["prompt_tokens"].get<int>();
   ASSERT_GT(n_prompt, 2 * 1024) << "longer than the budget";
   EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"], 0) << "nobody ever said it before";
@@ -87,7 +89,10 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
   EXPECT_EQ(json["timings"]["prompt_n"], n_prompt) << "also what has left again";
 
   // Again: most is neither seen nor computed.
-  Json more = {{"stream", true}, {"return_progress", true}, {"stream_options", {{"include_usage", true}}}};
+  Json more = {{"kv_eviction", "streaming"},
+               {"stream", true},
+               {"return_progress", true},
+               {"stream_options", {{"include_usage", true}}}};
   std::vector<Json> parts;
   for (const std::string& data : events(chat(Json::array({user(text)}), more)->body())) {
     if (data != "[DONE]") parts.push_back(Json::parse(data));
@@ -105,6 +110,19 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
     EXPECT_GE(part["prompt_progress"]["processed"].get<int>(), n_prompt - 64) << "holes are no work";
   }
   EXPECT_TRUE(any_progress);
+}
+
+TEST_F(Server, what_is_seen_by_some_heads_is_cached_and_no_hole) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += fmt::format("The {}th quagga sleeps by the river. ", i);
+  (void)chat(Json::array({user(text)}));
+  const Json json = chat(Json::array({user(text)}))->json();
+  const Json& prompt = json["ebb"]["prompt"];
+  ASSERT_GT(prompt["partly_hot"], 0) << prompt;
+  EXPECT_LE(json["ebb"]["hot_tokens"], 1024) << "as many frames as that";
+  EXPECT_EQ(json["usage"]["prompt_tokens_details"]["cached_tokens"],
+            json["usage"]["prompt_tokens"].get<int>() - prompt["holes"].get<int>() - prompt["new"].get<int>() -
+                prompt["recomputed"].get<int>());
 }
 
 TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_within_it) {

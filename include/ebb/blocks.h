@@ -9,6 +9,7 @@ namespace ebb::api {
 enum class BlockState {
   kHot,      // in the KV cache, and nowhere else yet
   kClean,    // in the KV cache and in the cold store: evicting it costs nothing
+  kPartly,   // in the KV cache in some heads only, where a policy chooses by head or layer
   kSaved,    // in the cold store: recalling it costs a copy
   kMissing,  // neither: recalling it costs a forward pass
 };

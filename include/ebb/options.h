@@ -35,7 +35,7 @@ struct EngineOptions {
   // With kivi4, sessions that may be in the midst of a block at once, each with that block in f16 on top of the budget.
   std::int32_t n_open_blocks = 16;
   // Which blocks leave first: a policy's name, with parameters if it takes any ("snapkv:window=16").
-  std::string eviction = "streaming";
+  std::string eviction = "layer_defensivekv";
   // Where evicted blocks go. Without RAM and disk they are computed again when they are recalled.
   std::size_t ram_bytes = std::size_t{1} << 30;
   // A folder of this process alone; empty: no disk. Records in it outlive the process.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "policy/policy.h"
 #include "session/turn.h"
 
 namespace ebb {
@@ -35,7 +36,7 @@ struct AgentOptions {
   std::int32_t n_threads = 0;
   std::int32_t block_size = 64;
   // What leaves, as --kv-eviction has it.
-  std::string policy = "streaming";
+  std::string policy{kDefaultPolicy};
   std::vector<std::int32_t> budgets = {16384, 4096};
   // Tokens of a reply at most.
   std::int32_t n_reply = 48;

@@ -66,12 +66,14 @@ class ConcurrencyBench {
                                                 .kv_type = options_.kv_type,
                                                 .block_size = options_.block_size,
                                                 .kv_budget_tokens = n_most() * n_blocks * options_.block_size,
-                                                .n_open_blocks = n_most()}));
+                                                .n_open_blocks = n_most(),
+                                                .policy = options_.policy}));
     const ModelTraffic traffic = traffic_of(engine_->model(), engine_->layout());
     report_.weight_bytes = traffic.weight_bytes;
     report_.kv_bytes_per_token = traffic.kv_bytes_per_token;
-    report_.setups[0] = fmt::format("ebb, {} KV, blocks of {}, sessions on one engine, steps of one row for each",
-                                    row_type_name(options_.kv_type), options_.block_size);
+    report_.setups[0] =
+        fmt::format("ebb, {} KV, blocks of {}, policy {}, sessions on one engine, steps of one row for each",
+                    row_type_name(options_.kv_type), options_.block_size, options_.policy);
     n_vocab_ = engine_->vocabulary().n_tokens();
     const std::vector<Token> system = make_random_tokens(n_vocab_, options_.n_system, kSystemSeed);
     for (std::int32_t i = 0; i < n_most(); ++i) {

@@ -20,6 +20,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
+#include "policy/policy.h"
 
 namespace ebb {
 
@@ -35,6 +36,8 @@ struct ConcurrencyOptions {
   std::int32_t n_own = 64;
   std::int32_t n_decode = 128;
   RowType kv_type = RowType::kF16;
+  // What would choose if anything had to leave; what it asks for is noted.
+  std::string policy{kDefaultPolicy};
   std::int32_t block_size = 64;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "bench/recall_tasks.h"
 #include "cache/frame_layout.h"
+#include "policy/policy.h"
 
 namespace ebb {
 
@@ -36,7 +37,7 @@ struct LimitOptions {
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 32;
   // As flags name them.
-  std::vector<std::string> policies = {"none", "streaming"};
+  std::vector<std::string> policies = {"none", std::string(kDefaultPolicy)};
   // Tokens that may be hot, of all sequences together.
   std::int32_t pool_tokens = 4096;
   // Of one sequence, where something evicts.

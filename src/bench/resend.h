@@ -27,6 +27,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "engine/engine.h"
+#include "policy/policy.h"
 
 namespace ebb {
 
@@ -40,7 +41,7 @@ struct ResendSetup {
   std::int32_t n_threads = 0;
   std::int32_t block_size = 64;
   // What leaves, as --kv-eviction has it.
-  std::string policy = "streaming";
+  std::string policy{kDefaultPolicy};
   RowType kv_type = RowType::kF16;
   std::size_t ram_bytes = std::size_t{4} << 30;
   std::uint64_t seed = 1;

@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "cache/frame_layout.h"
+#include "policy/policy.h"
 
 namespace ebb {
 
@@ -35,7 +36,7 @@ struct WallOptions {
   std::int32_t n_recalled_blocks = 3;
   std::int32_t block_size = 64;
   // What leaves, as --kv-eviction has it.
-  std::string policy = "streaming";
+  std::string policy{kDefaultPolicy};
   RowType kv_type = RowType::kF16;
   std::size_t ram_bytes = std::size_t{4} << 30;
   std::uint64_t seed = 1;

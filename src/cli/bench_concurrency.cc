@@ -58,6 +58,7 @@ void add_bench_concurrency(CLI::App& bench, Action& action) {
   add_count_flag(*command, "--system", options.n_system, {1, 1 << 16}, "Tokens that all sessions begin with");
   add_count_flag(*command, "--own", options.n_own, {1, 1 << 16}, "Tokens of each session's own history");
   add_count_flag(*command, "-n,--n-gen", options.n_decode, {1, 1 << 16}, "Tokens that each session decodes in a round");
+  add_policy_flag(*command, options.policy);
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V on both sides");
   add_report_flags(*command, flags->reports);
   command->callback([flags, &action] { action = [flags] { return bench_concurrency(*flags); }; });

@@ -13,6 +13,7 @@ std::string block_map(const Session& session, std::span<const BlockIndex> recall
       case BlockState::kClean:
         map += std::ranges::find(recalled, block) != recalled.end() ? signs.recalled : signs.hot;
         break;
+      case BlockState::kPartly: map += signs.partly; break;
       case BlockState::kSaved: map += signs.saved; break;
       case BlockState::kMissing: map += signs.missing; break;
     }
@@ -21,8 +22,10 @@ std::string block_map(const Session& session, std::span<const BlockIndex> recall
 }
 
 std::string block_map_legend(const BlockSigns& signs) {
-  return fmt::format("{} hot   {} recalled in this turn   {} saved: evicted, and kept in the cold store   {} missing",
-                     signs.hot, signs.recalled, signs.saved, signs.missing);
+  return fmt::format(
+      "{} hot   {} hot in some heads   {} recalled in this turn   {} saved: evicted, and kept in the cold store   "
+      "{} missing",
+      signs.hot, signs.partly, signs.recalled, signs.saved, signs.missing);
 }
 
 }  // namespace ebb

@@ -8,9 +8,10 @@
 
 namespace ebb {
 
-// One sign for each block in position order: hot, recalled in this turn (and still hot), saved, missing.
+// One sign for each block in position order: hot, hot in some heads, recalled in this turn (and still hot), saved, missing.
 struct BlockSigns {
   const char* hot = "█";
+  const char* partly = "▒";
   const char* recalled = "R";
   const char* saved = "░";
   const char* missing = "·";

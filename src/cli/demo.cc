@@ -232,6 +232,8 @@ Status run_demo(const DemoFlags& flags) {
 void add_demo(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DemoFlags>();
   flags->engine.block_size = 32;
+  // Whole blocks leave, the oldest first: so the fact is gone for certain before it is asked for.
+  flags->engine.eviction = "streaming";
   CLI::App* command = app.add_subcommand("demo", "Play a session far longer than its KV budget, beside what others do");
   command->footer(kDemoFooter);
   command->add_flag("--replies", flags->all_replies, "Print the replies of all turns");

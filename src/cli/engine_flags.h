@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
+#include "policy/policy.h"
 
 namespace CLI {
 class App;
@@ -32,7 +33,7 @@ struct EngineFlags {
   std::string kv_type = "f16";
   std::int32_t block_size = 64;
   std::int32_t chunk = 512;
-  std::string eviction = "streaming";
+  std::string eviction{kDefaultPolicy};
   std::int32_t sink_tokens = 4;
   std::int32_t recent_tokens = 64;
   std::int32_t protected_tokens = 0;

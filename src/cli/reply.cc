@@ -78,9 +78,8 @@ std::string session_stats_text(Engine& engine, const Session& session) {
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
   table.add_row({"session", fmt::format("{} tokens in {} blocks of {}", session.end().value(), session.n_blocks(),
                                         session.block_size())});
-  table.add_row(
-      {"KV", fmt::format("{} of {} blocks hot ({} tokens), peak {}", session.n_hot_blocks(), session.budget_blocks(),
-                         session.n_hot_tokens(), session.peak_hot_tokens() / session.block_size())});
+  table.add_row({"KV", fmt::format("{} of {} tokens hot, in {} blocks; peak {}", session.n_hot_tokens(),
+                                   session.budget_tokens(), session.n_hot_blocks(), session.peak_hot_tokens())});
   table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed, {} computed again",
                                        stats.n_evicted_blocks, stats.n_saved_blocks, stats.n_recalled_blocks,
                                        stats.n_missed_recalls, stats.n_recomputed_blocks)});

@@ -182,6 +182,7 @@ std::vector<Block> describe(const ebb::Session& session, const std::vector<Block
     switch (session.state(index)) {
       case ebb::BlockState::kHot: block.state = BlockState::kHot; break;
       case ebb::BlockState::kClean: block.state = BlockState::kClean; break;
+      case ebb::BlockState::kPartly: block.state = BlockState::kPartly; break;
       case ebb::BlockState::kSaved: block.state = BlockState::kSaved; break;
       case ebb::BlockState::kMissing: block.state = BlockState::kMissing; break;
     }

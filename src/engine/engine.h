@@ -19,6 +19,7 @@
 #include "cache/frame_layout.h"
 #include "model/model.h"
 #include "model/runner.h"
+#include "policy/policy.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -52,7 +53,7 @@ struct EngineOptions {
   // Rows of one step at most.
   std::int32_t chunk = 512;
   // What leaves when room is needed; one of policies().
-  std::string policy = "streaming";
+  std::string policy{kDefaultPolicy};
   // The options of sessions that are opened without any of their own; budget_tokens is not looked at. For its
   // prompt_budget_tokens frames are reserved: what is beyond the budget of all is lent while prompts are computed.
   SessionOptions session;

@@ -52,6 +52,14 @@ struct BlockView {
   float* block_m = nullptr;
 };
 
+// [n_rows][n_columns], rows `stride` floats apart; n_columns is a multiple of 16.
+struct MatrixView {
+  const float* data = nullptr;
+  std::int32_t n_rows = 0;
+  std::int32_t n_columns = 0;
+  std::int32_t stride = 0;
+};
+
 using AttendBlock = void (*)(const TileRows& tile, const BlockView& block);
 
 struct AttentionKernels {
@@ -64,8 +72,8 @@ struct AttentionKernels {
   void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
   // fma(code, scale, least) of a run of sealed codes; n is a multiple of 16.
   void (*from_codes)(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n);
-  // product[j] = the sum over i, in order, of vector[i] * matrix[i][j]. The matrix is [n][stride], stride a multiple of 16.
-  void (*multiply)(const float* matrix, const float* vector, std::int32_t n, std::int32_t stride, float* product);
+  // product[j] = the sum over i, in order, of vector[i] * matrix[i][j].
+  void (*multiply)(const MatrixView& matrix, const float* vector, float* product);
 };
 
 // The most rows in a step and keys in a block of any kernel set.

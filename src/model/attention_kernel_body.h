@@ -345,28 +345,28 @@ void from_codes(const std::uint8_t* codes, float scale, float least, float* out,
   }
 }
 
-// Columns [j, j + kColumns vectors) of multiply().
+// Columns of multiply() from j on.
 template <class V, int kColumns>
-void multiply_columns(const float* columns, const float* vector, std::int32_t n, std::int32_t stride, float* product) {
+void multiply_columns(const MatrixView& matrix, std::int32_t j, const float* vector, float* product) {
   V sums[kColumns];
   for (int c = 0; c < kColumns; ++c) sums[c] = V::broadcast(0.0F);
-  for (std::int32_t i = 0; i < n; ++i) {
+  const float* row = matrix.data + j;
+  for (std::int32_t i = 0; i < matrix.n_rows; ++i, row += matrix.stride) {
     const V x = V::broadcast(vector[i]);
-    const float* const row = columns + static_cast<std::ptrdiff_t>(i) * stride;
     for (int c = 0; c < kColumns; ++c) sums[c] = V::fma(x, V::load(row + c * kVectorFloats), sums[c]);
   }
-  for (int c = 0; c < kColumns; ++c) sums[c].store(product + c * kVectorFloats);
+  for (int c = 0; c < kColumns; ++c) sums[c].store(product + j + c * kVectorFloats);
 }
 
 template <class V>
-void multiply(const float* matrix, const float* vector, std::int32_t n, std::int32_t stride, float* product) {
+void multiply(const MatrixView& matrix, const float* vector, float* product) {
   // As many sums as hide how long one fma takes.
   constexpr int kColumns = 4;
   std::int32_t j = 0;
-  for (; j + kColumns * kVectorFloats <= stride; j += kColumns * kVectorFloats) {
-    multiply_columns<V, kColumns>(matrix + j, vector, n, stride, product + j);
+  for (; j + kColumns * kVectorFloats <= matrix.n_columns; j += kColumns * kVectorFloats) {
+    multiply_columns<V, kColumns>(matrix, j, vector, product);
   }
-  for (; j < stride; j += kVectorFloats) multiply_columns<V, 1>(matrix + j, vector, n, stride, product + j);
+  for (; j < matrix.n_columns; j += kVectorFloats) multiply_columns<V, 1>(matrix, j, vector, product);
 }
 
 template <class V>

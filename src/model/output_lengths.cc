@@ -20,26 +20,43 @@
 namespace ebb {
 namespace {
 
-// Rows of W_O that are added to a Gram matrix at once, so that it goes through the cache once for all of them.
-constexpr std::size_t kRowsAtOnce = 4;
-
 // Rows of W_O read from the file at once: less than a megabyte of most models.
 constexpr std::size_t kRowsRead = 64;
 
-// gram[i][j] += sum over rows of row[i] * row[j].
-void add_products(const std::array<const float*, kRowsAtOnce>& rows, std::size_t n_dims, std::size_t stride,
-                  float* gram) {
-  for (std::size_t i = 0; i < n_dims; ++i) {
-    const float a = rows[0][i];
-    const float b = rows[1][i];
-    const float c = rows[2][i];
-    const float d = rows[3][i];
-    float* const out = gram + i * stride;
-    for (std::size_t j = 0; j < n_dims; ++j) {
-      out[j] += (a * rows[0][j] + b * rows[1][j]) + (c * rows[2][j] + d * rows[3][j]);
+// Rows [n_rows][n_dims] of one head, each padded with zeros, and the same by column.
+class HeadRows {
+ public:
+  HeadRows(std::size_t n_dims, std::size_t stride)
+      : n_dims_(n_dims), stride_(stride), rows_(kRowsRead * stride), columns_(n_dims * kRowsRead), product_(stride) {}
+
+  void read(const float* first, std::size_t n_rows, std::size_t n_in) {
+    n_rows_ = n_rows;
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      for (std::size_t i = 0; i < n_dims_; ++i) {
+        rows_[r * stride_ + i] = columns_[i * kRowsRead + r] = first[r * n_in + i];
+      }
     }
   }
-}
+  // gram[i][j] += the sum over rows of row[i] * row[j].
+  void add_products(float* gram) {
+    const MatrixView view{.data = rows_.data(),
+                          .n_rows = static_cast<std::int32_t>(n_rows_),
+                          .n_columns = static_cast<std::int32_t>(stride_),
+                          .stride = static_cast<std::int32_t>(stride_)};
+    for (std::size_t i = 0; i < n_dims_; ++i) {
+      current_kernels().multiply(view, columns_.data() + i * kRowsRead, product_.data());
+      for (std::size_t j = 0; j < n_dims_; ++j) gram[i * stride_ + j] += product_[j];
+    }
+  }
+
+ private:
+  std::size_t n_dims_;
+  std::size_t stride_;
+  std::size_t n_rows_ = 0;
+  std::vector<float> rows_;
+  std::vector<float> columns_;
+  std::vector<float> product_;
+};
 
 void to_floats(ggml_type type, std::span<const std::byte> bytes, std::span<float> out) {
   if (type == GGML_TYPE_F32) {
@@ -90,18 +107,15 @@ Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
   const std::size_t row_bytes = ggml_row_size(info->type, static_cast<std::int64_t>(n_in));
   std::vector<std::byte> bytes(kRowsRead * row_bytes);
   std::vector<float> rows(kRowsRead * n_in);
+  HeadRows of_head(n_dims, to_size(stride_));
   for (std::size_t at = 0; at < n_out; at += kRowsRead) {
     const std::size_t n = std::min(kRowsRead, n_out - at);
     const auto piece = std::span(bytes).first(n * row_bytes);
     EBB_RETURN_IF_ERROR(model.file().mapping().read(info->file_offset + at * row_bytes, piece));
-    std::ranges::fill(rows, 0.0F);
     to_floats(info->type, piece, std::span(rows).first(n * n_in));
     for (std::size_t head = 0; head < n_heads_; ++head) {
-      float* const gram = grams_.data() + (layer * n_heads_ + head) * gram_floats();
-      for (std::size_t r = 0; r < n; r += kRowsAtOnce) {
-        const float* const first = rows.data() + r * n_in + head * n_dims;
-        add_products({first, first + n_in, first + 2 * n_in, first + 3 * n_in}, n_dims, to_size(stride_), gram);
-      }
+      of_head.read(rows.data() + head * n_dims, n, n_in);
+      of_head.add_products(grams_.data() + (layer * n_heads_ + head) * gram_floats());
     }
   }
   return {};
@@ -113,8 +127,11 @@ double OutputLengths::length(std::size_t head, std::span<const float> value) con
   const AttentionKernels& kernels = current_kernels();
   double lengths = 0.0;
   for (std::size_t g = 0; g < n_group_; ++g) {
-    kernels.multiply(grams_.data() + (head * n_group_ + g) * gram_floats(), value.data(), n_dims_, stride_,
-                     product.data());
+    const MatrixView gram{.data = grams_.data() + (head * n_group_ + g) * gram_floats(),
+                          .n_rows = n_dims_,
+                          .n_columns = stride_,
+                          .stride = stride_};
+    kernels.multiply(gram, value.data(), product.data());
     double square = 0.0;
     for (std::size_t j = 0; j < value.size(); ++j) square += double{product[j]} * double{value[j]};
     // Rounding may leave a little less than nothing; weights that are no numbers make nothing longer.

@@ -122,6 +122,9 @@ struct PolicyEntry {
   bool is_open = true;
 };
 
+// What chooses unless somebody says otherwise: docs/decisions/0018-layer-defensivekv-is-the-default.md.
+inline constexpr std::string_view kDefaultPolicy = "layer_defensivekv";
+
 // All policies, in the order in which help should list them.
 [[nodiscard]] std::span<const PolicyEntry> policies();
 // From "name" or "name:parameter=value,parameter=value"; 1 and 2 are tinfer's modes of those numbers. kNotFound names the policies that there are, kInvalidArgument the

@@ -16,6 +16,7 @@ constexpr const char* state_name(BlockState state) {
   switch (state) {
     case BlockState::kHot: return "hot";
     case BlockState::kClean: return "clean";
+    case BlockState::kPartly: return "partly";
     case BlockState::kSaved: return "saved";
     case BlockState::kMissing: return "missing";
   }

@@ -146,6 +146,7 @@ bool Session::is_pinned(BlockIndex block) const {
 BlockState Session::state(BlockIndex block) const {
   const bool saved = keeper_.io().is_saved(block);
   if (hot().is_hot(block)) return saved ? BlockState::kClean : BlockState::kHot;
+  if (hot().n_hot_frames(block) > 0) return BlockState::kPartly;
   return saved ? BlockState::kSaved : BlockState::kMissing;
 }
 

@@ -124,7 +124,8 @@ struct BudgetUse {
   std::int32_t peak_frames = 0;
 };
 
-enum class BlockState : std::uint8_t { kHot, kClean, kSaved, kMissing };
+// Partly: hot in some heads, saved or not.
+enum class BlockState : std::uint8_t { kHot, kClean, kPartly, kSaved, kMissing };
 
 // Which holes are filled while there is room.
 enum class Holes : std::uint8_t {

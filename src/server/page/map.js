@@ -28,9 +28,13 @@ function turnOf(block, turns) {
   return number ? Number(number[1]) : 1;
 }
 
+function stateText(block) {
+  if (block.state === "partly") return `hot in ${count(block.hot_heads)} heads`;
+  return block.state === "missing" ? "hole" : block.state;
+}
+
 function describe(block) {
-  const state = block.state === "missing" ? "hole" : block.state;
-  return `${block.name}, positions ${count(block.begin)} to ${count(block.end)}, ${state}${block.pinned ? ", pinned" : ""}`;
+  return `${block.name}, positions ${count(block.begin)} to ${count(block.end)}, ${stateText(block)}${block.pinned ? ", pinned" : ""}`;
 }
 
 // What makes sense for the block that is held.
@@ -38,8 +42,9 @@ function showActs() {
   const block = isHeld ? cells[marked]?.block : undefined;
   find("block-acts").hidden = !block;
   if (!block) return;
-  const isHot = block.state === "hot" || block.state === "clean";
-  const fits = { pin: !block.pinned, unpin: block.pinned, evict: isHot && !block.pinned, recall: !isHot };
+  const isWhole = block.state === "hot" || block.state === "clean";
+  const isSeen = isWhole || block.state === "partly";
+  const fits = { pin: !block.pinned, unpin: block.pinned, evict: isSeen && !block.pinned, recall: !isWhole };
   for (const button of find("block-acts").children) button.hidden = !fits[button.value];
 }
 
@@ -52,7 +57,7 @@ function showDetail() {
   const score = Number.isFinite(block.score) ? ` · score ${Number(block.score.toPrecision(4))}` : "";
   detail.replaceChildren(
     element("b", { text: block.name }),
-    ` · positions ${count(block.begin)}–${count(block.end)} · ${block.state === "missing" ? "hole" : block.state}` +
+    ` · positions ${count(block.begin)}–${count(block.end)} · ${stateText(block)}` +
       `${block.pinned ? ", pinned" : ""}${score} · turn ${cells[marked].turn}`,
   );
 }
