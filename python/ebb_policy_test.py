@@ -76,7 +76,7 @@ class Policies(unittest.TestCase):
 
 
 def looks_beyond_recordings(policy):
-    return any(policy.asks[what] for what in ("reread", "ranges", "value_means", "output_lengths"))
+    return any(policy.asks[what] for what in ("reread", "ranges", "value_means", "output_lengths", "expected"))
 
 
 def made_up(policy, rng, n_blocks, grain):
@@ -84,7 +84,8 @@ def made_up(policy, rng, n_blocks, grain):
     n_scopes = {"session": 1, "layer": LAYERS, "head": LAYERS * HEADS}[policy.scope]
     numbers = lambda: [[rng.random() for _ in range(n_blocks)] for _ in range(n_scopes)]
     vectors = lambda: [[[rng.uniform(-1, 1) for _ in range(4)] for _ in range(n_blocks)] for _ in range(n_scopes)]
-    columns = {name: numbers() for name in ("total", "window_mean", "window_max", "last", "reread", "key_norm", "output_length")}
+    columns = {name: numbers() for name in ("total", "window_mean", "window_max", "last", "reread", "key_norm", "output_length",
+                                              "expected", "expected_value", "value_length")}
     columns["n_queries"] = [[1.0 + rng.randrange(9) for _ in range(n_blocks)] for _ in range(n_scopes)]
     columns.update({name: vectors() for name in ("key_direction", "key_mean", "value_mean")})
     for kind in ("key", "value"):

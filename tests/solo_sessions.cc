@@ -19,6 +19,7 @@ Result<std::unique_ptr<SoloSessions>> SoloSessions::open(const std::filesystem::
   EBB_ASSIGN_OR_RETURN(sessions->vocabulary_, Vocabulary::load(gguf));
   sessions->policy_ = std::move(policy);
   EBB_ASSIGN_OR_RETURN(sessions->output_lengths_, OutputLengths::make(sessions->solo_->model(), 1));
+  sessions->forecaster_ = std::make_unique<Forecaster>(sessions->solo_->model(), options.n_threads);
   sessions->mover_ = std::make_unique<BlockMover>(sessions->solo_->model(), sessions->solo_->memory().layout());
   return sessions;
 }
@@ -31,6 +32,7 @@ SessionDeps SoloSessions::deps(ColdStore* store) {
           .store = store,
           .mover = mover_.get(),
           .output_lengths = output_lengths_.get(),
+          .forecaster = forecaster_.get(),
           .open_pool = solo_->open_pool(),
           .shape = solo_->shape(),
           .model = solo_->model().fingerprint(),

@@ -46,6 +46,7 @@ class SoloSessions {
   std::shared_ptr<const Policy> policy_;
   std::unique_ptr<BlockMover> mover_;
   std::unique_ptr<OutputLengths> output_lengths_;
+  std::unique_ptr<Forecaster> forecaster_;
   HotBlocks hot_;
   BlockStarts starts_;
 };

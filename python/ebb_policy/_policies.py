@@ -24,8 +24,8 @@ class Policy:
     scope: str  # heads that choose together: "session", "layer" or "head"
     sharing: str  # of a budget among scopes: "even", "pyramid", "across_heads" or "across_layers"
     floor: float  # across heads and layers: the part of an even share that each scope has for certain
-    asks: dict  # what it looks at: totals, window (queries), last, shares, keys, focus, reread, ranges, value_means, output_lengths; and
-    #             sinks, held for it
+    asks: dict  # what it looks at: totals, window (queries), last, shares, keys, focus, reread, ranges, value_means, output_lengths,
+    #             expected (over so many positions to come); and sinks, held for it
     parameters: tuple  # of Parameter
 
 

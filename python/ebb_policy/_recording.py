@@ -7,7 +7,8 @@ from ._policies import show_policy
 
 # What is told of a block as a whole, and of a row: a block as the heads of one scope have it.
 _OF_BLOCKS = ("hold", "source", "priority", "last_access", "attention", "focus", "recovery")
-_OF_ROWS = ("total", "n_queries", "window_mean", "window_max", "last", "reread", "key_norm", "output_length")
+_OF_ROWS = ("total", "n_queries", "window_mean", "window_max", "last", "reread", "key_norm", "output_length", "expected", "expected_value",
+            "value_length")
 _OF_KEYS = ("key_direction", "key_least", "key_greatest", "key_mean")
 _OF_VALUES = ("value_least", "value_greatest", "value_mean")
 _VECTORS = (*_OF_KEYS, *_OF_VALUES)
@@ -31,7 +32,9 @@ class Evidence:
     begin, end     [blocks], positions; blocks have 1 to `grain` tokens and stand in order
     rows           for each scope the blocks that it has, ascending; None: all in every scope
     of blocks      hold (HOLDS), source (SOURCES), priority (1), last_access, attention, focus, recovery: [blocks]
-    of rows        total, n_queries, window_mean, window_max, last, reread, key_norm, output_length: [scopes][rows of the scope];
+    of rows        total, n_queries, window_mean, window_max, last, reread, key_norm, output_length, expected (what each query to
+                   come is expected to give a token), expected_value (that times the length of its value), value_length: [scopes]
+                   [rows of the scope];
                    key_direction, key_least, key_greatest, key_mean, value_least, value_greatest, value_mean: [scopes][rows of the
                    scope][head_dim]; recordings give key_direction and key_norm, the others are for evidence of one's own
 

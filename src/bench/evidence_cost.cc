@@ -9,6 +9,7 @@
 #include "device/backend.h"
 #include "engine/engine.h"
 #include "policy/policy.h"
+#include "session/reread.h"
 
 namespace ebb {
 namespace {
@@ -24,9 +25,9 @@ struct PairTimes {
 };
 
 Status check(const EvidenceCostOptions& options) {
-  if (options.n_prompts < 1 || options.n_decode < 1 || options.n_prompt < 1) {
-    return error(Code::kInvalidArgument, "{} decoded tokens, {} prompts of {}: each must be at least 1",
-                 options.n_decode, options.n_prompts, options.n_prompt);
+  if (options.n_prompts < 1 || options.n_decode < 1 || options.n_prompt < 1 || options.n_choices < 1) {
+    return error(Code::kInvalidArgument, "{} decoded tokens, {} prompts of {}, {} choices: each must be at least 1",
+                 options.n_decode, options.n_prompts, options.n_prompt, options.n_choices);
   }
   if (options.depths.empty() || std::ranges::min(options.depths) < 1) {
     return error(Code::kInvalidArgument, "depths must be one or more numbers of resident tokens, each at least 1");
@@ -67,14 +68,18 @@ class EvidenceCostBench {
     EBB_ASSIGN_OR_RETURN(const PairTimes decode, time_decode(*session));
     on_step(fmt::format("{}: prompts behind {} tokens", name, result.n_resident));
     EBB_ASSIGN_OR_RETURN(const PairTimes prompt, time_prompts(*session));
-    const double n_bytes =
-        static_cast<double>(session->image().attention.entries.size() * sizeof(AttentionImage::Entry));
+    on_step(fmt::format("{}: choosing among {} tokens", name, result.n_resident));
+    const std::vector<double> choices = time_choices(*session);
+    const SessionImage image = session->image();
+    const auto n_bytes =
+        static_cast<double>(image.attention.entries.size() * sizeof(AttentionImage::Entry) + image.queries.bytes());
     result.arms.push_back({.policy = name,
                            .decode = cost_of(decode),
                            .prompt = cost_of(prompt),
                            .decode_tokens_per_s = 1000.0 / median(decode.arm),
                            .prompt_tokens_per_s = 1000.0 * options_.n_prompt / median(prompt.arm),
-                           .note_bytes_per_token = n_bytes / result.n_resident});
+                           .note_bytes_per_token = n_bytes / result.n_resident,
+                           .choice_ms = median_interval(choices)});
     return {};
   }
 
@@ -119,6 +124,17 @@ class EvidenceCostBench {
     });
   }
 
+  // The first, which reads what frames hold, does not count.
+  std::vector<double> time_choices(Session& session) {
+    std::vector<double> times;
+    for (std::int32_t i = -1; i < options_.n_choices; ++i) {
+      const Stopwatch watch;
+      (void)session.find_victims(session.shape().frames_per_block());
+      if (i >= 0) times.push_back(watch.elapsed_ms());
+    }
+    return times;
+  }
+
   [[nodiscard]] Position end() const { return Position(static_cast<std::int32_t>(context_.size())); }
 
   static MedianInterval cost_of(const PairTimes& times) {
@@ -148,9 +164,11 @@ Result<EvidenceCostReport> run_evidence_cost(const EvidenceCostOptions& given) {
   EBB_ASSIGN_OR_RETURN(const auto model,
                        given_or_speed_model(options.model, options.cache_folder, options.quant, options.progress));
   options.progress("loading", 0.0);
-  // Beside the context that all share, what two sessions write.
+  // Beside the context that all share, what two sessions write: tokens, and rows of a prompt that is read again behind itself. With
+  // less room it would not be, and its price would be missing.
+  const std::int32_t n_read = options.n_prompt + std::max(kRereadRows, options.block_size);
   const std::int32_t n_more =
-      whole_blocks(std::max(options.n_decode + kWarmPairs, options.n_prompt), options.block_size) * options.block_size;
+      whole_blocks(std::max(options.n_decode + kWarmPairs, n_read), options.block_size) * options.block_size;
   EBB_ASSIGN_OR_RETURN(const auto engine, Engine::open({.model = model,
                                                         .n_threads = options.n_threads,
                                                         .kv_type = options.kv_type,
@@ -164,11 +182,12 @@ Result<EvidenceCostReport> run_evidence_cost(const EvidenceCostOptions& given) {
                             .n_decode = options.n_decode,
                             .n_prompts = options.n_prompts,
                             .n_prompt = options.n_prompt,
+                            .n_choices = options.n_choices,
                             .kv_type = options.kv_type,
                             .kv_bytes_per_token = engine->layout().token_bytes() * engine->shape().frames_per_block()};
   EvidenceCostBench bench(*engine, options);
   const auto n_arms = static_cast<double>(options.policies.size() + 1);
-  const double n_steps = static_cast<double>(options.depths.size()) * (1.0 + 2.0 * n_arms);
+  const double n_steps = static_cast<double>(options.depths.size()) * (1.0 + 3.0 * n_arms);
   double n_done = 0.0;
   bench.on_step = [&](std::string_view what) { options.progress(what, n_done++ / n_steps); };
   for (const std::int32_t depth : options.depths) {

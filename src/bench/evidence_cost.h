@@ -1,9 +1,9 @@
-// The evidence bench: what it costs to note what policies look at, while nothing leaves.
+// The evidence bench: what it costs to note what policies look at, while nothing leaves, and how long they choose by it.
 //
 // Each policy has a session of its own over the same tokens, whose frames are shared, so that all read the same bytes. Each
 // decoded token and each prompt is timed beside one of a session whose policy asks for nothing, in turn; a second one that
-// asks for nothing shows how far the machine itself is off. Choices are not in it: there are none. Thread rule: one run at a
-// time.
+// asks for nothing shows how far the machine itself is off. Choices are not in that: there are none. They are timed by themselves, and
+// nothing comes of them. A prompt's time has that of reading it again, where a policy asks for it. Thread rule: one run at a time.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,7 @@ struct EvidenceCostOptions {
   std::int32_t n_decode = 96;
   std::int32_t n_prompts = 12;
   std::int32_t n_prompt = 64;
+  std::int32_t n_choices = 12;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 
@@ -48,8 +49,10 @@ struct EvidenceCostArm {
   MedianInterval prompt;
   double decode_tokens_per_s = 0.0;
   double prompt_tokens_per_s = 0.0;
-  // Of what was noted, in the image of a session at rest.
+  // Of what was noted, in the image of a session at rest; what does not grow with the session is shared out among its tokens too.
   double note_bytes_per_token = 0.0;
+  // Milliseconds of choosing one block's frames of all heads, from everything that is hot. What frames hold was read before.
+  MedianInterval choice_ms;
 };
 
 struct EvidenceCostDepth {
@@ -66,6 +69,7 @@ struct EvidenceCostReport {
   std::int32_t n_decode = 0;
   std::int32_t n_prompts = 0;
   std::int32_t n_prompt = 0;
+  std::int32_t n_choices = 0;
   RowType kv_type = RowType::kF16;
   double kv_bytes_per_token = 0.0;
   std::vector<EvidenceCostDepth> depths;

@@ -13,10 +13,18 @@ constexpr std::string_view kHowToRead =
     "where\n"
     "it lies 19 times of 20. nothing: a second session that notes nothing, so what the machine itself is off by. "
     "notes:\n"
-    "what a session keeps of it by head at rest, beside K and V.\n";
+    "what a session keeps of it by head at rest, beside K and V, all of it over the tokens behind it. choice: choosing "
+    "one "
+    "block's\n"
+    "frames of all heads by it, what frames hold read before. Prompts of a policy that reads them twice are read "
+    "twice.\n";
 
 std::string cost_text(const MedianInterval& cost) {
   return fmt::format("{:+.1f} ({:+.1f} to {:+.1f})", 100.0 * cost.median, 100.0 * cost.low, 100.0 * cost.high);
+}
+
+std::string choice_text(const MedianInterval& choice) {
+  return fmt::format("{:.3g} ({:.3g} to {:.3g})", choice.median, choice.low, choice.high);
 }
 
 std::string setting_text(const EvidenceCostReport& report) {
@@ -31,11 +39,12 @@ TextTable table_of(const EvidenceCostDepth& depth) {
                    {"tok/s"},
                    {"prompt, %"},
                    {"tok/s"},
-                   {"notes, bytes a token"}});
+                   {"notes, bytes a token"},
+                   {"choice, ms"}});
   for (const EvidenceCostArm& arm : depth.arms) {
     table.add_row({arm.policy, cost_text(arm.decode), fmt::format("{:.1f}", arm.decode_tokens_per_s),
                    cost_text(arm.prompt), fmt::format("{:.1f}", arm.prompt_tokens_per_s),
-                   fmt::format("{:.1f}", arm.note_bytes_per_token)});
+                   fmt::format("{:.1f}", arm.note_bytes_per_token), choice_text(arm.choice_ms)});
   }
   return table;
 }
@@ -50,15 +59,24 @@ nlohmann::json arm_json(const EvidenceCostArm& arm) {
           {"prompt_cost", cost_json(arm.prompt)},
           {"decode_tokens_per_s", arm.decode_tokens_per_s},
           {"prompt_tokens_per_s", arm.prompt_tokens_per_s},
-          {"note_bytes_per_token", arm.note_bytes_per_token}};
+          {"note_bytes_per_token", arm.note_bytes_per_token},
+          {"choice_ms", cost_json(arm.choice_ms)}};
 }
 
-BarPlot plot_of(const EvidenceCostReport& report, std::string title, MedianInterval EvidenceCostArm::*cost) {
-  BarPlot plot{.title = std::move(title), .y = {.label = "more time, %"}, .series = {}, .groups = {}};
+// What is drawn of each arm: an interval's median times `scale`.
+struct Drawn {
+  std::string title;
+  std::string label;
+  MedianInterval EvidenceCostArm::*values;
+  double scale = 100.0;
+};
+
+BarPlot plot_of(const EvidenceCostReport& report, const Drawn& drawn) {
+  BarPlot plot{.title = drawn.title, .y = {.label = drawn.label}, .series = {}, .groups = {}};
   for (const EvidenceCostArm& arm : report.depths.front().arms) plot.series.push_back(arm.policy);
   for (const EvidenceCostDepth& depth : report.depths) {
     BarPlot::Group group{.label = fmt::format("{} tokens", depth.n_resident), .values = {}};
-    for (const EvidenceCostArm& arm : depth.arms) group.values.push_back(100.0 * (arm.*cost).median);
+    for (const EvidenceCostArm& arm : depth.arms) group.values.push_back(drawn.scale * (arm.*drawn.values).median);
     plot.groups.push_back(std::move(group));
   }
   return plot;
@@ -91,14 +109,17 @@ Status write_evidence_cost_json(const std::filesystem::path& path, const Evidenc
                            {"n_decode", report.n_decode},
                            {"n_prompts", report.n_prompts},
                            {"n_prompt", report.n_prompt},
+                           {"n_choices", report.n_choices},
                            {"depths", std::move(depths)}});
 }
 
 Status write_evidence_cost_html(const std::filesystem::path& path, const EvidenceCostReport& report) {
   HtmlPage page("ebb bench evidence: what noting attention costs");
   page.add_paragraph(setting_text(report));
-  page.add_plot(plot_of(report, "Decoding", &EvidenceCostArm::decode));
-  page.add_plot(plot_of(report, "Prompts", &EvidenceCostArm::prompt));
+  page.add_plot(plot_of(report, {.title = "Decoding", .label = "more time, %", .values = &EvidenceCostArm::decode}));
+  page.add_plot(plot_of(report, {.title = "Prompts", .label = "more time, %", .values = &EvidenceCostArm::prompt}));
+  page.add_plot(
+      plot_of(report, {.title = "A choice", .label = "ms", .values = &EvidenceCostArm::choice_ms, .scale = 1.0}));
   for (const EvidenceCostDepth& depth : report.depths) {
     page.add_heading(fmt::format("Behind {} tokens", depth.n_resident));
     page.add_preformatted(table_of(depth).render());

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kEvidenceFooter = R"(Examples:
   ebb bench evidence                              random model of 1B parameters in Q4_K; a quarter of an hour on 2 cores
   ebb bench evidence --depths 2048 --policies "snapkv:window=64;h2o"
+  ebb bench evidence --depths 2048 --policies "rkv;kvzip;expected_attention"
   ebb bench evidence -m model.gguf --json evidence.json --html evidence.html
 
 Every policy's session reads the same frames, so that only what is noted differs. Nothing is evicted. Without -m the
@@ -45,6 +46,7 @@ void add_evidence_shape_flags(CLI::App& command, EvidenceFlags& flags) {
   add_count_flag(command, "-n,--n-gen", options.n_decode, {1, 1 << 16}, "Tokens that each session decodes");
   add_count_flag(command, "--prompts", options.n_prompts, {1, 1 << 16}, "Prompts that each session reads");
   add_count_flag(command, "-p,--n-prompt", options.n_prompt, {1, 1 << 16}, "Tokens of a prompt");
+  add_count_flag(command, "--choices", options.n_choices, {1, 1 << 16}, "Choices that each policy is timed for");
   add_count_flag(command, "--block-size", options.block_size, {1, 128}, "Tokens of a block");
   add_kv_type_flag(command, flags.kv_type, "Type of K and V");
 }

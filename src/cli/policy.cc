@@ -100,6 +100,12 @@ std::string evidence_text(const Ask& ask) {
   if (ask.ranges) asked.emplace_back("least, greatest and mean of keys and values by channel");
   if (ask.value_means) asked.emplace_back("mean values");
   if (ask.output_lengths) asked.emplace_back("length of values behind the output matrix");
+  if (ask.expected > 0) {
+    asked.push_back(
+        fmt::format("what the queries of the next {} positions are expected to look at, by the {} of those so far",
+                    ask.expected, ask.expected_spread ? "mean and covariance" : "mean"));
+    asked.emplace_back("length of values");
+  }
   if (ask.focus) asked.emplace_back("words in common with the last messages");
   return asked.empty() ? "positions only" : fmt::format("{}", fmt::join(asked, ", "));
 }

@@ -47,6 +47,7 @@ struct Engine::State {
   std::unique_ptr<BlockMover> mover;
   // Made for the first session whose policy asks for them.
   std::unique_ptr<OutputLengths> output_lengths;
+  std::unique_ptr<Forecaster> forecaster;
   BlockShape shape;
   FrameBudget budget;
   FrameBudget prompt_budget;
@@ -86,6 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<const BudgetList> list, state->read_shares(options.shares));
   if (list != nullptr) state->session_options.budget_list = std::move(list);
   state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
+  state->forecaster = std::make_unique<Forecaster>(*state->model, state->backend->n_threads());
   if (options.store.ram_bytes > 0 || options.store.disk) {
     EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
   }
@@ -216,6 +218,7 @@ Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
                      .store = store.get(),
                      .mover = mover.get(),
                      .output_lengths = output_lengths.get(),
+                     .forecaster = forecaster.get(),
                      .open_pool = open_pool.get(),
                      .hot = &hot,
                      .starts = &starts,

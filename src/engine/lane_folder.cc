@@ -97,7 +97,8 @@ void LaneFolder::save(LaneImage image) {
     const std::lock_guard lock(mutex_);
     ++stats_.n_waiting;
   }
-  const std::size_t n_bytes = image.image.tokens.size() * sizeof(Token) + image.image.blocks.size() * kBlockBytes;
+  const std::size_t n_bytes =
+      image.image.tokens.size() * sizeof(Token) + image.image.blocks.size() * kBlockBytes + image.image.queries.bytes();
   put_behind(n_bytes, [this, image = std::move(image)] { take(image); });
 }
 

@@ -40,6 +40,8 @@
 
 namespace ebb {
 
+class QueryMoments;
+
 // Consecutive rows of the batch that belong to one session and hold consecutive positions.
 struct SequenceRows {
   std::int32_t row_begin = 0;
@@ -49,6 +51,8 @@ struct SequenceRows {
   std::int32_t n_mass_rows = 0;
   // The last of these, of which sums and maxima are wanted apart.
   std::int32_t n_window_rows = 0;
+  // What the rows' queries are added to (model/query_moments.h); null where nobody asks.
+  QueryMoments* queries = nullptr;
 };
 
 // One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed

@@ -22,6 +22,8 @@ class FrameRows {
 
   [[nodiscard]] std::size_t n_dims() const { return n_dims_; }
   [[nodiscard]] std::size_t n_tokens() const { return rows_.size() / n_dims_; }
+  // All of them, one behind the other.
+  [[nodiscard]] std::span<const float> rows() const { return rows_; }
   [[nodiscard]] std::span<const float> row(std::size_t slot) const {
     return std::span(rows_).subspan(slot * n_dims_, n_dims_);
   }

@@ -6,12 +6,13 @@
 #include <ggml.h>
 
 #include "model/product.h"
+#include "model/query_moments.h"
 
 namespace ebb {
 namespace {
 
 // Nodes of one layer with every optional part, and of what surrounds the layers. Too few: ggml stops while building.
-constexpr std::size_t kNodesPerLayer = 58;
+constexpr std::size_t kNodesPerLayer = 60;
 constexpr std::size_t kNodesAround = 32;
 
 // Metadata of a tensor that is built and then only viewed takes room too.
@@ -68,6 +69,22 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .out_head_stride = head_stride(dst),
                                     .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr};
   guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
+}
+
+void run_add_queries(ggml_tensor* dst, int ith, int nth, void* user_data) {
+  const auto& op = *static_cast<const AttentionOp*>(user_data);
+  const ggml_tensor* q = dst->src[0];
+  for (const SequenceRows& rows : op.step->sequences) {
+    if (rows.queries == nullptr) continue;
+    rows.queries->add(
+        op.layer,
+        {.q = static_cast<const float*>(q->data) + static_cast<std::size_t>(rows.row_begin) * row_stride(q),
+         .row_stride = row_stride(q),
+         .head_stride = head_stride(q),
+         .first = rows.first,
+         .n_rows = rows.n_rows},
+        ith, nth);
+  }
 }
 
 void run_sum_mass(ggml_tensor*, int ith, int nth, void* user_data) {
@@ -146,11 +163,12 @@ ggml_tensor* Graph::build_attention(LayerIndex layer, ggml_tensor* x) {
   const Hparams& hparams = model_.hparams();
   const LayerWeights& weights = model_.weights().layers[layer.index()];
   ggml_tensor* q = nullptr;
-  if (layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0 || shape_.with_mass) {
-    q = build_queries(layer, x);
-    // Computed before K and V are written, so that its inputs' memory is free again by then.
-    ggml_build_forward_expand(graph_, q);
-  }
+  const bool attends = layer.value() < hparams.n_layers - 1 || shape_.n_outputs > 0 || shape_.with_mass;
+  if (attends || shape_.with_queries) q = build_queries(layer, x);
+  if (shape_.with_queries) note_queries(layer, q);
+  q = attends ? build_rope(layer, q) : nullptr;
+  // Computed before K and V are written, so that its inputs' memory is free again by then.
+  if (attends) ggml_build_forward_expand(graph_, q);
   ggml_tensor* k = build_heads(x, weights.wk, weights.bk, hparams.head_dim_k);
   if (weights.k_norm != nullptr) k = build_norm(k, weights.k_norm);
   k = build_rope(layer, k);
@@ -161,8 +179,19 @@ ggml_tensor* Graph::build_attention(LayerIndex layer, ggml_tensor* x) {
 ggml_tensor* Graph::build_queries(LayerIndex layer, ggml_tensor* x) {
   const LayerWeights& weights = model_.weights().layers[layer.index()];
   ggml_tensor* q = build_heads(x, weights.wq, weights.bq, model_.hparams().head_dim_k);
-  if (weights.q_norm != nullptr) q = build_norm(q, weights.q_norm);
-  return build_rope(layer, q);
+  return weights.q_norm == nullptr ? q : build_norm(q, weights.q_norm);
+}
+
+// On the CPU they are added up where they are computed. Elsewhere each layer's stay as they are until they are read.
+void Graph::note_queries(LayerIndex layer, ggml_tensor* q) {
+  if (!composed_) {
+    ggml_build_forward_expand(graph_, ggml_custom_4d(context_, GGML_TYPE_F32, 1, 1, 1, 1, &q, 1, run_add_queries,
+                                                     GGML_N_TASKS_MAX, &ops_[layer.index()]));
+    return;
+  }
+  queries_.push_back(ggml_cont(context_, q));
+  ggml_set_output(queries_.back());
+  ggml_build_forward_expand(graph_, queries_.back());
 }
 
 ggml_tensor* Graph::build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {

@@ -9,7 +9,8 @@
 //
 // Rows whose logits nobody asked for leave the graph after the last layer's attention; where none are asked for, the
 // graph ends once the last layer has written its K and V. With mass asked for, every layer attends all the same, and
-// its rows' mass is summed right after.
+// its rows' mass is summed right after. With queries asked for, those of every layer are computed, and added up before they are
+// rotated.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct GraphShape {
   std::int32_t n_outputs = 0;
   // Sums attention mass (AttentionOp::mass or ComposedMass). A step with mass takes a graph with it, and the reverse.
   bool with_mass = false;
+  // Adds up queries (SequenceRows::queries), likewise.
+  bool with_queries = false;
 
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
 };
@@ -77,12 +80,16 @@ class Graph {
   [[nodiscard]] ComposedAttention* composed() const { return composed_.get(); }
   // Null unless composed, with mass.
   [[nodiscard]] ComposedMass* composed_mass() const { return composed_mass_.get(); }
+  // Of each layer f32 [head_dim_k, n_heads, n_rows], before they are rotated, to be read after the computation; none unless
+  // composed, with queries.
+  [[nodiscard]] std::span<ggml_tensor* const> queries() const { return queries_; }
 
  private:
   void build();
   ggml_tensor* build_layer(LayerIndex layer, ggml_tensor* x);
   ggml_tensor* build_attention(LayerIndex layer, ggml_tensor* x);
   ggml_tensor* build_queries(LayerIndex layer, ggml_tensor* x);
+  void note_queries(LayerIndex layer, ggml_tensor* q);
   ggml_tensor* build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
   ggml_tensor* build_composed_attention(LayerIndex layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
   ggml_tensor* build_feed_forward(const LayerWeights& weights, ggml_tensor* x);
@@ -103,6 +110,7 @@ class Graph {
   ggml_tensor* anchors_ = nullptr;
   ggml_tensor* output_rows_ = nullptr;
   ggml_tensor* logits_ = nullptr;
+  std::vector<ggml_tensor*> queries_;
 };
 
 }  // namespace ebb

@@ -176,6 +176,23 @@ RopeFrequencies rope_frequencies(const Hparams& hparams, RopeKind kind, LayerInd
   return frequencies;
 }
 
+std::vector<RopeFrequencies> layer_frequencies(const Model& model) {
+  std::vector<RopeFrequencies> layers;
+  for (std::int32_t l = 0; l < model.hparams().n_layers; ++l) {
+    const LayerIndex layer(l);
+    const std::vector<float> factors = factors_of(model.weights().layers[layer.index()].rope_factors);
+    layers.push_back(rope_frequencies(model.hparams(), model.architecture().rope, layer, factors));
+  }
+  return layers;
+}
+
+// As ggml_rope_ext does: its own part comes with the extrapolation.
+double rope_magnitude(const Hparams& hparams, LayerIndex layer) {
+  const auto given = static_cast<double>(hparams.yarn_attn_factor);
+  if (hparams.yarn_ext_factor == 0.0F) return given;
+  return given * (1.0 + 0.1 * std::log(1.0 / static_cast<double>(hparams.freq_scale(layer))));
+}
+
 KeyRotation make_key_rotation(const RopeFrequencies& frequencies, std::int32_t n_anchors) {
   KeyRotation rotation{.kind = frequencies.kind, .cosines = {}, .sines = {}};
   for (const double radians : frequencies.per_anchor) {
@@ -183,6 +200,29 @@ KeyRotation make_key_rotation(const RopeFrequencies& frequencies, std::int32_t n
     rotation.sines.push_back(static_cast<float>(std::sin(radians * n_anchors)));
   }
   return rotation;
+}
+
+// Of n angles w apart the mean of exp(i angle) points to the middle one, and is sin(n w / 2) / (n sin(w / 2)) long.
+KeyRotation make_mean_rotation(const RopeFrequencies& frequencies, Position first, std::int32_t n_anchors) {
+  EBB_CHECK(n_anchors > 0, "the mean of {} rotations", n_anchors);
+  KeyRotation rotation{.kind = frequencies.kind, .cosines = {}, .sines = {}};
+  for (const double radians : frequencies.per_anchor) {
+    const double n = n_anchors;
+    const double step = std::sin(radians / 2.0);
+    // Where whole turns lie between anchors all of them are the same.
+    const double length =
+        std::abs(step) < 1e-12 ? std::cos((n - 1.0) * radians / 2.0) : std::sin(n * radians / 2.0) / (n * step);
+    const double middle = radians * (first.value() + (n - 1.0) / 2.0);
+    rotation.cosines.push_back(static_cast<float>(length * std::cos(middle)));
+    rotation.sines.push_back(static_cast<float>(length * std::sin(middle)));
+  }
+  return rotation;
+}
+
+void rotate_row(const KeyRotation& rotation, std::span<float> row) {
+  EBB_CHECK(2 * rotation.cosines.size() <= row.size(), "{} pairs rotate in a row of {}", rotation.cosines.size(),
+            row.size());
+  turn_row(rotation, row.data());
 }
 
 void rotate_keys(const FrameLayout& layout, const KeyRotation& rotation, std::int32_t n_tokens,
@@ -200,10 +240,7 @@ void rotate_keys(const FrameLayout& layout, const KeyRotation& rotation, std::in
 
 BlockMover::BlockMover(const Model& model, const FrameLayout& layout)
     : layout_(layout), n_kv_heads_(model.hparams().n_kv_heads) {
-  for (std::int32_t l = 0; l < model.hparams().n_layers; ++l) {
-    const LayerIndex layer(l);
-    const std::vector<float> factors = factors_of(model.weights().layers[layer.index()].rope_factors);
-    RopeFrequencies own = rope_frequencies(model.hparams(), model.architecture().rope, layer, factors);
+  for (RopeFrequencies& own : layer_frequencies(model)) {
     const auto known = std::ranges::find(frequencies_, own);
     of_layer_.push_back(static_cast<std::size_t>(known - frequencies_.begin()));
     if (known == frequencies_.end()) frequencies_.push_back(std::move(own));

@@ -48,6 +48,11 @@ struct RopeFrequencies {
 [[nodiscard]] RopeFrequencies rope_frequencies(const Hparams& hparams, RopeKind kind, LayerIndex layer,
                                                std::span<const float> factors);
 
+// That of each layer, with the factors that the model's file has.
+[[nodiscard]] std::vector<RopeFrequencies> layer_frequencies(const Model& model);
+// By what ggml multiplies what it rotates in a layer: 1, or YaRN's magnitude.
+[[nodiscard]] double rope_magnitude(const Hparams& hparams, LayerIndex layer);
+
 // A rotation by one difference of anchors; [n_rot / 2] each.
 struct KeyRotation {
   RopeKind kind = RopeKind::kNeoX;
@@ -55,6 +60,11 @@ struct KeyRotation {
   std::vector<float> sines;
 };
 [[nodiscard]] KeyRotation make_key_rotation(const RopeFrequencies& frequencies, std::int32_t n_anchors);
+// What rotating for each of n_anchors from `first` on gives on average: shorter than what is turned, the faster a pair turns.
+[[nodiscard]] KeyRotation make_mean_rotation(const RopeFrequencies& frequencies, Position first,
+                                             std::int32_t n_anchors);
+// One row of floats, in place; at least 2 * n_pairs of them.
+void rotate_row(const KeyRotation& rotation, std::span<float> row);
 
 // Turns the keys in slots [0, n_tokens) of one frame, in place; of a sealed frame all of them. What is not rotated in a
 // row (past n_rot), later slots and V keep their bytes.

@@ -7,6 +7,7 @@
 #include <ggml.h>
 
 #include "model/graph.h"
+#include "model/query_moments.h"
 
 namespace ebb {
 namespace {
@@ -62,8 +63,12 @@ struct Runner::State {
   [[nodiscard]] bool serves(const Graph& graph, const GraphShape& shape) const;
   [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
   void prepare_mass();
+  [[nodiscard]] bool asks_queries() const {
+    return std::ranges::any_of(step.sequences, [](const SequenceRows& rows) { return rows.queries != nullptr; });
+  }
   void read_logits(const Graph& graph);
   void read_mass(const Graph& graph);
+  void read_queries(const Graph& graph);
 };
 
 FrameLayout Runner::layout_for(const Model& model, const Backend& backend, RowType type, std::int32_t block_size,
@@ -141,7 +146,8 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   s.prepare_mass();
   EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
                                                    .n_outputs = static_cast<std::int32_t>(s.output_rows.size()),
-                                                   .with_mass = s.step.mass_stride > 0}));
+                                                   .with_mass = s.step.mass_stride > 0,
+                                                   .with_queries = s.asks_queries()}));
   ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
   ggml_backend_tensor_set(graph->anchors(), s.anchors.data(), 0, s.anchors.size() * sizeof(std::int32_t));
   // The graph has no use for them where every row is an output.
@@ -163,6 +169,7 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   EBB_RETURN_IF_ERROR(computed);
   s.read_logits(*graph);
   s.read_mass(*graph);
+  s.read_queries(*graph);
   s.n_inputs = static_cast<std::int32_t>(inputs.size());
   return {};
 }
@@ -205,7 +212,8 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
                               .n_rows = n_tokens,
                               .first = input.first,
                               .n_mass_rows = input.n_mass_rows,
-                              .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows)});
+                              .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows),
+                              .queries = input.queries});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
       anchors.push_back((anchor + i).value());
@@ -278,6 +286,27 @@ void Runner::State::read_logits(const Graph& graph) {
 
 void Runner::State::read_mass(const Graph& graph) {
   if (step.mass_stride > 0 && graph.composed_mass() != nullptr) graph.composed_mass()->read(step, mass);
+}
+
+void Runner::State::read_queries(const Graph& graph) {
+  std::vector<float> rows;
+  for (std::size_t layer = 0; layer < graph.queries().size(); ++layer) {
+    const ggml_tensor* q = graph.queries()[layer];
+    rows.resize(static_cast<std::size_t>(ggml_nelements(q)));
+    ggml_backend_tensor_get(q, rows.data(), 0, ggml_nbytes(q));
+    const std::size_t head_stride = q->nb[1] / sizeof(float);
+    const std::size_t row_stride = q->nb[2] / sizeof(float);
+    for (const SequenceRows& own : step.sequences) {
+      if (own.queries == nullptr) continue;
+      own.queries->add(LayerIndex(static_cast<std::int32_t>(layer)),
+                       {.q = rows.data() + static_cast<std::size_t>(own.row_begin) * row_stride,
+                        .row_stride = row_stride,
+                        .head_stride = head_stride,
+                        .first = own.first,
+                        .n_rows = own.n_rows},
+                       0, 1);
+    }
+  }
 }
 
 }  // namespace ebb

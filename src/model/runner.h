@@ -42,6 +42,11 @@ struct SequenceInput {
   std::int32_t n_mass_rows = 0;
   // The last of those, which are told apart (model/step_mass.h).
   std::int32_t n_window_rows = 0;
+  // The queries of all tokens are added to these, of the sequence and of nobody else; null where no policy asks, and then nothing
+  // is done. Asking changes no bit of logits, K or V on the CPU's own kernels; where attention is composed it takes
+  // n_layers * n_heads * head_dim_k floats for each row of the step, which are read back. Of a step that ends with an error some
+  // layers may have been added.
+  QueryMoments* queries = nullptr;
 };
 
 struct RunnerOptions {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ggml-cpp.h"
 #include "gguf.h"
@@ -50,6 +52,24 @@ class ToyGguf {
     const std::size_t old_offset = gguf_get_data_offset(gguf.get());
     edit(gguf.get());
     return write(header_of(gguf.get()) + bytes_.substr(old_offset));
+  }
+
+  // Replaces the file by one in which each tensor of `from` has the bytes of the one of `to` in its place; both are there.
+  std::filesystem::path write_with_same(const std::vector<std::pair<std::string, std::string>>& from_to) const {
+    const gguf_context_ptr gguf = parse();
+    const auto place = [&](const std::string& name) {
+      const std::int64_t id = gguf_find_tensor(gguf.get(), name.c_str());
+      EBB_CHECK(id >= 0, "a toy without {}", name);
+      return std::pair(gguf_get_data_offset(gguf.get()) + gguf_get_tensor_offset(gguf.get(), id),
+                       gguf_get_tensor_size(gguf.get(), id));
+    };
+    std::string bytes = bytes_;
+    for (const auto& [from, to] : from_to) {
+      const auto [at, n] = place(to);
+      EBB_CHECK(place(from).second == n, "{} is not as large as {}", from, to);
+      bytes.replace(place(from).first, n, bytes_, at, n);
+    }
+    return write(bytes);
   }
 
   // Replaces the file by one with other tensors, all zero; `edit` changes a description, or drops it (returns false).

@@ -56,7 +56,10 @@ constexpr Column kColumns[] = {
     {"last", &ScopeEvidence::last, [](const Ask& ask) { return ask.last; }},
     {"reread", &ScopeEvidence::reread, [](const Ask& ask) { return ask.reread; }},
     {"key_norm", &ScopeEvidence::key_norm, [](const Ask& ask) { return ask.keys; }},
-    {"output_length", &ScopeEvidence::output_length, [](const Ask& ask) { return ask.output_lengths; }}};
+    {"output_length", &ScopeEvidence::output_length, [](const Ask& ask) { return ask.output_lengths; }},
+    {"expected", &ScopeEvidence::expected, [](const Ask& ask) { return ask.expected > 0; }},
+    {"expected_value", &ScopeEvidence::expected_value, [](const Ask& ask) { return ask.expected > 0; }},
+    {"value_length", &ScopeEvidence::value_length, [](const Ask& ask) { return ask.expected > 0; }}};
 
 // One whose rows have n_key_dims or n_value_dims numbers each.
 struct VectorColumn {

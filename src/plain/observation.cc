@@ -191,11 +191,10 @@ Ask read_ask(JsonFields& fields) {
   if (fields.find("policy") != nullptr) {
     const auto policy = make_policy(fields.text("policy"));
     const Ask ask = policy.ok() ? (*policy)->asks() : Ask();
-    if (ask.reread || ask.ranges || ask.value_means || ask.output_lengths) {
-      fields.refuse(
-          "policy",
-          "looks at values, or at prompts that are read again, which recordings of attention and keys have not; "
-          "give such evidence to `choose`");
+    if (ask.reread || ask.ranges || ask.value_means || ask.output_lengths || ask.expected > 0) {
+      fields.refuse("policy",
+                    "looks at values, at queries, or at prompts that are read again, which recordings of attention and "
+                    "keys have not; give such evidence to `choose`");
     }
     if (policy.ok()) return ask;
     fields.refuse("policy", policy.status().message());

@@ -53,6 +53,7 @@ Json policy_json(const PolicyEntry& entry, const Policy& policy) {
             {"ranges", ask.ranges},
             {"value_means", ask.value_means},
             {"output_lengths", ask.output_lengths},
+            {"expected", ask.expected},
             {"sinks", ask.sinks}}},
           {"parameters", std::move(parameters)}};
 }

@@ -29,6 +29,7 @@ namespace ebb {
 [[nodiscard]] std::unique_ptr<Policy> make_defensivekv_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_layer_defensivekv_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_dropkv_policy(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<Policy> make_expected_attention_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_lagkv_policy(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<Policy> make_rkv_policy(const ParameterValues& values);
 

@@ -99,6 +99,12 @@ struct ScopeEvidence {
   ChannelColumns values;
   // and the mean length of its values behind the output matrix of their layer, |v W_O|.
   std::vector<double> output_length;
+  // Of full blocks in scopes of one head, means over a block's tokens: what each query to come is expected to give a token,
+  std::vector<double> expected;
+  // that times the length of the token's value,
+  std::vector<double> expected_value;
+  // and that length alone. The first tokens, where attention rests, are no part of any.
+  std::vector<double> value_length;
 };
 
 struct Evidence {

@@ -54,6 +54,13 @@ struct Ask {
   // ScopeEvidence::output_length (model/output_lengths.h has what it costs).
   bool output_lengths = false;
 
+  // Over so many positions to come, ScopeEvidence::expected, expected_value and value_length; 0: not at all. Of Scope::kHead only.
+  // The queries of every step are noted for it (model/query_moments.h), and what they are expected to look at is computed anew for
+  // each choice (model/expected_attention.h has what it costs).
+  std::int32_t expected = 0;
+  // With the covariance of queries, and not their mean alone.
+  bool expected_spread = false;
+
   [[nodiscard]] bool frames() const { return keys || ranges || value_means || output_lengths; }
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0 || reread; }
 

@@ -43,8 +43,9 @@ void fill_columns(ScopeEvidence& scope, const Next& next) {
       column.push_back(static_cast<typename std::remove_cvref_t<decltype(column)>::value_type>(next()));
     }
   };
-  for (auto* column : {&scope.total, &scope.n_queries, &scope.window_mean, &scope.window_max, &scope.last,
-                       &scope.reread, &scope.key_norm, &scope.output_length}) {
+  for (auto* column :
+       {&scope.total, &scope.n_queries, &scope.window_mean, &scope.window_max, &scope.last, &scope.reread,
+        &scope.key_norm, &scope.output_length, &scope.expected, &scope.expected_value, &scope.value_length}) {
     fill(*column, n);
   }
   scope.is_read.assign(n, true);

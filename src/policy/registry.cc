@@ -154,6 +154,21 @@ constexpr Parameter kLagKv[] = {
      .is_whole = true,
      .summary = "tokens before the first partition, which leave last"},
     weight("rho", 1, "weight of values beside keys")};
+constexpr Parameter kExpectedAttention[] = {
+    {.name = "future",
+     .value = 512,
+     .least = 1,
+     .most = 65536,
+     .is_whole = true,
+     .summary = "positions to come whose queries are expected"},
+    {.name = "covariance",
+     .value = 1,
+     .least = 0,
+     .most = 1,
+     .is_whole = true,
+     .summary = "1: with the covariance of queries; 0: by their mean alone, which is far cheaper"},
+    {.name = "values", .value = 1, .least = 0, .most = 1, .is_whole = true, .summary = "1: times the length of values"},
+    weight("epsilon", 0, "added to what is expected; more, and the length of values decides")};
 constexpr Parameter kRKv[] = {
     kWindow,
     kernel(7),
@@ -194,6 +209,9 @@ constexpr PolicyEntry kPolicies[] = {
      "LagKV, arXiv 2504.04704", kLagKv, make_lagkv_policy},
     {"rkv", "keys most like others that the last queries look at least, by head", "R-KV, arXiv 2505.24133", kRKv,
      make_rkv_policy, false},
+    {"expected_attention",
+     "least of what the next queries are expected to look at, times the length of values, by head",
+     "Expected Attention, arXiv 2510.00636", kExpectedAttention, make_expected_attention_policy, false},
     {"defensivekv",
      "least of the last queries' largest look times the length of values; heads of a layer win budget from each other",
      "DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_defensivekv_policy},

@@ -10,7 +10,9 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 5;
+constexpr std::uint32_t kVersion = 6;
+// Has all but the notes on queries.
+constexpr std::uint32_t kOldestVersion = 5;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
 constexpr std::size_t kTokenBytes = 4;
@@ -110,6 +112,38 @@ AttentionImage::Entry get_note(ByteReader& in) {
   return note;
 }
 
+void put_queries(ByteWriter& out, const QueryImage& queries) {
+  out.put_count(static_cast<std::size_t>(queries.n_dims));
+  if (queries.n_dims == 0) return;
+  out.put_count(queries.n_queries.size());
+  for (const std::int64_t n : queries.n_queries) out.put(n);
+  out.put_bytes(std::as_bytes(std::span(queries.sums)));
+  out.put_bytes(std::as_bytes(std::span(queries.products)));
+}
+
+std::vector<double> get_numbers(ByteReader& in, std::size_t n) {
+  std::vector<double> numbers(n);
+  for (double& x : numbers) x = in.get<double>();
+  return numbers;
+}
+
+// The bytes that follow bound what is allocated. What the numbers say is looked at by who goes on with them.
+Result<QueryImage> get_queries(ByteReader& in) {
+  QueryImage queries;
+  const auto n_dims = in.get<std::uint32_t>();
+  if (n_dims == 0) return queries;
+  if (n_dims > static_cast<std::uint32_t>(kMaxHeadDim)) {
+    return error(Code::kDamaged, "a session image with notes on queries of {} numbers", n_dims);
+  }
+  queries.n_dims = static_cast<std::int32_t>(n_dims);
+  const std::size_t n_products = QueryImage::n_products(n_dims);
+  const std::size_t n_heads = in.get_count(sizeof(std::int64_t) + (n_dims + n_products) * sizeof(double));
+  for (std::size_t i = 0; i < n_heads; ++i) queries.n_queries.push_back(in.get<std::int64_t>());
+  queries.sums = get_numbers(in, n_heads * n_dims);
+  queries.products = get_numbers(in, n_heads * n_products);
+  return queries;
+}
+
 SessionStats get_stats(ByteReader& in) {
   SessionStats stats;
   for (const auto counter : kCounters)
@@ -136,6 +170,7 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   for (const SessionImage::Block& block : image.blocks) put_block(out, block);
   out.put_count(image.attention.entries.size());
   for (const AttentionImage::Entry& note : image.attention.entries) put_note(out, note);
+  put_queries(out, image.queries);
   if (!image.borders.empty()) out.put_count(image.borders.size());
   for (const Snapshots::Border& border : image.borders) {
     out.put(border.name);
@@ -156,8 +191,9 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   ByteReader in(body);
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
   const auto version = in.get<std::uint32_t>();
-  if (version != kVersion) {
-    return error(Code::kUnsupported, "a session image of version {}, and this ebb reads version {}", version, kVersion);
+  if (version < kOldestVersion || version > kVersion) {
+    return error(Code::kUnsupported, "a session image of version {}, and this ebb reads version {} and {}", version,
+                 kOldestVersion, kVersion);
   }
   const std::size_t n_tokens = in.get_count(kTokenBytes);
   const std::size_t n_unfinished = in.get_count(kTokenBytes);
@@ -173,6 +209,9 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
   const std::size_t n_notes = in.ok() ? in.get_count(kNoteBytes) : 0;
   for (std::size_t i = 0; i < n_notes && in.ok(); ++i) image.attention.entries.push_back(get_note(in));
+  if (in.ok() && version > kOldestVersion) {
+    EBB_ASSIGN_OR_RETURN(image.queries, get_queries(in));
+  }
   const std::size_t n_borders = in.ok() && !in.at_end() ? in.get_count(kBorderBytes) : 0;
   for (std::size_t i = 0; i < n_borders; ++i) {
     const auto name = in.get<Hash128>();

@@ -68,11 +68,54 @@ TEST(SessionImages, carry_every_field_of_a_block) {
 }
 
 TEST(SessionImages, of_another_version_are_refused_with_the_one_that_is_read) {
-  for (const std::uint32_t version : {0U, 1U, 4U, 6U}) {
+  for (const std::uint32_t version : {0U, 1U, 4U, 7U}) {
     const Result<SessionImage> image = decode_image(with_checksum(body_of_version(version)));
     EXPECT_EQ(image.status().code(), Code::kUnsupported);
-    EXPECT_NE(image.status().message().find("reads version 5"), std::string::npos) << image.status().message();
+    EXPECT_NE(image.status().message().find("reads version 5 and 6"), std::string::npos) << image.status().message();
   }
+}
+
+QueryImage some_queries() {
+  return {.n_dims = 2, .n_queries = {5, 7}, .sums = {1, 2, 3, 4}, .products = {1.5, -2.5, 3.5, 4.5, -5.5, 1.0 / 3.0}};
+}
+
+TEST(SessionImages, carry_notes_on_queries_bit_by_bit) {
+  SessionImage image = counted();
+  image.queries = some_queries();
+  image.borders.push_back({.name = {1, 2}, .body = {3, 4}});
+  const Result<SessionImage> read = decode_image(encode_image(image));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->queries.n_dims, 2);
+  EXPECT_EQ(read->queries.n_queries, image.queries.n_queries);
+  EXPECT_EQ(read->queries.sums, image.queries.sums);
+  EXPECT_EQ(read->queries.products, image.queries.products);
+  EXPECT_EQ(read->borders.size(), 1U) << "what comes behind them";
+  EXPECT_EQ(decode_image(encode_image(counted()))->queries.n_dims, 0);
+}
+
+TEST(SessionImages, of_the_version_before_are_read_without_notes_on_queries) {
+  std::vector<std::byte> body = body_of_version(5);
+  body.resize(body.size() - sizeof(std::uint32_t));  // how many numbers a query has: none
+  const Result<SessionImage> image = decode_image(with_checksum(body));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(image->tokens, counted().tokens);
+  EXPECT_EQ(image->queries.n_dims, 0);
+}
+
+TEST(SessionImages, with_more_queries_than_bytes_are_refused_before_anything_is_allocated) {
+  SessionImage image = counted();
+  image.queries = some_queries();
+  std::vector<std::byte> body = encode_image(image);
+  body.resize(body.size() - sizeof(Hash128));
+  // Behind the last of the numbers: 6 products, 4 sums and 2 counts of 8 bytes each.
+  const std::size_t n_heads_at = body.size() - 12 * 8 - sizeof(std::uint32_t);
+  const auto refused = [&](std::size_t at, std::uint32_t value) {
+    std::vector<std::byte> damaged = body;
+    std::memcpy(damaged.data() + at, &value, sizeof value);
+    EXPECT_EQ(decode_image(with_checksum(damaged)).status().code(), Code::kDamaged) << at << " " << value;
+  };
+  for (const std::uint32_t n_heads : {0U, 1U, 3U, 0xFFFFFFFFU}) refused(n_heads_at, n_heads);
+  for (const std::uint32_t n_dims : {0U, 1U, 3U, 1025U, 0xFFFFFFFFU}) refused(n_heads_at - 4, n_dims);
 }
 
 TEST(SessionImages, damaged_anywhere_are_refused) {

@@ -76,6 +76,7 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
                             : options.budget_list->validate(deps.shape.n_layers, deps.shape.n_kv_heads);
   EBB_CHECK(listed.ok(), "{}", listed.message());
   if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks());
+  begin_queries();
 }
 
 Session::~Session() = default;
@@ -268,6 +269,7 @@ SessionImage Session::image() const {
   }
   if (keeper_.snapshots()) image.borders = keeper_.snapshots()->borders();
   if (attention_) image.attention = attention_->image();
+  if (queries_) image.queries = queries_->image();
   return image;
 }
 
@@ -340,6 +342,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionDeps& deps, const
         .pinned = saved.pinned, .last_access = -saved.age, .attention = saved.attention, .recovery = saved.recovery};
   }
   if (session->attention_) EBB_RETURN_IF_ERROR(session->attention_->restore(image.attention, n_blocks));
+  if (session->queries_) EBB_RETURN_IF_ERROR(session->queries_->restore(image.queries));
   hot.set_next_anchor(image.next_anchor);
   hot.set_epoch(image.epoch);
   hot.look_from(hot.end());

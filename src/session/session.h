@@ -22,7 +22,9 @@
 #include <string_view>
 #include <vector>
 
+#include "model/expected_attention.h"
 #include "model/frame_digest.h"
+#include "model/query_forecast.h"
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
 #include "policy/budget_list.h"
@@ -51,6 +53,8 @@ struct SessionDeps {
   const BlockMover* mover = nullptr;
   // What the model's output matrices make of values; null: no policy of a session asks for that.
   const OutputLengths* output_lengths = nullptr;
+  // What is to be expected of the model's queries; null: no policy of a session asks for that.
+  const Forecaster* forecaster = nullptr;
   // Open frames, of a layout that seals; null of any other.
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
@@ -154,6 +158,8 @@ struct SessionImage {
   std::vector<Snapshots::Border> borders;
   // What the policy had noted of attention.
   AttentionImage attention;
+  // What it had noted of queries.
+  QueryImage queries;
   // Turns that said something.
   std::int32_t n_turns = 0;
   // Counting goes on from there.
@@ -232,6 +238,8 @@ class Session {
   // The policy's ranks of blocks now, 0..1 times their priority, the lowest leaving first; none for cold blocks and for what it
   // never lets go.
   [[nodiscard]] std::vector<std::optional<double>> scores() const;
+  // A choice that nothing comes of: what would leave for so many frames.
+  [[nodiscard]] std::vector<Victim> find_victims(std::int32_t n_frames);
 
   // --- verbs ---
   // Pins hold what is hot now and what becomes hot later; they recall nothing. Returns how many parts have the name.
@@ -274,7 +282,7 @@ class Session {
   void set_prompt_budget(FrameBudget budget);
 
   // From now on this chooses what leaves; null: the engine's. Between two turns. What is hot stays; what was noted of attention
-  // is dropped, unless both ask for the same.
+  // is dropped, unless both ask for the same, and what was noted of queries, unless both ask for that.
   void set_policy(std::shared_ptr<const Policy> policy, const OutputLengths* lengths);
 
   // --- for turns: what the steps of one need (session/turn.h) ---
@@ -342,6 +350,8 @@ class Session {
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
   // How many of a step's queries the policy wants observed, its last ones, where n_behind tokens of the prompt come behind them.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
+  // What a step's queries are added to; null where the policy does not ask. A cut takes nothing of it back.
+  [[nodiscard]] QueryMoments* queries() { return queries_ ? &*queries_ : nullptr; }
   // Of the prompts, what is still to be read again for the policy's evidence (session/reread.h); empty where it does not ask.
   [[nodiscard]] Span unread() const { return unread_; }
   // A step of a prompt computed these, its last tokens.
@@ -377,8 +387,13 @@ class Session {
   [[nodiscard]] ScopeEvidence gather_scope(HeadRange heads, const Evidence& evidence, CountedFrames counted) const;
   [[nodiscard]] HeadSet heads_of(const Victim& victim) const;
   // What a choice needs that is not there yet, then a choice's evidence.
+  [[nodiscard]] Evidence evidence_for_choice(CountedFrames counted = CountedFrames::kHot);
   void note_frames();
+  void begin_queries();
+  void note_expected();
+  void expect(std::size_t head);
   void fill_frames(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
+  void fill_expected(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
   void note_mass(const SequenceMass& mass);
   void note_shares();
   [[nodiscard]] Hold hold(BlockIndex block, const Part& said, bool pins_hold) const;
@@ -421,6 +436,9 @@ class Session {
     std::vector<FrameDigest> digests;  // [head]
   };
   std::map<BlockIndex, FrameNotes> frame_notes_;
+  // Where the policy asks for what is expected: the queries that were, and of each head what was expected at the last choice.
+  std::optional<QueryMoments> queries_;
+  std::vector<std::map<BlockIndex, ExpectedBlock>> expected_;  // [head]
   // Of the step under way, [block]; all 0 between steps.
   std::vector<double> step_mass_;
   Holds holds_;

@@ -79,6 +79,7 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
     attention_->fill(policy_->asks(), heads.first, heads.n_heads, blocks, scope);
   }
   if (policy_->asks().frames()) fill_frames(heads.first, evidence, scope);
+  if (policy_->asks().expected > 0) fill_expected(heads.first, evidence, scope);
   return scope;
 }
 
@@ -140,6 +141,12 @@ void Session::fill_frames(std::size_t head, const Evidence& evidence, ScopeEvide
   }
 }
 
+Evidence Session::evidence_for_choice(CountedFrames counted) {
+  note_frames();
+  note_expected();
+  return evidence(counted);
+}
+
 std::vector<std::optional<double>> Session::scores() const {
   const Evidence now = evidence();
   const std::vector<double> ranks = rank_blocks(*policy_, now);
@@ -158,11 +165,13 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
   const Ask ask = policy_->asks();
   EBB_CHECK(!ask.output_lengths || lengths != nullptr,
             "policy {} asks for lengths behind output matrices, which nobody has", policy_->name());
+  if ((ask.expected > 0) != (before.expected > 0)) begin_queries();
   if (ask == before) return;
   attention_.reset();
   if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask);
   for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).attention = 0.0;
   frame_notes_.clear();
+  expected_.clear();
   if (!ask.reread) unread_ = {Position(0), Position(0)};
 }
 

@@ -30,8 +30,7 @@ void Session::make_room(std::int32_t n_frames, Acts& acts) { make_room(plan_room
 void Session::make_room(const RoomPlan& plan, Acts& acts) {
   const std::size_t n_before = acts.evicted.size();
   if (plan.n_evict_wanted > 0) {
-    note_frames();
-    Evidence now = evidence();
+    Evidence now = evidence_for_choice();
     now.n_new_frames = plan.n_new_frames;
     evict(choose_victims(*policy_, now, plan.n_evict_wanted, plan.n_evict_needed), acts);
   }
@@ -45,9 +44,11 @@ void Session::evict_for_pool(std::int32_t n_frames, Acts& acts) { give_back(n_fr
 // What others use too gives none back.
 void Session::give_back(std::int32_t n_frames, Acts& acts) {
   if (n_frames <= 0) return;
-  note_frames();
-  const Evidence now = evidence(CountedFrames::kOwn);
-  evict(choose_victims(*policy_, now, n_frames, n_frames), acts);
+  evict(choose_victims(*policy_, evidence_for_choice(CountedFrames::kOwn), n_frames, n_frames), acts);
+}
+
+std::vector<Victim> Session::find_victims(std::int32_t n_frames) {
+  return choose_victims(*policy_, evidence_for_choice(), n_frames, n_frames);
 }
 
 HeadSet Session::heads_of(const Victim& victim) const {
@@ -135,9 +136,8 @@ void Session::rebase(Acts& acts) {
   const std::int32_t n_most = n_ctx_train() / kRebaseShare / block_size();
   const auto n_hot = static_cast<std::int32_t>(hot().hot_blocks().size());
   if (n_hot > n_most) {
-    note_frames();
     // Anchors are taken by blocks, however many of their heads are hot.
-    for (const BlockIndex block : choose_blocks(*policy_, evidence(), n_hot - n_most)) {
+    for (const BlockIndex block : choose_blocks(*policy_, evidence_for_choice(), n_hot - n_most)) {
       keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
   }
@@ -213,6 +213,7 @@ Acts Session::cut(Position end) {
   if (attention_) attention_->forget(BlockIndex(n_kept));
   unread_ = intersect(unread_, {Position(0), stays});
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
+  for (auto& expected : expected_) expected.erase(expected.lower_bound(BlockIndex(n_kept)), expected.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   said_.truncate(end);
   recall_window(acts);

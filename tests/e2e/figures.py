@@ -161,6 +161,9 @@ def check_evidence(report):
             hold(arm["prompt_cost"]["n"] == report["n_prompts"], f"{name}: pairs of prompts")
             hold(arm["decode_tokens_per_s"] > 0 and arm["prompt_tokens_per_s"] > 0, f"{name} makes no tokens")
             hold(arm["note_bytes_per_token"] < report["kv_bytes_per_token"], f"{name}: notes are more than K and V")
+            choice = arm["choice_ms"]
+            hold(0 < choice["low"] <= choice["median"] <= choice["high"], f"{name}: {choice}")
+            hold(choice["n"] == report["n_choices"], f"{name}: choices")
 
 
 def check_longbench(report):

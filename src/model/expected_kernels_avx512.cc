@@ -1,0 +1,9 @@
+// The loops of model/expected_kernels.h for AVX-512.
+#include "model/expected_kernels_body.h"
+
+namespace ebb {
+
+const ExpectedKernels kAvx512ExpectedKernels = {.add_products = add_moment_products,
+                                                .find_logits = find_expected_logits};
+
+}  // namespace ebb
