@@ -50,6 +50,8 @@ struct BlockView {
   // For attention mass, [n_rows], or null: sum p of the block, and the m that p refers to (-inf: block unseen).
   float* block_l = nullptr;
   float* block_m = nullptr;
+  // For the mass of slices, [n_rows][key_stride], or null: p of each slot, 0 where the row does not see it. With block_l.
+  float* block_p = nullptr;
 };
 
 using AttendBlock = void (*)(const TileRows& tile, const BlockView& block);

@@ -34,6 +34,8 @@ struct GraphShape {
   std::int32_t n_outputs = 0;
   // Sums attention mass (AttentionOp::mass or ComposedMass). A step with mass takes a graph with it, and the reverse.
   bool with_mass = false;
+  // ComposedPlan::n_parts
+  std::int32_t n_parts = 1;
 
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
 };

@@ -42,6 +42,9 @@ struct SequenceInput {
   std::int32_t n_mass_rows = 0;
   // The last of those, which are told apart (model/step_mass.h).
   std::int32_t n_window_rows = 0;
+  // Into how many slices each block is cut whose mass is wanted too; divides the block size. 0: none. On the CPU's own
+  // kernels it takes 32 bytes for each slice and KV head of one layer, 16 of the others, and changes no other bit.
+  std::int32_t n_slices = 0;
 };
 
 struct RunnerOptions {
