@@ -68,15 +68,66 @@ TEST(SessionImages, carry_every_field_of_a_block) {
 }
 
 TEST(SessionImages, of_another_version_are_refused_with_the_one_that_is_read) {
-  for (const std::uint32_t version : {0U, 1U, 4U, 6U}) {
+  for (const std::uint32_t version : {0U, 1U, 4U, 7U}) {
     const Result<SessionImage> image = decode_image(with_checksum(body_of_version(version)));
     EXPECT_EQ(image.status().code(), Code::kUnsupported);
-    EXPECT_NE(image.status().message().find("reads version 5"), std::string::npos) << image.status().message();
+    EXPECT_NE(image.status().message().find("reads versions 5 and 6"), std::string::npos) << image.status().message();
+  }
+}
+
+// Notes of two blocks by two slices each, whose window nobody asked for.
+SessionImage with_slices() {
+  SessionImage image = counted();
+  image.attention = {.entries = {{.head = 0, .block = 0, .total = 3.0F, .n_queries = 2.0F},
+                                 {.head = 0, .block = 1, .total = 7.0F, .n_queries = 1.0F}},
+                     .slices = {.n_slices = 2,
+                                .end = 40,
+                                .total = {1.0F, 2.0F, 3.0F, 4.0F},
+                                .n_queries = {2.0F, 2.0F, 1.0F, 1.0F},
+                                .last = {0.5F, 0.25F, 0.0F, 0.125F}}};
+  return image;
+}
+
+TEST(SessionImages, carry_what_was_noted_of_slices) {
+  const SessionImage image = with_slices();
+  const Result<SessionImage> read = decode_image(encode_image(image));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->attention.entries.size(), 2U);
+  EXPECT_EQ(read->attention.slices.n_slices, 2);
+  EXPECT_EQ(read->attention.slices.end, 40);
+  for (const auto column : AttentionImage::columns()) {
+    EXPECT_EQ(read->attention.slices.*column, image.attention.slices.*column);
+  }
+}
+
+// As they were written before there were notes on slices: one number less.
+TEST(SessionImages, of_the_version_before_slices_are_read) {
+  std::vector<std::byte> body = body_of_version(5);
+  body.resize(body.size() - sizeof(std::int32_t));
+  const Result<SessionImage> image = decode_image(with_checksum(body));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(image->tokens, counted().tokens);
+  EXPECT_EQ(image->attention.slices.n_slices, 0);
+}
+
+// Whose checksum is right all the same.
+TEST(SessionImages, whose_slices_are_not_all_there_are_refused) {
+  std::vector<std::byte> bytes = encode_image(with_slices());
+  bytes.resize(bytes.size() - sizeof(Hash128));
+  const std::size_t n_rest = 12 * sizeof(float) + 3 * sizeof(std::int32_t);  // columns, and what says which
+  for (const std::size_t n_less : {std::size_t{1}, sizeof(float), 8 * sizeof(float), n_rest - 1}) {
+    const auto shorter = std::span(bytes).first(bytes.size() - n_less);
+    EXPECT_EQ(decode_image(with_checksum(shorter)).status().code(), Code::kDamaged) << n_less;
+  }
+  for (const std::int32_t n_slices : {-2, 3, 1 << 20}) {
+    std::vector<std::byte> other = bytes;
+    std::memcpy(other.data() + other.size() - n_rest, &n_slices, sizeof n_slices);
+    EXPECT_EQ(decode_image(with_checksum(other)).status().code(), Code::kDamaged) << n_slices;
   }
 }
 
 TEST(SessionImages, damaged_anywhere_are_refused) {
-  const std::vector<std::byte> bytes = encode_image(counted());
+  const std::vector<std::byte> bytes = encode_image(with_slices());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::vector<std::byte> damaged = bytes;
     damaged[at] ^= std::byte{1};
