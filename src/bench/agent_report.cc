@@ -14,7 +14,8 @@ constexpr std::string_view kHowToReadAgent =
     "computed: tokens that went through the model before the reply. exact: hot, shared or recalled as they were.\n"
     "approximate: turned to another place, or computed behind other text. prefix cache: tokens that one without "
     "limits,\n"
-    "which keeps every prompt and reply, would compute. partly: hot in some heads only. peak: tokens that were hot at once. Times are of one run.\n"
+    "which keeps every prompt and reply, would compute. partly: hot in some heads only. peak: tokens that were hot at "
+    "once. Times are of one run.\n"
     "after an edit: right answers to what stood behind it, to what it changed, and, of what it took away, those that "
     "do\n"
     "not say it; tokens of all these requests.\n";
@@ -38,8 +39,8 @@ TextTable table_of(const AgentRun& run) {
                    {"ms"}});
   for (const AgentStep& step : run.steps) {
     table.add_row({step.name, std::to_string(step.n_prompt), std::to_string(step.n_computed),
-                   std::to_string(step.n_prefix_cache), std::to_string(step.n_exact),
-                   std::to_string(step.n_partly), std::to_string(step.n_approximate), std::to_string(step.n_holes),
+                   std::to_string(step.n_prefix_cache), std::to_string(step.n_exact), std::to_string(step.n_partly),
+                   std::to_string(step.n_approximate), std::to_string(step.n_holes),
                    std::to_string(step.peak_hot_tokens), fmt::format("{:.0f}", step.ms)});
   }
   table.add_row({"all", "", std::to_string(run.n_computed()), std::to_string(run.n_prefix_cache()), "", "", "", "", "",

@@ -67,8 +67,11 @@ class EvidenceCostBench {
     EBB_ASSIGN_OR_RETURN(const PairTimes decode, time_decode(*session));
     on_step(fmt::format("{}: prompts behind {} tokens", name, result.n_resident));
     EBB_ASSIGN_OR_RETURN(const PairTimes prompt, time_prompts(*session));
-    const double n_bytes =
-        static_cast<double>(session->image().attention.entries.size() * sizeof(AttentionImage::Entry));
+    const AttentionImage notes = session->image().attention;
+    std::size_t n_floats = 0;
+    for (const auto column : AttentionImage::columns()) n_floats += (notes.slices.*column).size();
+    const auto n_bytes =
+        static_cast<double>(notes.entries.size() * sizeof(AttentionImage::Entry) + n_floats * sizeof(float));
     result.arms.push_back({.policy = name,
                            .decode = cost_of(decode),
                            .prompt = cost_of(prompt),

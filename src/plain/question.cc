@@ -53,7 +53,8 @@ Json policy_json(const PolicyEntry& entry, const Policy& policy) {
             {"ranges", ask.ranges},
             {"value_means", ask.value_means},
             {"output_lengths", ask.output_lengths},
-            {"sinks", ask.sinks}}},
+            {"sinks", ask.sinks},
+            {"slice", ask.slice}}},
           {"parameters", std::move(parameters)}};
 }
 
