@@ -344,6 +344,14 @@ void exp2_in_place(float* x, std::int32_t n) {
 }
 
 template <class V>
+void add_slots(const float* p, float factor, float share, float* mass, std::int32_t n) {
+  for (int i = 0; i < n; i += kVectorFloats) {
+    const V shares = V::mul(V::mul(V::load(p + i), V::broadcast(factor)), V::broadcast(share));
+    V::add(V::load(mass + i), shares).store(mass + i);
+  }
+}
+
+template <class V>
 void to_f16(const float* x, std::uint16_t* out, std::int32_t n) {
   int i = 0;
   for (; i + kVectorFloats <= n; i += kVectorFloats) V::store_f16(V::load(x + i), out + i);

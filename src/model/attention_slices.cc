@@ -22,15 +22,19 @@ struct SliceSums {
     std::fill_n(window_max.begin(), n, 0.0F);
   }
   void add(std::size_t n, bool is_in_window) {
-    for (std::size_t j = 0; j < n; ++j) sum[j] += SliceMass::to_units(slices[j]);
+    const std::int64_t counted = is_in_window ? -1 : 0;  // all bits, or none
+    for (std::size_t j = 0; j < n; ++j) {
+      const std::int64_t units = SliceMass::to_units(slices[j]);
+      sum[j] += units;
+      window_sum[j] += units & counted;
+    }
     if (!is_in_window) return;
-    for (std::size_t j = 0; j < n; ++j) window_sum[j] += SliceMass::to_units(slices[j]);
     for (std::size_t j = 0; j < n; ++j) window_max[j] = std::max(window_max[j], slices[j]);
   }
 };
 
 // Slots of the mass of one query, added up over each slice in order.
-void add_slots(const float* slots, std::size_t n_slots, std::size_t n_slices, float* slices) {
+void add_slices(const float* slots, std::size_t n_slots, std::size_t n_slices, float* slices) {
   const std::size_t n = n_slots / n_slices;
   if (n == 1) {
     std::copy_n(slots, n_slots, slices);
@@ -76,7 +80,7 @@ void AttentionWork::finish_slices_of(const AttentionTile& tile, std::size_t memb
   for (std::int32_t token = tile.n_tokens - n_asking; token < tile.n_tokens; ++token) {
     const std::int32_t query = static_cast<std::int32_t>(member) * tile.n_tokens + token;
     weigh_slots(block_sums(tile, e), query * plan_.group, slots.data());
-    add_slots(slots.data(), to_size(call_.shape.layout.block_size), n_slices, sums.slices.data());
+    add_slices(slots.data(), to_size(call_.shape.layout.block_size), n_slices, sums.slices.data());
     sums.add(n_slices, tile.token_begin + token >= rows.n_rows - rows.n_window_rows);
   }
   const bool has_last = tile.token_begin + tile.n_tokens == rows.n_rows;
@@ -101,7 +105,7 @@ void AttentionWork::weigh_slots(const float* sums, std::int32_t row, float* mass
     const float factor = factors[h];
     const float share = total_.l[h];
     if (factor == 0.0F) continue;
-    for (std::int32_t slot = 0; slot < n; ++slot) mass[slot] += p[slot] * factor * share;
+    kernels_.add_slots(p, factor, share, mass, n);
   }
 }
 

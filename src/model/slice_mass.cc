@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "base/check.h"
 #include "base/to_size.h"
@@ -10,9 +9,7 @@
 namespace ebb {
 namespace {
 
-constexpr double kUnitsPerMass = 0x1p42;
-// In doubles from 2^10 to 2^11 the last bit is worth 2^-42.
-constexpr double kUnitAtLastBit = 0x1.8p10;
+constexpr double kUnit = 0x1p-42;
 
 void raise(float& place, float value) {
   std::atomic_ref<float> most(place);
@@ -25,11 +22,6 @@ void add_units(std::int64_t& place, std::int64_t units) {
 }
 
 }  // namespace
-
-std::int64_t SliceMass::to_units(float mass) {
-  const double shifted = double{mass} + kUnitAtLastBit;
-  return std::bit_cast<std::int64_t>(shifted) - std::bit_cast<std::int64_t>(kUnitAtLastBit);
-}
 
 void SliceMass::clear() {
   begins_.clear();
@@ -87,7 +79,7 @@ void SliceMass::end_layer(const AttentionStep& step, LayerIndex layer, std::int3
         std::int64_t* const from = units.data() + layer_begins_[at];
         float* const to = floats.data() + begins_[at];
         for (std::size_t i = 0; i < n_of(at); ++i) {
-          to[i] = static_cast<float>(static_cast<double>(from[i]) / kUnitsPerMass);
+          to[i] = static_cast<float>(static_cast<double>(from[i]) * kUnit);
           from[i] = 0;
         }
       };

@@ -15,6 +15,7 @@
 // add() by all threads of attend(); end_layer() by all threads of an op behind it; the rest by one thread.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -64,8 +65,11 @@ class SliceMass {
                                 HeadIndex head) const;
   [[nodiscard]] std::size_t bytes() const;
 
-  // A mass below 2^9 in units of 2^-42: the lower bits of a sum whose last bit is such a unit.
-  [[nodiscard]] static std::int64_t to_units(float mass);
+  // A mass below 2^9 in units of 2^-42: the lower bits of a sum whose last bit is such a unit, as doubles from 2^10 to 2^11 have.
+  [[nodiscard]] static std::int64_t to_units(float mass) {
+    constexpr double kUnitAtLastBit = 0x1.8p10;
+    return std::bit_cast<std::int64_t>(double{mass} + kUnitAtLastBit) - std::bit_cast<std::int64_t>(kUnitAtLastBit);
+  }
 
  private:
   [[nodiscard]] std::size_t slot(std::size_t sequence, LayerIndex layer, HeadIndex head) const;
