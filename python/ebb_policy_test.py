@@ -88,6 +88,9 @@ def made_up(policy, rng, n_blocks, grain):
                                               "expected", "expected_value", "value_length")}
     columns["n_queries"] = [[1.0 + rng.randrange(9) for _ in range(n_blocks)] for _ in range(n_scopes)]
     columns.update({name: vectors() for name in ("key_direction", "key_mean", "value_mean")})
+    if 0 < policy.asks["slice"] < grain:
+        slices = lambda: [[[rng.random() for _ in range(grain // policy.asks["slice"])] for _ in range(n_blocks)] for _ in range(n_scopes)]
+        columns.update({f"slice_{name}": slices() for name in ("total", "n_queries", "window_mean", "window_max", "last")})
     for kind in ("key", "value"):
         for name, sign in (("least", -1), ("greatest", 1)):
             columns[f"{kind}_{name}"] = [[[sign + x for x in row] for row in rows] for rows in columns[f"{kind}_mean"]]

@@ -170,7 +170,7 @@ TEST_F(SessionRoutes, a_block_leaves_in_some_heads_and_recall_brings_it_back_who
   const auto evicted = act_in("evict", Json::parse("[[0,0]]"));
   ASSERT_EQ(evicted->status(), 200) << evicted->body();
   EXPECT_EQ(evicted->json()["data"][0]["hot_heads"], n_heads - 1);
-  EXPECT_EQ(evicted->json()["data"][0]["state"], "saved");
+  EXPECT_EQ(evicted->json()["data"][0]["state"], "partly");
   const auto recalled = act(id, "recall", Json::array({block["name"]}));
   EXPECT_EQ(recalled->json()["data"][0]["hot_heads"], n_heads);
   EXPECT_EQ(chat(messages_, {}, {{"x-session-id", "ses"}})->json()["ebb"]["prompt"]["holes"], 0);

@@ -11,7 +11,8 @@ _OF_ROWS = ("total", "n_queries", "window_mean", "window_max", "last", "reread",
             "value_length")
 _OF_KEYS = ("key_direction", "key_least", "key_greatest", "key_mean")
 _OF_VALUES = ("value_least", "value_greatest", "value_mean")
-_VECTORS = (*_OF_KEYS, *_OF_VALUES)
+_OF_SLICES = ("slice_total", "slice_n_queries", "slice_window_mean", "slice_window_max", "slice_last")
+_VECTORS = (*_OF_KEYS, *_OF_VALUES, *_OF_SLICES)
 
 HOLDS = ("none", "protected", "kept", "pinned")
 SOURCES = ("system", "user", "assistant", "tool")
@@ -36,7 +37,9 @@ class Evidence:
                    come is expected to give a token), expected_value (that times the length of its value), value_length: [scopes]
                    [rows of the scope];
                    key_direction, key_least, key_greatest, key_mean, value_least, value_greatest, value_mean: [scopes][rows of the
-                   scope][head_dim]; recordings give key_direction and key_norm, the others are for evidence of one's own
+                   scope][head_dim]; recordings give key_direction and key_norm, the others are for evidence of one's own;
+                   slice_total, slice_n_queries, slice_window_mean, slice_window_max, slice_last: [scopes][rows of the scope][grain /
+                   slice], the attention of each run of `slice` tokens of a block by itself
 
     Attention is summed over the query heads of a KV head, over the heads of the scope, and over a block's tokens. Scopes are in
     the order of layers, then KV heads. A policy says in show_policy().asks what of this it needs.
@@ -110,6 +113,8 @@ class Evidence:
                 arrays[name] = column
             elif name in _VECTORS:
                 arrays[name] = array("d", (x for of_scope in column for row in of_scope for x in row))
+                if name in _OF_SLICES:
+                    continue
                 n_dims = next((len(row) for of_scope in column for row in of_scope), 0)
                 if question.setdefault("n_key_dims" if name in _OF_KEYS else "n_value_dims", n_dims) != n_dims:
                     raise InvalidArgument(f"{name} has {n_dims} numbers a row, and another column of its kind has not")
@@ -223,16 +228,16 @@ class Recording:
         self._steps.append(queries)
         self.n_tokens = tokens
 
-    def evidence(self, policy=None, *, scope="head", totals=False, window=0, last=False, shares=False, keys=False):
+    def evidence(self, policy=None, *, scope="head", totals=False, window=0, last=False, shares=False, keys=False, slice=0):
         """What a policy would have been shown; or, without one, what is asked for here: attention of all queries (totals), of the
         last `window` queries, of the very last one, shares of it lately (attention and last_access of blocks), lengths and
-        directions of keys."""
+        directions of keys. With `slice`, totals, window and last are told of each run of so many tokens of a block too."""
         question = {"ask": "observe", "n_layers": self.n_layers, "n_kv_heads": self.n_kv_heads, "grain": self.grain}
         if policy is not None:
             question["policy"] = policy
             keys = show_policy(policy).asks["keys"]
         else:
-            question.update(scope=scope, totals=totals, window=window, last=last, shares=shares, keys=keys)
+            question.update(scope=scope, totals=totals, window=window, last=last, shares=shares, keys=keys, slice=slice)
         arrays = {"steps": self._steps, "attention": self._attention}
         if keys:
             arrays["keys"] = self._all_keys()
@@ -257,6 +262,10 @@ class Recording:
         for name, column in columns.items():
             if name == "key_direction":
                 rows = [column[at : at + dims] for at in range(0, len(column), dims)] if dims else []
+                columns[name] = [rows[at : at + n] for at in range(0, len(rows), n)]
+            elif name in _OF_SLICES:
+                width = told["n_slices"]
+                rows = [column[at : at + width] for at in range(0, len(column), width)]
                 columns[name] = [rows[at : at + n] for at in range(0, len(rows), n)]
             elif name in _OF_ROWS:
                 columns[name] = [column[at : at + n] for at in range(0, len(column), n)]

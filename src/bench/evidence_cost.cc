@@ -71,8 +71,10 @@ class EvidenceCostBench {
     on_step(fmt::format("{}: choosing among {} tokens", name, result.n_resident));
     const std::vector<double> choices = time_choices(*session);
     const SessionImage image = session->image();
-    const auto n_bytes =
-        static_cast<double>(image.attention.entries.size() * sizeof(AttentionImage::Entry) + image.queries.bytes());
+    std::size_t n_floats = 0;
+    for (const auto column : AttentionImage::columns()) n_floats += (image.attention.slices.*column).size();
+    const auto n_bytes = static_cast<double>(image.attention.entries.size() * sizeof(AttentionImage::Entry) +
+                                             n_floats * sizeof(float) + image.queries.bytes());
     result.arms.push_back({.policy = name,
                            .decode = cost_of(decode),
                            .prompt = cost_of(prompt),

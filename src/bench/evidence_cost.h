@@ -18,6 +18,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
+#include "policy/policy.h"
 
 namespace ebb {
 
@@ -31,7 +32,7 @@ struct EvidenceCostOptions {
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 64;
   // As flags name them: the last query, what blocks got lately, every query, the last ones (mean and largest).
-  std::vector<std::string> policies = {"tova", "scored", "h2o", "snapkv"};
+  std::vector<std::string> policies = {std::string(kDefaultPolicy), "tova", "scored", "h2o"};
   // Resident tokens, rounded up to whole blocks.
   std::vector<std::int32_t> depths = {2048, 8192};
   // Pairs of decoded tokens and of prompts, and the tokens of a prompt.

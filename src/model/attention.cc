@@ -95,6 +95,7 @@ void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex l
   EBB_CHECK(step.n_kv_heads == shape.n_kv_heads, "tables of {} KV heads for a layer of {}", step.n_kv_heads,
             shape.n_kv_heads);
   EBB_CHECK(tensors.mass == nullptr || step.mass_stride > 0, "mass is asked for without a stride");
+  EBB_CHECK(tensors.slices == nullptr || tensors.mass != nullptr, "mass of slices is asked for without that of blocks");
   const AttentionCall call{.shape = shape,
                            .step = step,
                            .layer = layer,

@@ -28,6 +28,7 @@
 // Thread rule: an AttentionStep is filled by one thread, then read by all threads of the op.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,7 @@
 namespace ebb {
 
 class QueryMoments;
+class SliceMass;
 
 // Consecutive rows of the batch that belong to one session and hold consecutive positions.
 struct SequenceRows {
@@ -53,6 +55,10 @@ struct SequenceRows {
   std::int32_t n_window_rows = 0;
   // What the rows' queries are added to (model/query_moments.h); null where nobody asks.
   QueryMoments* queries = nullptr;
+  // Into how many slices each block is cut whose mass is wanted too (model/slice_mass.h); divides the block size. 0: none.
+  std::int32_t n_slices = 0;
+
+  [[nodiscard]] bool asks_slices() const { return n_slices > 0 && n_mass_rows > 0; }
 };
 
 // One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed
@@ -74,6 +80,10 @@ struct AttentionStep {
     return tables[(sequence * static_cast<std::size_t>(n_layers) + layer.index()) *
                       static_cast<std::size_t>(n_kv_heads) +
                   head.index()];
+  }
+  [[nodiscard]] bool asks_slices() const {
+    return mass_stride > 0 &&
+           std::ranges::any_of(sequences, [](const SequenceRows& rows) { return rows.asks_slices(); });
   }
 };
 
@@ -102,6 +112,8 @@ struct AttentionTensors {
   // row's entries add up to the number of heads in the group. 0 for what the row does not see; past the table nothing
   // is written. In float: sum over heads of (sum p * 2^(m of the block - final m)) * (1 / final l).
   float* mass = nullptr;
+  // Where the slices' mass goes, of sequences that ask; needs `mass`.
+  SliceMass* slices = nullptr;
 };
 
 // Scratch memory and work counters of attention: allocated by their owner before the step, because an op inside a

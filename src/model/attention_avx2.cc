@@ -97,6 +97,7 @@ const AttentionKernels kAvx2Kernels = {
     .attend_block = {kernel::attend_plain<Vector, float>, kernel::attend_plain<Vector, F16>,
                      kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>, kernel::attend_sealed<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
+    .add_slots = kernel::add_slots<Vector>,
     .to_f16 = kernel::to_f16<Vector>,
     .from_f16 = kernel::from_f16<Vector>,
     .from_codes = kernel::from_codes<Vector>,

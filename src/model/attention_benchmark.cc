@@ -6,6 +6,9 @@
 //   ebb_best, ggml_best   shortest time of one layer, us     best_ratio   theirs / ours
 //   GFLOPs                of our best: 4 * head_dim per query head and key it sees
 //   GBs                   of our best: bytes of K and V that the layer's tables hold, read once
+//
+// "noting" is ours alone, turn by turn: nothing asked, then the mass of blocks for the last rows, then that of slices too, each
+// with its sums over rows. nothing_us, blocks_us, slices_us: median times of one layer.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -24,6 +27,7 @@
 
 #include "base/clock.h"
 #include "model/attention.h"
+#include "model/step_mass.h"
 
 namespace ebb {
 namespace {
@@ -117,10 +121,23 @@ class Ours {
     tensors_.q_row_stride = tensors_.out_row_stride = static_cast<std::size_t>(sizes.head_dim * sizes.n_heads);
   }
 
+  // From now on the mass of blocks is asked for by the last rows, all in the window, and of slices where there are any.
+  void note(std::int32_t n_rows, std::int32_t n_slices) {
+    step_.mass_stride = static_cast<std::int32_t>(step_.tables.front().size());
+    step_.sequences.front().n_mass_rows = step_.sequences.front().n_window_rows = n_rows;
+    step_.sequences.front().n_slices = n_slices;
+    mass_.begin(step_);
+    mass_.reserve_rows(step_);
+    tensors_.mass = mass_.rows();
+    tensors_.slices = mass_.slices(step_);
+    scratch_.reserve(shape_, step_, sizes_.n_threads);
+  }
+
   double run(Crew& crew) {
     // One row's write resets the counter; writing the same value again changes nothing.
     AttentionStep last = step_;
     last.sequences = {{0, 1, Position(sizes_.n_keys - 1)}};
+    last.mass_stride = 0;
     AttentionTensors kv = kv_tensors();
     const auto row = static_cast<std::size_t>(sizes_.n_keys - 1);
     kv.k += row * kv.k_row_stride;
@@ -129,6 +146,9 @@ class Ours {
     const Stopwatch watch;
     crew.run(
         [this](std::int32_t ith) { attend(shape_, step_, LayerIndex(0), tensors_, scratch_, ith, sizes_.n_threads); });
+    if (tensors_.mass != nullptr) {
+      crew.run([this](std::int32_t ith) { mass_.add_rows(step_, LayerIndex(0), ith, sizes_.n_threads); });
+    }
     return watch.elapsed_ms() * 1000.0;
   }
 
@@ -162,6 +182,7 @@ class Ours {
   AttentionStep step_;
   AttentionTensors tensors_;
   AttentionScratch scratch_;
+  StepMass mass_;
   std::vector<TableEntry> entries_;
   std::vector<std::byte> memory_;
   std::vector<float> q_, k_, v_, out_;
@@ -268,6 +289,43 @@ void attention(benchmark::State& state) {
   state.counters["GBs"] = ours.kv_bytes() / best(ours_us) * 1e-3;
   state.SetLabel(std::string(kernel_set_name(current_kernel_set())) + " " + std::string(row_type_name(sizes.row_type)));
 }
+
+// Arguments: query heads, KV heads, head_dim, queries, keys, rows that ask, tokens of a slice, threads.
+void noting(benchmark::State& state) {
+  const auto arg = [&state](std::size_t i) { return static_cast<std::int32_t>(state.range(i)); };
+  const Sizes sizes{arg(0), arg(1), arg(2), arg(3), arg(4), RowType::kF16, arg(7)};
+  Ours nothing(sizes);
+  Ours blocks(sizes);
+  blocks.note(arg(5), 0);
+  Ours slices(sizes);
+  slices.note(arg(5), FrameLayout().block_size / arg(6));
+  Crew crew(sizes.n_threads);
+  std::vector<double> nothing_us, blocks_us, slices_us;
+  for (auto _ : state) {
+    nothing_us.push_back(nothing.run(crew));
+    blocks_us.push_back(blocks.run(crew));
+    slices_us.push_back(slices.run(crew));
+    state.SetIterationTime(slices_us.back() * 1e-6);
+  }
+  if (nothing.out() != slices.out()) state.SkipWithError("asking for slices changed what attention gives");
+  state.counters["nothing_us"] = median(nothing_us);
+  state.counters["blocks_us"] = median(blocks_us);
+  state.counters["slices_us"] = median(slices_us);
+  state.SetLabel(kernel_set_name(current_kernel_set()));
+}
+
+BENCHMARK(noting)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(21)
+    ->ArgNames({"heads", "kv", "dim", "queries", "keys", "asking", "slice", "threads"})
+    ->Args({14, 2, 64, 1, 8192, 1, 1, 1})
+    ->Args({14, 2, 64, 1, 8192, 1, 8, 1})
+    ->Args({32, 8, 64, 1, 8192, 1, 1, 1})
+    ->Args({14, 2, 64, 512, 8192, 32, 1, 1})
+    ->Args({14, 2, 64, 512, 8192, 512, 1, 1})
+    ->Args({14, 2, 64, 512, 8192, 512, 8, 1})
+    ->Args({32, 8, 64, 512, 2048, 512, 1, 1});
 
 constexpr auto kF32 = static_cast<std::int64_t>(RowType::kF32);
 constexpr auto kF16 = static_cast<std::int64_t>(RowType::kF16);

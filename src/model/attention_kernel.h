@@ -50,6 +50,8 @@ struct BlockView {
   // For attention mass, [n_rows], or null: sum p of the block, and the m that p refers to (-inf: block unseen).
   float* block_l = nullptr;
   float* block_m = nullptr;
+  // For the mass of slices, [n_rows][key_stride], or null: p of each slot, 0 where the row does not see it. With block_l.
+  float* block_p = nullptr;
 };
 
 // [n_rows][n_columns], rows `stride` floats apart; n_columns is a multiple of 16.
@@ -68,6 +70,8 @@ struct AttentionKernels {
   AttendBlock attend_block[5];  // by RowType; of kKivi4, a sealed block
   // n is a multiple of 16. Exactly 1 at 0; 0 below -126.
   void (*exp2_in_place)(float* x, std::int32_t n);
+  // mass[i] + p[i] * factor * share, rounded after each; n is a multiple of 16.
+  void (*add_slots)(const float* p, float factor, float share, float* mass, std::int32_t n);
   void (*to_f16)(const float* x, std::uint16_t* out, std::int32_t n);
   void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
   // fma(code, scale, least) of a run of sealed codes; n is a multiple of 16.

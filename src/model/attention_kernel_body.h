@@ -158,6 +158,16 @@ bool is_asked(const TileRows& tile, const BlockView& block, int row) {
   return tile.positions[row] >= block.query_begin && tile.positions[row] < block.query_end;
 }
 
+// Copies a row's p; 0 for slots outside of what was computed.
+template <class V>
+void keep_weights(const float* s, SlotRange computed, float* out, int n_slots) {
+  const int begin = computed.begin / kVectorFloats * kVectorFloats;
+  for (int slot = 0; slot < n_slots; slot += kVectorFloats) {
+    const V p = slot >= begin && slot < computed.end ? V::load(s + slot) : V::broadcast(0.0F);
+    p.store(out + slot);
+  }
+}
+
 // Softmax of one step's scores in place; updates m and l and says by which alpha O shrinks.
 template <class V, int R>
 void weigh_step(const TileRows& tile, const BlockView& block, int row, const SlotRange* seen, SlotRange step, float* s,
@@ -184,6 +194,13 @@ void weigh_step(const TileRows& tile, const BlockView& block, int row, const Slo
     if (!is_asked<V>(tile, block, row + r)) continue;
     block.block_l[row + r] = sum[r];
     block.block_m[row + r] = seen[r].begin < seen[r].end ? m[r] : kMinusInfinity;
+  }
+  if (block.block_p == nullptr) return;
+  for (int r = 0; r < R; ++r) {
+    if (!is_asked<V>(tile, block, row + r)) continue;
+    const SlotRange computed = seen[r].begin < seen[r].end ? step : SlotRange{0, 0};
+    keep_weights<V>(s + r * kScoreStride, computed,
+                    block.block_p + static_cast<std::ptrdiff_t>(row + r) * tile.key_stride, tile.key_stride);
   }
 }
 
@@ -324,6 +341,14 @@ void attend_sealed(const TileRows& tile, const BlockView& block) {
 template <class V>
 void exp2_in_place(float* x, std::int32_t n) {
   for (int i = 0; i < n; i += kVectorFloats) exp2(V::load(x + i)).store(x + i);
+}
+
+template <class V>
+void add_slots(const float* p, float factor, float share, float* mass, std::int32_t n) {
+  for (int i = 0; i < n; i += kVectorFloats) {
+    const V shares = V::mul(V::mul(V::load(p + i), V::broadcast(factor)), V::broadcast(share));
+    V::add(V::load(mass + i), shares).store(mass + i);
+  }
 }
 
 template <class V>

@@ -44,6 +44,19 @@ CohortReach find_reach(const AttentionStep& step, std::span<const std::size_t> c
   return reach;
 }
 
+// The rows of a tile, so that their p of all slots of a table fit a thread's room.
+std::int32_t bound_rows(const AttentionStep& step, LayerIndex layer, std::int32_t slot_stride) {
+  if (slot_stride == 0) return kTileRows;
+  std::size_t most_entries = 1;
+  for (std::size_t s = 0; s < step.sequences.size(); ++s) {
+    for (std::int32_t h = 0; h < step.n_kv_heads; ++h) {
+      most_entries = std::max(most_entries, step.table(s, layer, HeadIndex(h)).size());
+    }
+  }
+  const std::size_t n_rows = kMostSlotBytes / (most_entries * to_size(slot_stride) * sizeof(float));
+  return to_int(std::min(n_rows, to_size(kTileRows)));
+}
+
 // Without block sums.
 std::size_t count_thread_floats(const AttentionShape& shape, const AttentionPlan& plan) {
   const FrameLayout& layout = shape.layout;
@@ -73,7 +86,8 @@ AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, 
   plan.group = shape.n_heads / shape.n_kv_heads;
   std::int32_t most_rows = 1;
   for (const SequenceRows& rows : step.sequences) most_rows = std::max(most_rows, rows.n_rows);
-  plan.tile_tokens = std::clamp(kTileRows / plan.group, 1, most_rows);
+  if (step.asks_slices()) plan.slot_stride = shape.layout.key_stride();
+  plan.tile_tokens = std::clamp(bound_rows(step, layer, plan.slot_stride) / plan.group, 1, most_rows);
 
   std::size_t most_members = 1;
   std::size_t max_entries = 0;
@@ -99,9 +113,9 @@ AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, 
   if (!plan.split) plan.n_split_sums = 0;
   plan.thread_floats = count_thread_floats(shape, plan);
   if (step.mass_stride > 0) {
-    const std::size_t entry_floats = 2 * to_size(plan.row_capacity);
-    plan.thread_floats += entry_floats * (plan.split ? 1 : max_entries + 1);
-    if (plan.split) plan.shared_block_sums = entry_floats * n_tile_entries;
+    plan.block_sum_floats = to_size(plan.row_capacity) * to_size(2 + plan.slot_stride);
+    plan.thread_floats += plan.block_sum_floats * (plan.split ? 1 : max_entries + 1);
+    if (plan.split) plan.shared_block_sums = plan.block_sum_floats * n_tile_entries;
   }
   return plan;
 }
@@ -149,7 +163,7 @@ bool TileCursor::next() {
     }
   }
   --n_tiles_left_;
-  tile_.block_sums_begin += 2 * to_size(plan_.row_capacity) * to_size(tile_.n_seen());
+  tile_.block_sums_begin += plan_.block_sum_floats * to_size(tile_.n_seen());
   tile_.first_item += tile_.n_items;
   ++tile_.index;
   describe();

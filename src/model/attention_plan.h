@@ -18,8 +18,9 @@
 //   [n_split_sums][split_sum_floats]       when split: the sums of each split, one of each item
 //   [shared_block_sums]          when split and mass is asked for: block sums of all tiles
 //
-// Block sums of a tile are [seen entry][2][row_capacity]: what the kernels report as block_l and block_m. Members'
-// entries are counted each from its first seen one.
+// Block sums of a tile are [seen entry][2][row_capacity]: what the kernels report as block_l and block_m. Where slices are
+// asked for, [row_capacity][slots] follow in each entry: what they report as block_p. Members' entries are counted each from
+// its first seen one.
 //
 // Thread rule: values; each thread walks with its own TileCursor.
 #pragma once
@@ -36,6 +37,9 @@ namespace ebb {
 
 // More rows share an unpacked block; fewer leave more tiles to share among threads and stay longer in the L1 cache.
 inline constexpr std::int32_t kTileRows = 64;
+// The most that a thread keeps of p for slices; tiles have fewer rows where it would be more. Less: long sessions' blocks are
+// unpacked more often; more: memory of each thread.
+inline constexpr std::size_t kMostSlotBytes = std::size_t{16} << 20;
 // With fewer tiles per thread than this, tiles are split: one slow thread then holds up little.
 inline constexpr std::int32_t kTilesPerThread = 8;
 // Larger cohorts than leave this many tiles to a thread would keep some threads waiting for others.
@@ -55,6 +59,8 @@ struct AttentionPlan {
   std::size_t n_split_sums = 0;
   std::size_t split_sum_floats = 0;
   std::size_t shared_block_sums = 0;
+  std::size_t block_sum_floats = 0;  // of one entry of a tile
+  std::int32_t slot_stride = 0;      // of a row's p; 0 where nobody asks for slices
 
   [[nodiscard]] std::size_t bytes(std::int32_t n_threads) const;
 };

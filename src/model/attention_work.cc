@@ -91,7 +91,7 @@ void AttentionWork::lay_out() {
   at += plan_.row_capacity * rows_.head_dim_k;
   positions_ = reinterpret_cast<std::int32_t*>(at);
   own_block_sums_ = at + capacity;
-  thread_block_sums_ = own_block_sums_ + 2 * capacity;
+  thread_block_sums_ = own_block_sums_ + plan_.block_sum_floats;
   rows_.q = packed_q_;
   rows_.positions = positions_;
 }
@@ -107,7 +107,7 @@ AttentionSums AttentionWork::slot(std::int32_t item) const {
 
 float* AttentionWork::block_sums(const AttentionTile& tile, std::int32_t entry) const {
   float* const begin = plan_.split ? shared_block_sums_ + tile.block_sums_begin : thread_block_sums_;
-  return begin + to_size(entry) * 2 * to_size(plan_.row_capacity);
+  return begin + to_size(entry) * plan_.block_sum_floats;
 }
 
 void AttentionWork::run() {
@@ -116,6 +116,7 @@ void AttentionWork::run() {
     const std::int32_t item = call_.scratch.next_item_.fetch_add(1, std::memory_order_relaxed);
     if (!cursor.seek(item)) return;
     const AttentionTile& tile = cursor.tile();
+    keeps_slots_ = asks_slices(tile);
     if (tile.members.size() == 1) load(tile, 0, tile.n_queries());
     if (plan_.split) {
       attend_part(tile, item - tile.first_item);
@@ -223,12 +224,19 @@ void AttentionWork::attend_own(const AttentionTile& tile, std::int32_t query, En
   add_up_in(own_);
   for (std::int32_t e = entries.begin; e < entries.end; ++e) {
     attend_entry(tile, tile.member(query), e, own_block_sums_);
-    if (call_.tensors.mass == nullptr) continue;
-    float* const kept = block_sums(tile, e) + row;
-    std::copy_n(own_block_sums_, plan_.group, kept);
-    std::copy_n(own_block_sums_ + plan_.row_capacity, plan_.group, kept + plan_.row_capacity);
+    if (call_.tensors.mass != nullptr) keep_own(tile, query, e);
   }
   copy_rows(own_, rows_at(sums, row));
+}
+
+// A member's block sums, among those of its cohort.
+void AttentionWork::keep_own(const AttentionTile& tile, std::int32_t query, std::int32_t e) const {
+  const std::int32_t row = query * plan_.group;
+  float* const kept = block_sums(tile, e);
+  std::copy_n(own_block_sums_, plan_.group, kept + row);
+  std::copy_n(own_block_sums_ + plan_.row_capacity, plan_.group, kept + plan_.row_capacity + row);
+  if (!keeps_slots_) return;
+  std::copy_n(slots_of(own_block_sums_, 0), plan_.group * plan_.slot_stride, slots_of(kept, row));
 }
 
 AttentionSums AttentionWork::rows_at(const AttentionSums& sums, std::int32_t row) const {
@@ -262,6 +270,7 @@ void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& me
   if (call_.tensors.mass != nullptr) {
     block.block_l = block_sums;
     block.block_m = block_sums + plan_.row_capacity;
+    if (keeps_slots_) block.block_p = slots_of(block_sums, 0);
   }
   const FrameLayout& layout = call_.shape.layout;
   // Positions ascend over the rows of a sequence, and no entry that it sees begins behind its last; what a cohort
@@ -348,6 +357,7 @@ void AttentionWork::finish_mass(const AttentionTile& tile) const {
       for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[query * plan_.group + h];
       mass_of(tile, query)[member.entry_begin + e] = sum;
     }
+    if (keeps_slots_) finish_slices(tile, e);
   }
 }
 

@@ -55,6 +55,7 @@ struct AttentionWork {
   void attend_cohort(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums);
   void attend_own(const AttentionTile& tile, std::int32_t query, EntryRange entries, const AttentionSums& sums);
   void attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums);
+  void keep_own(const AttentionTile& tile, std::int32_t query, std::int32_t e) const;
   void check_sealed(const TableEntry& entry) const;
   void attend_open(const std::byte* open_rows, const TableEntry& entry, BlockView sealed);
   void copy_rows(const AttentionSums& from, const AttentionSums& to) const;
@@ -63,6 +64,11 @@ struct AttentionWork {
   void finish(const AttentionTile& tile) const;
   void finish_mass(const AttentionTile& tile) const;
   void weigh_block_sums(float* sums, std::int32_t n_rows) const;
+  [[nodiscard]] std::int32_t n_asking_slices(const AttentionTile& tile, const TileMember& member) const;
+  [[nodiscard]] bool asks_slices(const AttentionTile& tile) const;
+  void finish_slices(const AttentionTile& tile, std::int32_t e) const;
+  void finish_slices_of(const AttentionTile& tile, std::size_t member, std::int32_t e) const;
+  void weigh_slots(const float* sums, std::int32_t row, float* mass) const;
 
   [[nodiscard]] std::size_t batch_row(const AttentionTile& tile, std::int32_t query) const;
   [[nodiscard]] AttentionSums slot(std::int32_t item) const;
@@ -70,6 +76,10 @@ struct AttentionWork {
   [[nodiscard]] AttentionSums rows_at(const AttentionSums& sums, std::int32_t row) const;
   [[nodiscard]] float* mass_of(const AttentionTile& tile, std::int32_t query) const;
   [[nodiscard]] float* block_sums(const AttentionTile& tile, std::int32_t entry) const;
+  // p of a row's slots, within an entry's block sums.
+  [[nodiscard]] float* slots_of(float* block_sums, std::int32_t row) const {
+    return block_sums + 2 * plan_.row_capacity + static_cast<std::ptrdiff_t>(row) * plan_.slot_stride;
+  }
 
   const AttentionCall& call_;
   const AttentionKernels& kernels_;
@@ -87,6 +97,7 @@ struct AttentionWork {
   float* own_block_sums_ = nullptr;
   float* thread_block_sums_ = nullptr;
   float* shared_block_sums_ = nullptr;
+  bool keeps_slots_ = false;  // of the tile under way
 };
 
 }  // namespace ebb

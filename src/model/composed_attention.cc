@@ -232,13 +232,14 @@ ggml_tensor* ComposedAttention::bundle_rows(std::size_t bundle, ggml_tensor* str
   return ggml_reshape_2d(context_, streams, group_width * n_kv_heads, rows.n_rows * rows.n_sequences);
 }
 
-// [n_columns, n_rows, group, streams] -> [n_entries, n_kv_heads, n_rows of the bundle]: sums over slots, then over groups
+// [n_columns, n_rows, group, streams] -> [n_entries * n_parts, n_kv_heads, n_rows of the bundle]: sums over the slots of a
+// part, then over groups
 ggml_tensor* ComposedAttention::bundle_mass(LayerIndex layer, std::size_t bundle, ggml_tensor* probabilities) {
   const ComposedPlan::Bundle& rows = setup_.plan.bundles[bundle];
-  const std::int64_t n = n_entries(layer, bundle);
+  const std::int64_t n = n_entries(layer, bundle) * setup_.plan.n_parts;
   const std::int64_t group = probabilities->ne[2];
-  ggml_tensor* slots =
-      ggml_reshape_4d(context_, probabilities, memory_.layout().block_size, n, rows.n_rows * group, n_streams(bundle));
+  ggml_tensor* slots = ggml_reshape_4d(context_, probabilities, memory_.layout().block_size / setup_.plan.n_parts, n,
+                                       rows.n_rows * group, n_streams(bundle));
   ggml_tensor* mass =
       ggml_reshape_4d(context_, ggml_sum_rows(context_, slots), n, rows.n_rows, group, n_streams(bundle));
   if (group > 1) mass = ggml_sum_rows(context_, ggml_cont(context_, ggml_permute(context_, mass, 1, 2, 0, 3)));

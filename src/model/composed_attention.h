@@ -65,7 +65,8 @@ class ComposedAttention {
   };
   struct Attended {
     ggml_tensor* out = nullptr;  // f32 [head_dim_v * n_heads, n_rows]
-    // f32 [n_entries, n_kv_heads, n_rows], entry e of the row's table at [e], as AttentionTensors::mass; null unless
+    // f32 [n_entries * n_parts, n_kv_heads, n_rows], part j of entry e of the row's table at [e * n_parts + j], each as
+    // AttentionTensors::mass; n_parts is the plan's. Null unless
     // asked for. It costs n_columns * n_rows * n_heads floats of activations: ask for few rows at a time.
     ggml_tensor* mass = nullptr;
   };

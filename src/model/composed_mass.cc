@@ -27,7 +27,7 @@ std::vector<ggml_tensor*> ComposedMass::sum_rows(LayerIndex layer, ggml_tensor* 
   return sums;
 }
 
-// [n_entries, n_kv_heads, all rows] -> [n_entries, n_kv_heads, n_sequences]
+// [n_parts of all entries, n_kv_heads, all rows] -> [n_parts of all entries, n_kv_heads, n_sequences]
 ggml_tensor* ComposedMass::sum_bundle(const ComposedPlan::Bundle& bundle, ggml_tensor* mass) {
   const auto rows_of = [&](ggml_tensor* t) {
     return ggml_view_4d(context_, t, t->ne[0], t->ne[1], bundle.n_rows, bundle.n_sequences, t->nb[1], t->nb[2],
@@ -59,7 +59,8 @@ void ComposedMass::read(const AttentionStep& step, StepMass& mass) const {
       for (std::int32_t i = 0; i < plan_.bundles[bundle].n_sequences; ++i) {
         const auto sequence = static_cast<std::size_t>(plan_.bundles[bundle].first_sequence + i);
         for (std::int32_t h = 0; h < step.n_kv_heads; ++h) {
-          mass.set(sequence, layer, HeadIndex(h), rest.first(static_cast<std::size_t>(sums->ne[0])));
+          mass.set(step, {.sequence = sequence, .layer = layer, .head = HeadIndex(h)},
+                   rest.first(static_cast<std::size_t>(sums->ne[0])), plan_.n_parts);
           rest = rest.subspan(static_cast<std::size_t>(sums->ne[0]));
         }
       }

@@ -1,9 +1,9 @@
 // Attention mass of composed attention, summed over the rows that ask for it, on the device.
 //
 // ComposedAttention gives mass per row, which would be a lot to keep and to read back; this adds the few operations that
-// leave one sum per table entry, as StepMass has them. It knows plans and tensors, no policy.
+// leave one sum per table entry, or per part of one, as StepMass has them. It knows plans and tensors, no policy.
 //
-//   mass [n_entries, n_kv_heads, rows] x weight of the row (1 or 0: does it ask) -> rows first -> sum_rows, per bundle
+//   mass [n_entries * n_parts, n_kv_heads, rows] x weight of the row (1 or 0: does it ask) -> rows first -> sum_rows, per bundle
 //
 // Bits are the backend's own, and do not depend on threads on the CPU. Thread rule: one thread at a time.
 #pragma once
@@ -40,7 +40,7 @@ class ComposedMass {
   ComposedPlan plan_;
   ggml_tensor* weights_ = nullptr;  // f32 [1, 1, all rows]
   std::vector<float> weight_values_;
-  std::vector<std::vector<ggml_tensor*>> sums_;  // [layer][bundle]: f32 [n_entries, n_kv_heads, n_sequences]
+  std::vector<std::vector<ggml_tensor*>> sums_;  // [layer][bundle]: f32 [n_entries * n_parts, n_kv_heads, n_sequences]
 };
 
 }  // namespace ebb

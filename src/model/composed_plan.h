@@ -44,6 +44,8 @@ struct ComposedPlan {
   std::vector<std::int32_t> mask_of_layer;
   // Attention mass can be asked for: tables are then gathered whole, not only what lies in the window.
   bool with_mass = false;
+  // Into how many parts a block's mass is cut; 1: it is not.
+  std::int32_t n_parts = 1;
 
   [[nodiscard]] const Mask& mask(LayerIndex layer) const {
     return masks[static_cast<std::size_t>(mask_of_layer[layer.index()])];

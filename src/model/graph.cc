@@ -67,7 +67,8 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .out = static_cast<float*>(dst->data),
                                     .out_row_stride = row_stride(dst),
                                     .out_head_stride = head_stride(dst),
-                                    .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr};
+                                    .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr,
+                                    .slices = op.mass->slices(*op.step)};
   guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }
 

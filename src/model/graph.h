@@ -37,6 +37,8 @@ struct GraphShape {
   bool with_mass = false;
   // Adds up queries (SequenceRows::queries), likewise.
   bool with_queries = false;
+  // ComposedPlan::n_parts
+  std::int32_t n_parts = 1;
 
   friend bool operator==(const GraphShape&, const GraphShape&) = default;
 };

@@ -1,6 +1,7 @@
 #include "model/runner.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <ggml-alloc.h>
 #include <ggml-backend.h>
@@ -66,6 +67,7 @@ struct Runner::State {
   [[nodiscard]] bool asks_queries() const {
     return std::ranges::any_of(step.sequences, [](const SequenceRows& rows) { return rows.queries != nullptr; });
   }
+  [[nodiscard]] std::int32_t count_parts() const;
   void read_logits(const Graph& graph);
   void read_mass(const Graph& graph);
   void read_queries(const Graph& graph);
@@ -147,7 +149,8 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
                                                    .n_outputs = static_cast<std::int32_t>(s.output_rows.size()),
                                                    .with_mass = s.step.mass_stride > 0,
-                                                   .with_queries = s.asks_queries()}));
+                                                   .with_queries = s.asks_queries(),
+                                                   .n_parts = s.composed ? s.count_parts() : 1}));
   ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
   ggml_backend_tensor_set(graph->anchors(), s.anchors.data(), 0, s.anchors.size() * sizeof(std::int32_t));
   // The graph has no use for them where every row is an output.
@@ -182,6 +185,8 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
               input.n_outputs);
     EBB_CHECK(input.n_mass_rows >= 0 && input.n_mass_rows <= n_tokens, "mass of {} of {} tokens", input.n_mass_rows,
               n_tokens);
+    EBB_CHECK(input.n_slices >= 0 && (input.n_slices == 0 || memory.layout().block_size % input.n_slices == 0),
+              "{} slices of blocks of {}", input.n_slices, memory.layout().block_size);
     EBB_CHECK(input.tables->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
               (input.first + n_tokens).value(), input.tables->end().value());
     n_rows += input.tokens.size();
@@ -213,7 +218,8 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
                               .first = input.first,
                               .n_mass_rows = input.n_mass_rows,
                               .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows),
-                              .queries = input.queries});
+                              .queries = input.queries,
+                              .n_slices = input.n_slices});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
       anchors.push_back((anchor + i).value());
@@ -237,6 +243,15 @@ void Runner::State::prepare_mass() {
   }
   mass.begin(step);
   if (!composed) mass.reserve_rows(step);
+}
+
+// So many that each sequence's slices are some of them.
+std::int32_t Runner::State::count_parts() const {
+  std::int32_t n_parts = 1;
+  for (const SequenceRows& rows : step.sequences) {
+    if (rows.asks_slices()) n_parts = std::lcm(n_parts, rows.n_slices);
+  }
+  return n_parts;
 }
 
 // A graph of this shape, allocated: a kept one, or a new one.
@@ -266,7 +281,8 @@ bool Runner::State::serves(const Graph& graph, const GraphShape& shape) const {
 std::unique_ptr<Graph> Runner::State::build_graph(const GraphShape& shape) {
   GraphAttention attention = {.ops = ops, .memory = &memory, .composed_ops = composed_ops};
   if (!composed) return std::make_unique<Graph>(model, attention, shape);
-  const ComposedPlan plan = plan_composed(step, layer_shapes, shape.with_mass);
+  ComposedPlan plan = plan_composed(step, layer_shapes, shape.with_mass);
+  plan.n_parts = shape.n_parts;
   attention.plan = &plan;
   return std::make_unique<Graph>(model, attention, shape);
 }

@@ -41,11 +41,23 @@ void reduce_rows(const float* rows, const SequenceRows& asked, std::size_t strid
   std::copy_n(rows + to_size(asked.n_mass_rows - 1) * stride, n, out.last.begin());
 }
 
+// Sums of runs of so many numbers.
+std::vector<float> add_runs(std::span<const float> numbers, std::size_t n_in_run) {
+  std::vector<float> sums;
+  for (std::size_t i = 0; i < numbers.size(); i += n_in_run) {
+    double sum = 0.0;
+    for (const float x : numbers.subspan(i, n_in_run)) sum += static_cast<double>(x);
+    sums.push_back(static_cast<float>(sum));
+  }
+  return sums;
+}
+
 }  // namespace
 
 void StepMass::clear() {
   begins_.clear();
   for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) all->clear();
+  slices_.clear();
 }
 
 void StepMass::begin(const AttentionStep& step) {
@@ -58,6 +70,7 @@ void StepMass::begin(const AttentionStep& step) {
     begins_.push_back(begins_.back() + (asks ? step.tables[i].size() : 0));
   }
   for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) all->assign(begins_.back(), 0.0F);
+  if (step.asks_slices()) slices_.begin(step);
 }
 
 void StepMass::reserve_rows(const AttentionStep& step) {
@@ -70,6 +83,7 @@ void StepMass::reserve_rows(const AttentionStep& step) {
 }
 
 void StepMass::add_rows(const AttentionStep& step, LayerIndex layer, std::int32_t ith, std::int32_t n_threads) {
+  if (step.asks_slices()) slices_.end_layer(step, layer, ith, n_threads);
   const std::size_t row_stride = to_size(step.n_kv_heads) * to_size(step.mass_stride);
   std::int32_t piece = 0;
   for (std::size_t s = 0; s < step.sequences.size(); ++s) {
@@ -92,13 +106,21 @@ void StepMass::add_rows(const AttentionStep& step, LayerIndex layer, std::int32_
   }
 }
 
-void StepMass::set(std::size_t sequence, LayerIndex layer, HeadIndex head, std::span<const float> sums) {
-  const std::size_t at = slot(sequence, layer, head);
+void StepMass::set(const AttentionStep& step, const HeadPlace& place, std::span<const float> sums,
+                   std::int32_t n_parts) {
+  const std::size_t at = slot(place.sequence, place.layer, place.head);
   const std::size_t n = begins_[at + 1] - begins_[at];
-  EBB_CHECK(sums.size() >= n, "{} sums for {} entries", sums.size(), n);
+  EBB_CHECK(n_parts > 0 && sums.size() >= n * to_size(n_parts), "{} sums for {} parts of each of {} entries",
+            sums.size(), n_parts, n);
+  const std::vector<float> of_entries = add_runs(sums.first(n * to_size(n_parts)), to_size(n_parts));
   for (std::vector<float>* all : {&sums_, &window_sums_, &window_maxima_, &last_}) {
-    std::copy_n(sums.begin(), n, all->begin() + static_cast<std::ptrdiff_t>(begins_[at]));
+    std::ranges::copy(of_entries, all->begin() + static_cast<std::ptrdiff_t>(begins_[at]));
   }
+  const SequenceRows& rows = step.sequences[place.sequence];
+  if (!rows.asks_slices()) return;
+  EBB_CHECK(n_parts % rows.n_slices == 0, "{} slices of {} parts", rows.n_slices, n_parts);
+  slices_.set(place.sequence, place.layer, place.head,
+              add_runs(sums.first(n * to_size(n_parts)), to_size(n_parts / rows.n_slices)));
 }
 
 std::size_t StepMass::slot(std::size_t sequence, LayerIndex layer, HeadIndex head) const {
@@ -119,11 +141,12 @@ HeadMass StepMass::head(const AttentionStep& step, std::size_t sequence, LayerIn
           .sum = part(sums_, at),
           .window_sum = part(window_sums_, at),
           .window_max = part(window_maxima_, at),
-          .last = part(last_, at)};
+          .last = part(last_, at),
+          .slices = slices_.head(step, sequence, layer, head)};
 }
 
 std::size_t StepMass::bytes() const {
-  return (rows_.size() + 4 * sums_.size()) * sizeof(float) + begins_.size() * sizeof(begins_[0]);
+  return (rows_.size() + 4 * sums_.size()) * sizeof(float) + begins_.size() * sizeof(begins_[0]) + slices_.bytes();
 }
 
 }  // namespace ebb

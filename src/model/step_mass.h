@@ -5,6 +5,7 @@
 //
 //   rows              [row][kv head][mass_stride]            of one layer at a time; the kernels write it
 //   HeadMass          [sequence][layer][kv head][entry]      only of sequences that ask; an entry is one of the head's table
+//   HeadSlices        the same by slice                      only of those that ask for slices (model/slice_mass.h)
 //
 // A sum adds rows in order, in float64, and is rounded once: neither the number of threads nor company in the batch
 // changes its bits. It knows steps and tables, no policy. Thread rule: filled as AttentionStep is; add_rows() by all
@@ -18,6 +19,7 @@
 
 #include "base/ids.h"
 #include "model/attention.h"
+#include "model/slice_mass.h"
 
 namespace ebb {
 
@@ -31,6 +33,15 @@ struct HeadMass {
   std::span<const float> window_max;
   // Of the last row.
   std::span<const float> last;
+  // Of all these, by slice; empty where nobody asked.
+  HeadSlices slices;
+};
+
+// Of a step.
+struct HeadPlace {
+  std::size_t sequence = 0;
+  LayerIndex layer;
+  HeadIndex head;
 };
 
 class StepMass {
@@ -42,12 +53,15 @@ class StepMass {
   // Room for the rows of one layer, for AttentionTensors::mass. Grows and never shrinks.
   void reserve_rows(const AttentionStep& step);
   [[nodiscard]] float* rows() { return rows_.data(); }
+  // For AttentionTensors::slices.
+  [[nodiscard]] SliceMass* slices(const AttentionStep& step) { return step.asks_slices() ? &slices_ : nullptr; }
 
   // Sums the rows of a layer. Call from threads ith = 0..n_threads-1 of one op, after attend() of the layer.
   void add_rows(const AttentionStep& step, LayerIndex layer, std::int32_t ith, std::int32_t n_threads);
-  // Sums that were computed elsewhere; at least as many as the table has entries. All four of
-  // HeadMass are that: whoever wants other than sums of composed attention asks for a single row.
-  void set(std::size_t sequence, LayerIndex layer, HeadIndex head, std::span<const float> sums);
+  // Sums that were computed elsewhere, n_parts of each entry of the table, or of more entries. All four of
+  // HeadMass are that: whoever wants other than sums of composed attention asks for a single row. The slices that
+  // were asked for are as many as n_parts, or a part of them.
+  void set(const AttentionStep& step, const HeadPlace& place, std::span<const float> sums, std::int32_t n_parts);
 
   // Empty where nobody asked.
   [[nodiscard]] HeadMass head(const AttentionStep& step, std::size_t sequence, LayerIndex layer, HeadIndex head) const;
@@ -64,6 +78,7 @@ class StepMass {
   std::vector<float> window_sums_;
   std::vector<float> window_maxima_;
   std::vector<float> last_;
+  SliceMass slices_;
   std::vector<std::size_t> begins_;  // [sequence][layer][head] and the end: where a head's sums begin
 };
 

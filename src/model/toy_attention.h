@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "model/attention.h"
+#include "model/slice_mass.h"
 #include "model/toy_rows.h"
 
 namespace ebb::toy {
@@ -43,9 +44,17 @@ struct Session {
   std::vector<std::size_t> n_common;  // [kv head] blocks
 };
 
+// What the asking rows of one step gave slices, of one KV head: [entry][n_slices].
+struct Slices {
+  std::int32_t n_tokens = 0;  // that the session had after the step
+  std::int32_t n_asking = 0;  // of them, the last ones
+  std::vector<float> sum, window_sum, window_max, last;
+};
+
 struct Output {
-  std::vector<float> out;   // [token][head][head_dim_v]
-  std::vector<float> mass;  // [token][kv head][mass_stride]
+  std::vector<float> out;      // [token][head][head_dim_v]
+  std::vector<float> mass;     // [token][kv head][mass_stride]
+  std::vector<Slices> slices;  // [step][kv head], of steps that attend
 };
 
 struct RunOptions {
@@ -56,6 +65,10 @@ struct RunOptions {
   bool share = false;
   // Only tokens from here on are queries; those before are written and no more.
   std::int32_t attend_from = 0;
+  // Of each step the last so many rows ask for slices, those of them in a window of so many too.
+  std::int32_t n_slices = 0;
+  std::int32_t n_mass_rows = 3;
+  std::int32_t n_window_rows = 2;
 };
 
 // Sessions in lock step: step i holds chunk i of every session that has one. A cut is the chunk lengths of a session.
@@ -151,9 +164,10 @@ class Layer {
     }
   }
 
-  // One query, in float64: its heads' outputs, and the mass of every entry of the KV heads' tables.
+  // One query, in float64: its heads' outputs, and the mass of every entry of the KV heads' tables, or of every one of
+  // n_parts slices of each.
   [[nodiscard]] std::vector<double> reference(const Session& session, std::int32_t token, std::int32_t head,
-                                              std::vector<double>* mass) const {
+                                              std::vector<double>* mass, std::int32_t n_parts = 1) const {
     const FrameLayout& layout = shape_.layout;
     const std::int32_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
     const float* const q = &session.q[to_size((token * shape_.n_heads + head) * layout.head_dim_k)];
@@ -175,7 +189,8 @@ class Layer {
       const double p = seen[i++].second / total;
       const float* const v = value(session, token, other, kv_head);
       for (std::size_t d = 0; d < out.size(); ++d) out[d] += p * v[d];
-      if (mass != nullptr) (*mass)[entry] += p;
+      const std::int32_t slot = session.first + other - table[entry].begin;
+      if (mass != nullptr) (*mass)[entry * to_size(n_parts) + to_size(slot * n_parts / layout.block_size)] += p;
     });
     return out;
   }
@@ -334,7 +349,13 @@ class Layer {
     bool attends = false;
     for (const Chunk& chunk : chunks) {
       const Session& session = sessions[chunk.session];
-      step.sequences.push_back({n_rows, chunk.n_tokens, session.first + chunk.begin});
+      const std::int32_t n_asking = options.n_slices > 0 ? std::min(options.n_mass_rows, chunk.n_tokens) : 0;
+      step.sequences.push_back({.row_begin = n_rows,
+                                .n_rows = chunk.n_tokens,
+                                .first = session.first + chunk.begin,
+                                .n_mass_rows = n_asking,
+                                .n_window_rows = std::min(options.n_window_rows, n_asking),
+                                .n_slices = options.n_slices});
       n_rows += chunk.n_tokens;
       attends = attends || chunk.begin + chunk.n_tokens > options.attend_from;
       copy_rows(q, session.q, chunk, shape_.n_heads * dk);
@@ -372,11 +393,23 @@ class Layer {
     });
     if (!attends) return;
     step.tables.assign(kept.begin(), kept.end());
+    SliceMass slices;
+    slices.begin(step);
+    if (step.asks_slices()) tensors.slices = &slices;
     scratch.reserve(shape_, step, options.n_threads);
     run_threads(options.n_threads, [&](std::int32_t ith) {
       attend(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
     });
+    run_threads(options.n_threads,
+                [&](std::int32_t ith) { slices.end_layer(step, LayerIndex(1), ith, options.n_threads); });
     for (std::size_t c = 0; c < chunks.size(); ++c) {
+      for (std::int32_t h = 0; options.n_slices > 0 && h < shape_.n_kv_heads; ++h) {
+        const HeadSlices head = slices.head(step, c, LayerIndex(1), HeadIndex(h));
+        const auto copy = [](std::span<const float> x) { return std::vector<float>(x.begin(), x.end()); };
+        outputs[chunks[c].session].slices.push_back({chunks[c].begin + chunks[c].n_tokens,
+                                                     step.sequences[c].n_mass_rows, copy(head.sum),
+                                                     copy(head.window_sum), copy(head.window_max), copy(head.last)});
+      }
       const auto row = to_size(step.sequences[c].row_begin);
       Output& output = outputs[chunks[c].session];
       paste_rows(output.out, out, chunks[c], row, to_size(shape_.n_heads * dv));

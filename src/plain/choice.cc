@@ -12,11 +12,38 @@
 namespace ebb {
 namespace {
 
-constexpr auto kEvidenceArrays = std::to_array<std::string_view>(
-    {"begin",        "end",      "hold",        "source",         "priority",      "last_access",   "attention",
-     "focus",        "recovery", "n_rows",      "row_block",      "total",         "n_queries",     "window_mean",
-     "window_max",   "last",     "reread",      "key_norm",       "output_length", "key_direction", "key_least",
-     "key_greatest", "key_mean", "value_least", "value_greatest", "value_mean",    "scores"});
+constexpr auto kEvidenceArrays = std::to_array<std::string_view>({"begin",
+                                                                  "end",
+                                                                  "hold",
+                                                                  "source",
+                                                                  "priority",
+                                                                  "last_access",
+                                                                  "attention",
+                                                                  "focus",
+                                                                  "recovery",
+                                                                  "n_rows",
+                                                                  "row_block",
+                                                                  "total",
+                                                                  "n_queries",
+                                                                  "window_mean",
+                                                                  "window_max",
+                                                                  "last",
+                                                                  "reread",
+                                                                  "key_norm",
+                                                                  "output_length",
+                                                                  "key_direction",
+                                                                  "key_least",
+                                                                  "key_greatest",
+                                                                  "key_mean",
+                                                                  "value_least",
+                                                                  "value_greatest",
+                                                                  "value_mean",
+                                                                  "scores",
+                                                                  "slice_total",
+                                                                  "slice_n_queries",
+                                                                  "slice_window_mean",
+                                                                  "slice_window_max",
+                                                                  "slice_last"});
 
 // Sums and squares of as many as there may be stay finite.
 constexpr double kMostValue = 1e60;
@@ -61,6 +88,19 @@ constexpr Column kColumns[] = {
     {"expected_value", &ScopeEvidence::expected_value, [](const Ask& ask) { return ask.expected > 0; }},
     {"value_length", &ScopeEvidence::value_length, [](const Ask& ask) { return ask.expected > 0; }}};
 
+// The same by slice: as many numbers for each row as a full block has slices.
+struct SliceColumn {
+  std::string_view name;
+  std::vector<double> SliceColumns::*values;
+  bool (*is_asked)(const Ask& ask);
+};
+constexpr SliceColumn kSliceColumns[] = {
+    {"slice_total", &SliceColumns::total, [](const Ask& ask) { return ask.totals; }},
+    {"slice_n_queries", &SliceColumns::n_queries, [](const Ask& ask) { return ask.totals; }},
+    {"slice_window_mean", &SliceColumns::window_mean, [](const Ask& ask) { return ask.window > 0; }},
+    {"slice_window_max", &SliceColumns::window_max, [](const Ask& ask) { return ask.window > 0; }},
+    {"slice_last", &SliceColumns::last, [](const Ask& ask) { return ask.last; }}};
+
 // One whose rows have n_key_dims or n_value_dims numbers each.
 struct VectorColumn {
   std::string_view name;
@@ -104,6 +144,7 @@ class Question {
   Status read_block_columns();
   Status read_rows();
   Status read_columns();
+  Status read_slices(std::size_t n_rows);
   Status read_vectors(std::size_t n_rows);
   Status read_scores(std::size_t n_rows);
   [[nodiscard]] Json scope_json(const ScopeEvidence& scope, std::span<const BlockIndex> victims) const;
@@ -264,8 +305,32 @@ Status Question::read_columns() {
       from = to;
     }
   }
+  EBB_RETURN_IF_ERROR(read_slices(n_rows));
   EBB_RETURN_IF_ERROR(read_vectors(n_rows));
   return given_ != nullptr ? read_scores(n_rows) : Status();
+}
+
+Status Question::read_slices(std::size_t n_rows) {
+  const Ask ask = policy_->asks();
+  const std::size_t n_slices = to_size(ask.n_slices(shape_.grain));
+  if (n_slices == 0) return {};
+  for (ScopeEvidence& scope : evidence_.scopes) {
+    scope.slices.n_slices = n_slices;
+    scope.slices.n_tokens = ask.slice;
+  }
+  for (const SliceColumn& column : kSliceColumns) {
+    if (!column.is_asked(ask)) continue;
+    EBB_ASSIGN_OR_RETURN(const Numbers numbers,
+                         arrays_.get(column.name, n_rows * n_slices, "the rows of all scopes, their slices each"));
+    EBB_RETURN_IF_ERROR(check_numbers(column.name, numbers, 0.0, kMostValue));
+    auto from = numbers.begin();
+    for (ScopeEvidence& scope : evidence_.scopes) {
+      const auto to = from + std::ssize(scope.rows) * static_cast<std::ptrdiff_t>(n_slices);
+      (scope.slices.*column.values).assign(from, to);
+      from = to;
+    }
+  }
+  return {};
 }
 
 Status Question::read_vectors(std::size_t n_rows) {

@@ -41,7 +41,7 @@ class Observer {
       : recording_(recording),
         ask_(ask),
         n_heads_(to_size(recording.shape.n_heads())),
-        notes_(n_heads_, ask),
+        notes_(n_heads_, ask, recording.shape.grain),
         last_access_(to_size(recording.n_blocks(recording.n_tokens)), 0.0),
         shares_(last_access_.size(), 0.0) {}
 
@@ -64,8 +64,10 @@ class Observer {
 
  private:
   void take(std::int32_t n_before, std::int32_t n_queries, Numbers step, std::size_t number);
-  [[nodiscard]] StepSums sum(Numbers head, std::int32_t n_queries, std::int32_t n_observed,
-                             std::int32_t n_tokens) const;
+  [[nodiscard]] StepSums sum(Numbers head, std::int32_t n_queries, std::int32_t n_observed, std::int32_t n_tokens,
+                             std::int32_t width) const;
+  [[nodiscard]] StepSums sum_slices(Numbers head, std::int32_t n_queries, std::int32_t n_observed,
+                                    std::int32_t n_tokens) const;
   void fill_keys(std::size_t head, ScopeEvidence& scope) const;
 
   const Recording& recording_;
@@ -76,8 +78,10 @@ class Observer {
   std::vector<double> shares_;
 };
 
-StepSums Observer::sum(Numbers head, std::int32_t n_queries, std::int32_t n_observed, std::int32_t n_tokens) const {
-  const std::size_t n_blocks = to_size(recording_.n_blocks(n_tokens));
+// Of so many tokens together: of blocks, or of slices.
+StepSums Observer::sum(Numbers head, std::int32_t n_queries, std::int32_t n_observed, std::int32_t n_tokens,
+                       std::int32_t width) const {
+  const std::size_t n_blocks = to_size((n_tokens + width - 1) / width);
   const std::int32_t n_window = std::min(ask_.window, n_observed);
   std::vector<double> all(n_blocks, 0.0);
   std::vector<double> window(n_blocks, 0.0);
@@ -86,7 +90,7 @@ StepSums Observer::sum(Numbers head, std::int32_t n_queries, std::int32_t n_obse
   for (std::int32_t q = n_queries - n_observed; q < n_queries; ++q) {
     row.assign(n_blocks, 0.0);
     const Numbers weights = head.subspan(to_size(q) * to_size(n_tokens), to_size(n_tokens));
-    for (std::size_t t = 0; t < weights.size(); ++t) row[t / to_size(recording_.shape.grain)] += weights[t];
+    for (std::size_t t = 0; t < weights.size(); ++t) row[t / to_size(width)] += weights[t];
     for (std::size_t b = 0; b < n_blocks; ++b) {
       all[b] += row[b];
       if (q < n_queries - n_window) continue;
@@ -100,6 +104,18 @@ StepSums Observer::sum(Numbers head, std::int32_t n_queries, std::int32_t n_obse
           .last = {row.begin(), row.end()}};
 }
 
+// Of whole blocks; slices behind the last token have nothing. Empty where nobody asks.
+StepSums Observer::sum_slices(Numbers head, std::int32_t n_queries, std::int32_t n_observed,
+                              std::int32_t n_tokens) const {
+  const std::int32_t n_slices = ask_.n_slices(recording_.shape.grain);
+  if (n_slices == 0) return {};
+  StepSums sums = sum(head, n_queries, n_observed, n_tokens, ask_.slice);
+  for (std::vector<float>* column : {&sums.sum, &sums.window_sum, &sums.window_max, &sums.last}) {
+    column->resize(to_size(recording_.n_blocks(n_tokens) * n_slices), 0.0F);
+  }
+  return sums;
+}
+
 void Observer::take(std::int32_t n_before, std::int32_t n_queries, Numbers step, std::size_t number) {
   const std::int32_t n_tokens = n_before + n_queries;
   const std::int32_t n_observed = notes_.n_observed(n_queries, 0);
@@ -111,12 +127,15 @@ void Observer::take(std::int32_t n_before, std::int32_t n_queries, Numbers step,
   std::vector<double> mass(blocks.size(), 0.0);
   const std::size_t n = to_size(n_queries) * to_size(n_tokens);
   for (std::size_t head = 0; head < n_heads_; ++head) {
-    const StepSums sums = sum(step.subspan(head * n, n), n_queries, n_observed, n_tokens);
+    const Numbers of_head = step.subspan(head * n, n);
+    const StepSums sums = sum(of_head, n_queries, n_observed, n_tokens, recording_.shape.grain);
+    const StepSums slices = sum_slices(of_head, n_queries, n_observed, n_tokens);
     notes_.add(head, {.blocks = blocks,
                       .sum = sums.sum,
                       .window_sum = sums.window_sum,
                       .window_max = sums.window_max,
-                      .last = sums.last});
+                      .last = sums.last,
+                      .slices = {slices.sum, slices.window_sum, slices.window_max, slices.last}});
     for (std::size_t b = 0; b < mass.size(); ++b) mass[b] += double{sums.sum[b]};
   }
   double total = 0.0;
@@ -178,13 +197,19 @@ Json Observer::answer() const {
     add("window_mean", ask_.window > 0, scope.window_mean);
     add("window_max", ask_.window > 0, scope.window_max);
     add("last", ask_.last, scope.last);
+    const bool slices = ask_.n_slices(shape.grain) > 0;
+    add("slice_total", slices && ask_.totals, scope.slices.total);
+    add("slice_n_queries", slices && ask_.totals, scope.slices.n_queries);
+    add("slice_window_mean", slices && ask_.window > 0, scope.slices.window_mean);
+    add("slice_window_max", slices && ask_.window > 0, scope.slices.window_max);
+    add("slice_last", slices && ask_.last, scope.slices.last);
     add("key_norm", ask_.keys, scope.key_norm);
     add("key_direction", ask_.keys, scope.key_direction);
   }
-  return {{"scope", scope_name(ask_.scope)},     {"n_layers", shape.n_layers},
-          {"n_kv_heads", shape.n_kv_heads},      {"grain", shape.grain},
-          {"end_position", recording_.n_tokens}, {"n_key_dims", ask_.keys ? recording_.head_dim : 0},
-          {"columns", std::move(columns)}};
+  return {{"scope", scope_name(ask_.scope)},        {"n_layers", shape.n_layers},
+          {"n_kv_heads", shape.n_kv_heads},         {"grain", shape.grain},
+          {"end_position", recording_.n_tokens},    {"n_key_dims", ask_.keys ? recording_.head_dim : 0},
+          {"n_slices", ask_.n_slices(shape.grain)}, {"columns", std::move(columns)}};
 }
 
 Ask read_ask(JsonFields& fields) {
@@ -201,12 +226,14 @@ Ask read_ask(JsonFields& fields) {
     return {};
   }
   constexpr std::int32_t kMostWindow = 1 << 20;
+  constexpr std::int32_t kMostSlice = 1024;
   Ask ask{.scope = read_scope(fields)};
   ask.shares = fields.boolean("shares", false);
   ask.totals = fields.boolean("totals", false);
   ask.last = fields.boolean("last", false);
   ask.keys = fields.boolean("keys", false);
   ask.window = static_cast<std::int32_t>(fields.integer("window", 0, 0, kMostWindow));
+  ask.slice = static_cast<std::int32_t>(fields.integer("slice", 0, 0, kMostSlice));
   if (ask.keys && ask.scope != Scope::kHead)
     fields.refuse("keys", "are told of scopes of one head; give scope \"head\"");
   return ask;
@@ -248,6 +275,7 @@ Result<Json> observe(JsonFields& fields, std::span<const Numbers> arrays) {
   const Ask ask = read_ask(fields);
   EBB_RETURN_IF_ERROR(fields.status());
   EBB_ASSIGN_OR_RETURN(const Recording recording, read_recording(fields, arrays, ask));
+  EBB_RETURN_IF_ERROR(ask.check_slice(recording.shape.grain));
   EBB_RETURN_IF_ERROR(fields.status());
   Observer observer(recording, ask);
   observer.observe();

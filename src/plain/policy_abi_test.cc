@@ -76,6 +76,43 @@ TEST(PolicyAbi, a_choice_is_the_engines) {
   for (std::size_t s = 0; s < 2; ++s) EXPECT_EQ(answer.json()["scopes"][s]["evicted"], Json(expected[s]));
 }
 
+// What is told of slices of one token in blocks of four is what is told of blocks of one, and a policy chooses by it.
+TEST(PolicyAbi, slices_are_told_and_taken) {
+  std::mt19937 random(4);
+  std::vector<double> attention;
+  for (const std::size_t n : {7 * 7, 8, 9, 10}) {
+    for (std::size_t i = 0; i < n; ++i) attention.push_back(static_cast<double>(random() % 9) / 8.0);
+  }
+  const Columns recording = {{"steps", {7, 1, 1, 1}}, {"attention", attention}};
+  Json question = {{"ask", "observe"}, {"totals", true}, {"window", 2}, {"last", true}, {"grain", 1}};
+  const Json tokens = ask(question, recording).json()["columns"];
+  question.update({{"grain", 4}, {"slice", 1}});
+  const Answer told = ask(question, recording);
+  ASSERT_EQ(told.code, 0) << told.text;
+  EXPECT_EQ(told.json()["n_slices"], 4);
+  const Json columns = told.json()["columns"];
+  for (const std::string name : {"total", "n_queries", "window_mean", "window_max", "last"}) {
+    Json of_tokens = columns["slice_" + name];
+    ASSERT_EQ(of_tokens.size(), 12U) << name;
+    of_tokens.erase(of_tokens.begin() + 10, of_tokens.end());
+    EXPECT_EQ(of_tokens, tokens[name]) << name;
+  }
+  question["slice"] = 3;
+  EXPECT_THAT(ask(question, recording).text, HasSubstr("slices of 3 tokens do not fill blocks of 4"));
+
+  const Json choose = {{"ask", "choose"}, {"policy", "snapkv:window=2,kernel=1,slice=1,lift=1"}, {"grain", 4}};
+  const Columns given = {{"begin", columns["begin"]},
+                         {"end", columns["end"]},
+                         {"window_mean", columns["window_mean"]},
+                         {"window_max", columns["window_max"]},
+                         {"slice_window_max", columns["slice_window_max"]},
+                         {"slice_window_mean", {1, 2, 8, 1, 3, 3, 3, 3, 4, 7, 99, 99}}};
+  const Answer chosen = ask(choose, given);
+  ASSERT_EQ(chosen.code, 0) << chosen.text;
+  EXPECT_EQ(chosen.json()["scopes"][0]["scores"], (Json{8.0, 3.0, 7.0})) << "of the last block two tokens are there";
+  EXPECT_THAT(ask(choose, {given.begin(), given.end() - 1}).text, HasSubstr("slice_window_mean"));
+}
+
 TEST(PolicyAbi, null_pointers_with_a_length_are_refused) {
   EXPECT_EQ(taken(ebb_policy_ask(nullptr, 5, nullptr, 0)).code, 1);
   EXPECT_EQ(taken(ebb_policy_ask("{}", 2, nullptr, 1)).code, 1);

@@ -54,7 +54,8 @@ Json policy_json(const PolicyEntry& entry, const Policy& policy) {
             {"value_means", ask.value_means},
             {"output_lengths", ask.output_lengths},
             {"expected", ask.expected},
-            {"sinks", ask.sinks}}},
+            {"sinks", ask.sinks},
+            {"slice", ask.slice}}},
           {"parameters", std::move(parameters)}};
 }
 

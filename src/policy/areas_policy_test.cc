@@ -1,5 +1,6 @@
 // Areas as a policy, at a grain of one token, beside the scheme itself: what leaves behind a prompt is the same.
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -32,8 +33,9 @@ std::vector<float> random_scores(std::uint32_t seed) {
   return scores;
 }
 
-std::vector<std::int32_t> victims_of_scheme(const AreasConfig& config, const std::vector<float>& prompt) {
-  AreasSequence sequence = AreasSequence::make(config, {.block_size = kBlock, .n_layers = 1}, kPrompt).value();
+std::vector<std::int32_t> victims_of_scheme(const AreasConfig& config, const std::vector<float>& prompt,
+                                            std::int32_t block = kBlock) {
+  AreasSequence sequence = AreasSequence::make(config, {.block_size = block, .n_layers = 1}, kPrompt).value();
   EXPECT_TRUE(sequence.register_scores({.n_scheduled = kPrompt, .scores = {{prompt}}}).ok());
   EXPECT_THAT(sequence.evict().value().front().victims, IsEmpty());
   const std::vector<float> nothing(kPrompt + 1, 0.0F);
@@ -117,11 +119,87 @@ TEST(AreasPolicy, gives_up_the_recent_area_before_the_start) {
   EXPECT_EQ(victims.back().block.value(), kStart + kLeaving - 1) << "the oldest of the recent first";
 }
 
+// The prompt in blocks of so many tokens, which slices of one token tell apart.
+Evidence evidence_of_slices(const std::vector<float>& prompt, std::int32_t grain) {
+  const Evidence tokens = evidence_of(prompt);
+  const ScopeEvidence& by_token = tokens.scopes.front();
+  const std::int32_t n_blocks = (kPrompt + grain) / grain;
+  Evidence evidence = policy_test::blocks(n_blocks, 1, grain);
+  evidence.end = tokens.end;
+  evidence.blocks.back().span.end = evidence.end;
+  evidence.blocks.back().hold = evidence.blocks.back().span.n_tokens() < grain ? Hold::kPinned : Hold::kNone;
+  SliceColumns& slices = evidence.scopes.front().slices;
+  slices.n_tokens = 1;
+  slices.n_slices = to_size(grain);
+  slices.total = by_token.total;
+  slices.n_queries = by_token.n_queries;
+  for (auto* column : {&slices.total, &slices.n_queries}) column->resize(to_size(n_blocks * grain), 5.0);
+  // What blocks are told to have been given is not looked at.
+  for (auto* column : {&evidence.scopes.front().total, &evidence.scopes.front().n_queries}) {
+    column->assign(to_size(n_blocks), 1.0);
+  }
+  return evidence;
+}
+
+// Blocks of `block` tokens, or of the grain where that is larger, of which so many are to leave.
+std::vector<std::int32_t> victims_by_slices(const std::string& spec, const Evidence& evidence, std::int32_t block,
+                                            std::size_t n_blocks) {
+  const auto policy = policy_test::policy(spec);
+  EXPECT_TRUE(policy->check_grain(evidence.grain).ok());
+  const std::int32_t n_in_block = std::max(1, block / evidence.grain);
+  const std::int32_t n_rows = static_cast<std::int32_t>(n_blocks) * n_in_block;
+  std::map<std::int32_t, std::int32_t> rows;
+  for (const Victim& victim : choose_victims(*policy, evidence, n_rows, n_rows)) {
+    ++rows[victim.block.value() / n_in_block];
+  }
+  std::vector<std::int32_t> blocks;
+  for (const auto& [b, n] : rows) {
+    EXPECT_EQ(n, n_in_block) << "block " << b << " leaves in part";
+    blocks.push_back(b);
+  }
+  return blocks;
+}
+
+struct SlicedCase {
+  std::int32_t grain;
+  std::int32_t block;
+};
+
+// Start and recent areas are whole blocks of every grain.
+TEST(AreasPolicy, chooses_and_rescues_by_tokens_whatever_the_grain) {
+  std::size_t n_changed = 0;
+  for (const SlicedCase& sliced : {SlicedCase{2, 8}, {4, 8}, {8, 8}, {16, 8}}) {
+    const std::int32_t block = std::max(sliced.grain, sliced.block);
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+      SCOPED_TRACE(fmt::format("grain {}, seed {}", sliced.grain, seed));
+      const std::vector<float> prompt = random_scores(seed);
+      const Evidence evidence = evidence_of_slices(prompt, sliced.grain);
+      AreasConfig config = config_of(seed % 2 == 0 ? Aggregation::kNormSum : Aggregation::kSum);
+      config.recent_tokens = 32;
+      const std::string spec = fmt::format("areas:start={},recent=32,block={},window={},norm={}", kStart, sliced.block,
+                                           kWindow, seed % 2 == 0 ? 1 : 0);
+      const std::vector<std::int32_t> plain = victims_of_scheme(config, prompt, block);
+      EXPECT_EQ(victims_by_slices(spec, evidence, block, plain.size()), plain);
+      // As many tokens as two blocks of 8 are rescued.
+      config.crush = {
+          .budget_blocks = 2 * sliced.block / block, .anchor = static_cast<CrushAnchor>(seed % 5), .rng_seed = 5};
+      const std::vector<std::int32_t> crushed = victims_of_scheme(config, prompt, block);
+      EXPECT_EQ(
+          victims_by_slices(spec + fmt::format(",crush=2,anchor={},seed=5", seed % 5), evidence, block, crushed.size()),
+          crushed);
+      n_changed += plain == crushed ? 0 : 1;
+    }
+  }
+  EXPECT_GT(n_changed, 80U) << "rescue changes what leaves";
+}
+
 TEST(AreasPolicy, refuses_to_crush_blocks_whose_tokens_it_cannot_tell_apart) {
-  const auto policy = policy_test::policy("areas:crush=2");
+  const auto policy = policy_test::policy("areas:crush=2,slice=0");
   EXPECT_TRUE(policy->check_grain(8).ok());
-  EXPECT_THAT(policy->check_grain(32).message(), HasSubstr("give smaller ones (--block-size), or crush=0"));
-  EXPECT_TRUE(policy_test::policy("areas")->check_grain(32).ok());
+  EXPECT_THAT(policy->check_grain(32).message(), HasSubstr("give slice=1, or crush=0"));
+  EXPECT_TRUE(policy_test::policy("areas:slice=0")->check_grain(32).ok());
+  EXPECT_TRUE(policy_test::policy("areas:crush=2")->check_grain(64).ok()) << "slices tell them apart";
+  EXPECT_THAT(policy_test::policy("areas:crush=2,slice=32")->check_grain(64).message(), HasSubstr("slice=1"));
 }
 
 }  // namespace

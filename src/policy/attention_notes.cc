@@ -1,11 +1,10 @@
 #include "policy/attention_notes.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "base/to_size.h"
+#include "policy/noted_values.h"
 
 namespace ebb {
 namespace {
@@ -16,32 +15,15 @@ constexpr std::int32_t kShareQueries = 16;
 // How slowly a block's share of attention follows, per step. EVOKE's value.
 constexpr double kShareKept = 0.95;
 
-// More queries than any session has, and far from where floats stop counting.
-constexpr float kMostQueries = 1e12F;
-
-bool is_mass(float value) { return std::isfinite(value) && value >= 0.0F; }
-
-// What came since the window's queries is worth as much as the others are on average: nobody has looked yet.
-void fill_unseen(const std::vector<std::int32_t>& n_in_window, std::vector<double>& column) {
-  double sum = 0.0;
-  double n_seen = 0.0;
-  for (std::size_t i = 0; i < column.size(); ++i) {
-    if (n_in_window[i] == 0) continue;
-    sum += column[i];
-    n_seen += 1.0;
-  }
-  for (std::size_t i = 0; i < column.size(); ++i) {
-    if (n_in_window[i] == 0 && n_seen > 0.0) column[i] = sum / n_seen;
-  }
-}
-
 }  // namespace
 
 double follow_share(double before, double now) { return kShareKept * before + (1.0 - kShareKept) * now; }
 
 bool is_notable_share(double share, std::size_t n_blocks) { return share * static_cast<double>(n_blocks) >= 1.0; }
 
-AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask) : n_heads_(n_heads), ask_(ask) {
+AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size)
+    : n_heads_(n_heads), ask_(ask), block_size_(block_size), n_slices_(to_size(ask.n_slices(block_size))) {
+  if (ask_.totals && n_slices_ > 0) slice_totals_.resize(n_heads);
   if (ask_.totals) totals_.resize(n_heads);
   if (ask_.reread) reread_.resize(n_heads);
   EBB_CHECK(ask.prompt_window == 0 || (ask.window == 0 && !ask.shares),
@@ -58,7 +40,11 @@ void AttentionNotes::begin_step(const StepQueries& queries, std::int32_t block_s
   queries_ = queries.observed;
   block_size_ = block_size;
   if (!keeps_steps()) return;
-  steps_.push_back({.n_queries = std::max(1, queries.n_window), .begins = {0}});
+  if (!steps_.empty()) steps_.back().slice_last = {};  // of the very last query is asked, and these come now
+  steps_.push_back({.n_queries = std::max(1, queries.n_window),
+                    .begins = {0},
+                    .end = queries.observed.end,
+                    .is_single = queries.n_window == 1});
   drop_old_steps();
 }
 
@@ -92,6 +78,7 @@ void AttentionNotes::add(std::size_t head, const HeadStep& step) {
       total.n_queries += queries_.end - std::max(queries_.begin, begin);  // earlier ones do not see it
     }
   }
+  if (n_slices_ > 0) add_slices(head, step);
   if (!keeps_steps()) return;
   Step& kept = steps_.back();
   EBB_CHECK(kept.begins.size() == head + 1, "head {} after {}", head, kept.begins.size() - 1);
@@ -172,16 +159,25 @@ void AttentionNotes::fill(const Ask& ask, std::size_t first, std::size_t n_heads
   }
   for (auto* column : {&scope.window_mean, &scope.window_max, &scope.last}) fill_unseen(n_in_window, *column);
   fill_unseen(n_reread, scope.reread);
+  fill_slices(ask, first, n_heads, blocks, scope.slices);
 }
 
-void AttentionNotes::forget(BlockIndex from) {
-  for (std::vector<Total>& totals : totals_) totals.resize(std::min(totals.size(), from.index()));
+void AttentionNotes::forget(BlockIndex from, std::int32_t n_kept) {
+  // Slices that the cut goes through are forgotten with what is behind it.
+  const std::size_t n_kept_slices = n_slices_ == 0 ? 0 : to_size(n_kept) / (to_size(block_size_) / n_slices_);
+  const std::size_t n_blocks = from.index() + (n_kept_slices > 0 ? 1 : 0);
+  for (std::vector<Total>& totals : totals_) totals.resize(std::min(totals.size(), n_blocks));
   for (std::vector<float>& reread : reread_) reread.resize(std::min(reread.size(), from.index()));
+  forget_slice_totals(from, n_kept_slices);
   for (Step& step : steps_) {
-    Step kept{.n_queries = step.n_queries, .begins = {0}};
+    Step kept{.n_queries = step.n_queries,
+              .begins = {0},
+              .end = std::min(step.end, begin_of(from, n_kept_slices)),
+              .is_single = step.is_single};
     for (std::size_t head = 0; head + 1 < step.begins.size(); ++head) {
-      for (std::size_t i = step.begins[head]; i < step.begins[head + 1] && step.blocks[i] < from; ++i) {
-        kept.add(step.blocks[i], step.sum[i], step.max[i], step.last[i]);
+      for (std::size_t i = step.begins[head]; i < step.begins[head + 1] && step.blocks[i].index() < n_blocks; ++i) {
+        if (n_slices_ > 0) keep_slices(step, i, step.blocks[i] < from ? n_slices_ : n_kept_slices, kept);
+        if (step.blocks[i] < from) kept.add(step.blocks[i], step.sum[i], step.max[i], step.last[i]);
       }
       kept.begins.push_back(kept.blocks.size());
     }
@@ -215,6 +211,7 @@ AttentionImage AttentionNotes::image() const {
                                .n_in_window = mass.n_in_window});
     }
   }
+  if (n_slices_ > 0) put_slices(image);
   return image;
 }
 
@@ -234,6 +231,9 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
                    e.block, n_blocks, e.head, n_heads_);
     }
     before = &e;
+  }
+  EBB_RETURN_IF_ERROR(check_slices(image, n_blocks));
+  for (const AttentionImage::Entry& e : image.entries) {
     const std::size_t head = to_size(e.head);
     if (ask_.totals) {
       totals_[head].resize(to_size(e.block) + 1);
@@ -249,6 +249,7 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
     window.n_queries = std::max(window.n_queries, e.n_in_window);
   }
   while (window.begins.size() <= n_heads_) window.begins.push_back(window.blocks.size());
+  if (n_slices_ > 0) restore_slices(image, window);
   if (window.n_queries > 0) steps_.push_back(std::move(window));
   return {};
 }

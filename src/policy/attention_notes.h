@@ -7,13 +7,18 @@
 //   window   [step][head]    the last steps whose queries together are as many as the window
 //   reread   [head][block]   the most that one query gave the block when the session was read again
 //
+//   slices   [head][block][slice] totals, [step][head][block][slice] window, where a policy asks for slices
+//
 // Notes outlive residency: a block that leaves and comes back has what it had. They cost 16 bytes a block and head for
-// totals, 4 for what is read again, and 12 for each step of the window, beside K and V of 2 * head_dim * block_size values. A step costs O(hot blocks of
-// all heads), and nothing where nobody asks.
+// totals, 4 for what is read again, and 12 for each step of the window, beside K and V of 2 * head_dim * block_size values. Slices
+// cost 12 bytes a slice and head for totals, and for each step of the window 4 where it is of one query, else 4 to 12: with a
+// window of 32 queries, of slices of one token, 128 bytes a token and head once 32 were decoded. A step costs O(hot blocks or
+// slices of all heads), and nothing where nobody asks.
 //
 // It knows no model and no session. Thread rule: one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -55,6 +60,22 @@ struct AttentionImage {
   };
   // By rising head, then block.
   std::vector<Entry> entries;
+
+  // The same by slice, [entry][n_slices] each; columns that nobody asked for are empty.
+  struct Slices {
+    std::int32_t n_slices = 0;
+    // Of the positions that the window's steps were told of: slices from there on came since.
+    std::int32_t end = 0;
+    std::vector<float> total;
+    std::vector<float> n_queries;
+    std::vector<float> window_sum;
+    std::vector<float> window_max;
+    std::vector<float> last;
+  };
+  Slices slices;
+  [[nodiscard]] static constexpr auto columns() {
+    return std::array{&Slices::total, &Slices::n_queries, &Slices::window_sum, &Slices::window_max, &Slices::last};
+  }
 };
 
 // A block's share of the attention of all hot blocks, as followed from step to step.
@@ -64,7 +85,8 @@ struct AttentionImage {
 
 class AttentionNotes {
  public:
-  AttentionNotes(std::size_t n_heads, const Ask& ask);
+  // `block_size`: of a full block, by which slices are counted; 1 where there are none.
+  AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size = 1);
 
   // How many of a step's queries are observed, its last ones, where the prompt goes on for n_behind more.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
@@ -77,6 +99,10 @@ class AttentionNotes {
     std::span<const float> window_sum;
     std::span<const float> window_max;
     std::span<const float> last;
+    // By slice, [block][n_slices] each; empty where none are asked for.
+    struct {
+      std::span<const float> sum, window_sum, window_max, last;
+    } slices;
   };
   struct StepQueries {
     // The positions of the observed ones.
@@ -96,8 +122,9 @@ class AttentionNotes {
   // The columns that `ask` wants, for a scope of n_heads heads from `first` on whose rows are these rising blocks.
   void fill(const Ask& ask, std::size_t first, std::size_t n_heads, std::span<const BlockIndex> blocks,
             ScopeEvidence& scope) const;
-  // Forgets this block and all behind it.
-  void forget(BlockIndex from);
+  // Forgets this block and all behind it; but of its first n_kept tokens what slices say, which is then what the block has:
+  // their sums, and of the largest the largest.
+  void forget(BlockIndex from, std::int32_t n_kept = 0);
 
   [[nodiscard]] AttentionImage image() const;
   // kDamaged for what no image() gives: unordered, not finite, negative, or of heads and blocks that there are not. An image
@@ -116,13 +143,46 @@ class AttentionNotes {
     std::vector<float> sum;
     std::vector<float> max;
     std::vector<float> last;
+    // Slices from this position on were not there yet.
+    Position end;
+    // [block][slice]. Of a single query all three are the sum, and only that is kept; else what nobody asks for is not.
+    bool is_single = false;
+    std::vector<float> slice_sum;
+    std::vector<float> slice_max;
+    std::vector<float> slice_last;
 
     void add(BlockIndex block, float s, float m, float l);
+    [[nodiscard]] const std::vector<float>& max_of_slices() const { return is_single ? slice_sum : slice_max; }
+    [[nodiscard]] const std::vector<float>& last_of_slices() const { return is_single ? slice_sum : slice_last; }
+  };
+  struct SliceTotals {
+    std::vector<double> sum;
+    std::vector<std::int32_t> n_queries;
+  };
+  // Of rising blocks in a head, [block][slice].
+  struct NotedSlices {
+    std::vector<double> total, n_queries, window_sum, window_max, last;
+    std::vector<std::int32_t> n_in_window;
   };
 
   void add_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks, bool is_newest,
                   std::vector<NotedMass>& noted) const;
   void drop_old_steps();
+
+  // attention_notes_slices.cc
+  void add_slices(std::size_t head, const HeadStep& step);
+  void add_slices_to(Step& kept, const HeadStep& step) const;
+  [[nodiscard]] NotedSlices noted_slices(std::size_t head, std::span<const BlockIndex> blocks) const;
+  void add_slice_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks,
+                        NotedSlices& noted) const;
+  void fill_slices(const Ask& ask, std::size_t first, std::size_t n_heads, std::span<const BlockIndex> blocks,
+                   SliceColumns& columns) const;
+  void forget_slice_totals(BlockIndex from, std::size_t n_kept);
+  void keep_slices(const Step& from, std::size_t at, std::size_t n_kept, Step& to) const;
+  [[nodiscard]] Position begin_of(BlockIndex block, std::size_t slice) const;
+  void put_slices(AttentionImage& image) const;
+  [[nodiscard]] Status check_slices(const AttentionImage& image, std::int32_t n_blocks) const;
+  void restore_slices(const AttentionImage& image, Step& window);
 
   std::size_t n_heads_;
   Ask ask_;
@@ -130,6 +190,8 @@ class AttentionNotes {
 
   Span queries_;  // of the step under way
   std::int32_t block_size_ = 1;
+  std::size_t n_slices_ = 0;
+  std::vector<SliceTotals> slice_totals_;  // [head]
   std::vector<std::vector<Total>> totals_;
   std::deque<Step> steps_;
   std::vector<std::vector<float>> reread_;

@@ -70,6 +70,26 @@ struct ChannelColumns {
   }
 };
 
+// Attention mass of the rows' slices, each of n_tokens tokens: [row][n_slices]. Columns as ScopeEvidence has them for rows.
+// A slice that begins behind its block's last token says nothing.
+struct SliceColumns {
+  std::int32_t n_tokens = 0;
+  std::size_t n_slices = 0;  // of a full block; 0: none are told apart
+  std::vector<double> total;
+  std::vector<double> n_queries;
+  std::vector<double> window_mean;
+  std::vector<double> window_max;
+  std::vector<double> last;
+
+  [[nodiscard]] std::span<const double> of(const std::vector<double>& column, std::size_t row) const {
+    return std::span(column).subspan(row * n_slices, n_slices);
+  }
+  // How many slices of a block have tokens.
+  [[nodiscard]] std::size_t n_begun(Span block) const {
+    return static_cast<std::size_t>((block.n_tokens() + n_tokens - 1) / n_tokens);
+  }
+};
+
 struct ScopeEvidence {
   // The session: 0. A layer: its index. A head: layer * n_kv_heads + KV head.
   std::int32_t index = 0;
@@ -84,6 +104,8 @@ struct ScopeEvidence {
   std::vector<double> window_max;
   // and by the very last one.
   std::vector<double> last;
+  // The same by slice.
+  SliceColumns slices;
   // The most that one query gave it when what the session had been told was read again.
   std::vector<double> reread;
   // Of scopes of one head, from what the frames of full blocks hold. Rows whose frames were not read have zeros: blocks that are

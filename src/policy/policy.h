@@ -42,6 +42,9 @@ struct Ask {
   std::int32_t window = 0;
   // ScopeEvidence::reread: every prompt is computed twice for it (session/reread.h).
   bool reread = false;
+  // Totals, window and last by slice too, ScopeEvidence::slices: of so many tokens each; 0, or a whole block: not at all.
+  // It divides the grain, else check_slice() refuses it.
+  std::int32_t slice = 0;
 
   // Of the keys and values of full blocks, as their frames hold them; of Scope::kHead only. Each frame is read once for all of
   // these, when it has become hot, and what was read leaves with it (model/frame_digest.h has what it costs).
@@ -61,6 +64,12 @@ struct Ask {
   // With the covariance of queries, and not their mean alone.
   bool expected_spread = false;
 
+  // Of a block of `grain` tokens; 0: slices are not told apart.
+  [[nodiscard]] std::int32_t n_slices(std::int32_t grain) const {
+    return slice > 0 && slice < grain && grain % slice == 0 ? grain / slice : 0;
+  }
+  // Whether blocks of `grain` tokens are whole slices, or slices are no finer than they.
+  [[nodiscard]] Status check_slice(std::int32_t grain) const;
   [[nodiscard]] bool frames() const { return keys || ranges || value_means || output_lengths; }
   [[nodiscard]] bool attention() const { return shares || totals || last || window > 0 || reread; }
 

@@ -26,8 +26,23 @@ constexpr Parameter kernel(double value) {
           .most = 127,
           .is_whole = true,
           .is_odd = true,
-          .summary = "tokens pooled together, an odd number; beyond a block only"};
+          .summary = "tokens pooled together, an odd number; beyond a block, or a slice, only"};
 }
+
+constexpr Parameter slice(double value) {
+  return {.name = "slice",
+          .value = value,
+          .least = 0,
+          .most = 128,
+          .is_whole = true,
+          .summary = "tokens of a block whose attention is told apart from that of its others; 0: whole blocks"};
+}
+constexpr Parameter kLift = {.name = "lift",
+                             .value = 0,
+                             .least = 0,
+                             .most = 1,
+                             .is_whole = true,
+                             .summary = "a block is worth its slices' mean (0) or the largest of them (1)"};
 
 constexpr Parameter weight(std::string_view name, double value, std::string_view summary) {
   return {.name = name, .value = value, .least = 0, .most = 1000, .summary = summary};
@@ -65,6 +80,8 @@ constexpr Parameter kH2o[] = {
 constexpr Parameter kSnapKv[] = {kWindow,
                                  kernel(5),
                                  kMax,
+                                 slice(0),
+                                 kLift,
                                  {.name = "together",
                                   .value = 0,
                                   .least = 0,
@@ -76,10 +93,14 @@ constexpr Parameter kPyramidKv[] = {
     kWindow,
     kernel(7),
     kMax,
+    slice(0),
+    kLift,
     {.name = "beta", .value = 20, .least = 1, .most = 1000, .summary = "even share / share of the highest layer"}};
 constexpr Parameter kAdaKv[] = {kWindow,
                                 kernel(7),
                                 kMax,
+                                slice(0),
+                                kLift,
                                 {.name = "floor",
                                  .value = 0.5,
                                  .least = 0,
@@ -105,6 +126,7 @@ constexpr Parameter kAreas[] = {
      .is_whole = true,
      .summary = "divide by the number of queries that could see a token (NORM_SUM); 0: SUM"},
     tokens("window", 8, 1e6, "last queries of a prompt that count; 0: all"),
+    slice(1),
     tokens("crush", 0, 1024, "blocks that KVCrush rescues from each choice, inside the budget"),
     {.name = "anchor",
      .value = 0,

@@ -12,7 +12,7 @@
 namespace ebb {
 namespace {
 
-struct Choice {
+struct ScoredEvidence {
   const Policy& policy;
   const Evidence& evidence;
   const ScopeScores& scores;
@@ -67,19 +67,19 @@ struct Rival {
   double score;
 };
 
-std::vector<Rival> gather_rivals(const Choice& choice, const Group& group) {
-  const Evidence& evidence = choice.evidence;
+std::vector<Rival> gather_rivals(const ScoredEvidence& scored, const Group& group) {
+  const Evidence& evidence = scored.evidence;
   std::vector<Rival> rivals;
   for (const std::size_t s : group.scopes) {
     const ScopeEvidence& scope = evidence.scopes[s];
-    const std::vector<double>& scores = choice.scores[s];
+    const std::vector<double>& scores = scored.scores[s];
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const BlockEvidence& block = evidence.block(scope.rows[i]);
       if (block.hold != Hold::kNone) continue;
       rivals.push_back({.scope = s,
                         .n_frames = scope.rows[i].n_frames,
                         .block = block.block,
-                        .priority = choice.policy.weighs_priorities() ? 1.0 : block.priority,
+                        .priority = scored.policy.weighs_priorities() ? 1.0 : block.priority,
                         .score = scores[i]});
     }
   }
@@ -92,13 +92,13 @@ std::vector<Rival> gather_rivals(const Choice& choice, const Group& group) {
 }
 
 // Scopes get what their rows win among all rows of the group, beside the floor that each has of an even share.
-void share_by_scores(const Choice& choice, const Group& group, std::span<const std::int32_t> free,
+void share_by_scores(const ScoredEvidence& scored, const Group& group, std::span<const std::int32_t> free,
                      std::span<std::int32_t> quotas) {
-  const double floor = choice.policy.shares().floor;
-  std::vector<double> won(choice.evidence.scopes.size(),
+  const double floor = scored.policy.shares().floor;
+  std::vector<double> won(scored.evidence.scopes.size(),
                           floor * group.n_frames / static_cast<double>(group.scopes.size()));
   std::int32_t n_left = group.n_frames;
-  for (const Rival& rival : gather_rivals(choice, group)) {
+  for (const Rival& rival : gather_rivals(scored, group)) {
     const std::int32_t n = std::min(n_left, rival.n_frames);
     won[rival.scope] += (1.0 - floor) * n;
     n_left -= n;
@@ -136,9 +136,10 @@ std::vector<Group> make_groups(const Evidence& evidence, FrameSharing sharing, s
 
 // By the user's list: that is what each layer or head is to have in all, held frames too, once those have come that room is made
 // for. Held ones are the least it has. What a list leaves open, the heads of a layer share as the policy says.
-std::vector<std::int32_t> share_by_list(const Choice& choice, std::int32_t n_frames, const ScopeFrames& frames) {
-  const Policy& policy = choice.policy;
-  const Evidence& evidence = choice.evidence;
+std::vector<std::int32_t> share_by_list(const ScoredEvidence& scored, std::int32_t n_frames,
+                                        const ScopeFrames& frames) {
+  const Policy& policy = scored.policy;
+  const Evidence& evidence = scored.evidence;
   const BudgetList& list = *policy.shares().list;
   const std::int32_t n_new = evidence.n_new_frames / evidence.n_scopes;
   std::vector<Group> groups(list.weights.size());
@@ -159,7 +160,7 @@ std::vector<std::int32_t> share_by_list(const Choice& choice, std::int32_t n_fra
   for (std::size_t g = 0; g < groups.size(); ++g) {
     groups[g].n_frames = shares[g] - least[g];
     if (by_scores && groups[g].scopes.size() > 1) {
-      share_by_scores(choice, groups[g], frames.free, quotas);
+      share_by_scores(scored, groups[g], frames.free, quotas);
     } else {
       share_evenly(groups[g], frames.free, quotas);
     }

@@ -2,6 +2,9 @@
 // PyramidKV (Cai et al. 2024) gives lower layers more of the budget, AdaKV (Feng et al. 2024) gives heads what they win from
 // each other.
 //
+// By slices (slice=1: tokens, as in the originals) their weights are pooled across the borders of blocks, and a block is worth
+// their mean, or the largest of them (lift=1).
+//
 // The originals choose once, when the prompt ends, and pool each query head before they take the mean over a KV head's; here
 // they choose whenever room is needed, and pool the mean. The kernel is in tokens: at grains
 // that it does not span, pooling changes nothing. Heads that choose together (snapkv) go by the sum of what each gives.
@@ -16,6 +19,8 @@ struct SnapOptions {
   std::int32_t window = 0;
   std::int32_t kernel = 1;
   bool pools_max = false;
+  std::int32_t slice = 0;
+  Lift lift = Lift::kMean;
   Scope scope = Scope::kHead;
   Shares shares;
 };
@@ -26,13 +31,16 @@ class SnapKv final : public Policy {
 
   [[nodiscard]] std::string_view name() const override { return options_.name; }
   [[nodiscard]] Ask asks() const override {
-    return {.scope = options_.scope, .sinks = false, .window = options_.window};
+    return {.scope = options_.scope, .sinks = false, .window = options_.window, .slice = options_.slice};
   }
+  [[nodiscard]] Status check_grain(std::int32_t grain) const override { return asks().check_slice(grain); }
   [[nodiscard]] Shares shares() const override { return options_.shares; }
 
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
-    return pool_before_window(evidence, scope, scope.window_mean,
-                              {.window = options_.window, .kernel = options_.kernel, .takes_max = options_.pools_max});
+    const Pooling pooling{.window = options_.window, .kernel = options_.kernel, .takes_max = options_.pools_max};
+    if (scope.slices.n_slices == 0) return pool_before_window(evidence, scope, scope.window_mean, pooling);
+    const SliceValues weights = list_slices(evidence, scope, scope.slices.window_mean);
+    return lift_slices(pool_before_window(evidence, scope, weights, pooling), options_.lift);
   }
 
  private:
@@ -43,7 +51,9 @@ SnapOptions options_of(std::string_view name, const ParameterValues& values) {
   return {.name = name,
           .window = values.whole("window"),
           .kernel = values.whole("kernel"),
-          .pools_max = values.whole("max") == 1};
+          .pools_max = values.whole("max") == 1,
+          .slice = values.whole("slice"),
+          .lift = values.whole("lift") == 1 ? Lift::kMost : Lift::kMean};
 }
 
 }  // namespace

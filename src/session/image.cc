@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "base/byte_io.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
 constexpr std::uint32_t kVersion = 6;
-// Has all but the notes on queries.
+// Has all but the notes on slices and on queries.
 constexpr std::uint32_t kOldestVersion = 5;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
@@ -24,6 +25,7 @@ constexpr std::size_t kNoteBytes = 32;
 
 // More than any block has.
 constexpr std::int32_t kMostRunTokens = 512;
+constexpr std::int32_t kMostSlices = 1024;
 
 // More than any session counts, and far from overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
@@ -144,6 +146,39 @@ Result<QueryImage> get_queries(ByteReader& in) {
   return queries;
 }
 
+// How many slices; where there are any, the end, which columns there are, and those.
+void put_slices(ByteWriter& out, const AttentionImage::Slices& slices) {
+  out.put(slices.n_slices);
+  if (slices.n_slices == 0) return;
+  out.put(slices.end);
+  std::uint32_t columns = 0;
+  for (std::size_t i = 0; i < AttentionImage::columns().size(); ++i) {
+    if (!(slices.*AttentionImage::columns()[i]).empty()) columns |= std::uint32_t{1} << i;
+  }
+  out.put(columns);
+  for (const auto column : AttentionImage::columns()) out.put_bytes(std::as_bytes(std::span(slices.*column)));
+}
+
+// Of so many notes; kDamaged where they are not all there.
+Status get_slices(ByteReader& in, std::size_t n_notes, AttentionImage::Slices& slices) {
+  slices.n_slices = in.get<std::int32_t>();
+  if (!in.ok() || slices.n_slices == 0) return {};
+  slices.end = in.get<std::int32_t>();
+  const auto columns = in.get<std::uint32_t>();
+  if (slices.n_slices < 0 || slices.n_slices > kMostSlices) {
+    return error(Code::kDamaged, "a session image of blocks of {} slices", slices.n_slices);
+  }
+  for (std::size_t i = 0; i < AttentionImage::columns().size(); ++i) {
+    if ((columns >> i & 1U) == 0) continue;
+    const std::span<const std::byte> bytes =
+        in.get_bytes(n_notes * static_cast<std::size_t>(slices.n_slices) * sizeof(float));
+    std::vector<float>& column = slices.*AttentionImage::columns()[i];
+    column.resize(bytes.size() / sizeof(float));
+    std::memcpy(column.data(), bytes.data(), bytes.size());
+  }
+  return {};
+}
+
 SessionStats get_stats(ByteReader& in) {
   SessionStats stats;
   for (const auto counter : kCounters)
@@ -170,6 +205,7 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   for (const SessionImage::Block& block : image.blocks) put_block(out, block);
   out.put_count(image.attention.entries.size());
   for (const AttentionImage::Entry& note : image.attention.entries) put_note(out, note);
+  put_slices(out, image.attention.slices);
   put_queries(out, image.queries);
   if (!image.borders.empty()) out.put_count(image.borders.size());
   for (const Snapshots::Border& border : image.borders) {
@@ -209,6 +245,7 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
   const std::size_t n_notes = in.ok() ? in.get_count(kNoteBytes) : 0;
   for (std::size_t i = 0; i < n_notes && in.ok(); ++i) image.attention.entries.push_back(get_note(in));
+  if (in.ok() && version > kOldestVersion) EBB_RETURN_IF_ERROR(get_slices(in, n_notes, image.attention.slices));
   if (in.ok() && version > kOldestVersion) {
     EBB_ASSIGN_OR_RETURN(image.queries, get_queries(in));
   }

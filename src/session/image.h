@@ -5,13 +5,15 @@
 //
 //   "ebbsessn", version 6 (u32), counts of tokens, unfinished tokens, parts and blocks (u32 each), turns (i32),
 //   next anchor (i32), epoch (i64), counters (9 i64 in kCounters' order), tokens, unfinished tokens
-//   (i32 each), parts, blocks, notes on attention, notes on queries, of a session that has a state its borders, XXH3-128 of all
+//   (i32 each), parts, blocks, notes on attention, on slices, on queries, of a session that has a state its borders, XXH3-128 of all
 //   before it
 //   part:   begin, end (i32), source (u32), pinned (u32), priority (f64), bytes of its name (u32), the name
 //   block:  variant, body (16 bytes each), anchor (i32), whether it is exact (u32), epoch (i64), pinned (u32), runs (u32);
 //           each run: visible (16), tokens (i32)
 //   attention: how many (u32), each: head, block (i32), total, its queries, of the window the sum and the most, last, reread (f32
 //            each), queries in the window (i32)
+//   slices:  slices of a block (i32; 0: nothing follows), where the last block ends (i32), which columns there are (u32, a bit
+//            each), and those (f32 each; policy/attention_notes.h)
 //   queries: numbers of a query (u32; 0: nothing follows), heads (u32), how many queries each had (i64 each), their sums and the
 //            sums of their products (f64 each; model/query_moments.h)
 //   borders: how many (u32), each: name, body (16 bytes each)
@@ -27,7 +29,8 @@
 namespace ebb {
 
 [[nodiscard]] std::vector<std::byte> encode_image(const SessionImage& image);
-// Version 5, which has no notes on queries, is read too. kUnsupported for others, whose blocks have other names; kDamaged for anything that is not a whole, unaltered image.
+// Version 5, which has no notes on slices and queries, is read too. kUnsupported for others, whose blocks have other names;
+// kDamaged for anything that is not a whole, unaltered image.
 Result<SessionImage> decode_image(std::span<const std::byte> bytes);
 
 }  // namespace ebb

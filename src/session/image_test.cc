@@ -75,6 +75,48 @@ TEST(SessionImages, of_another_version_are_refused_with_the_one_that_is_read) {
   }
 }
 
+// Notes of two blocks by two slices each, whose window nobody asked for.
+SessionImage with_slices() {
+  SessionImage image = counted();
+  image.attention = {.entries = {{.head = 0, .block = 0, .total = 3.0F, .n_queries = 2.0F},
+                                 {.head = 0, .block = 1, .total = 7.0F, .n_queries = 1.0F}},
+                     .slices = {.n_slices = 2,
+                                .end = 40,
+                                .total = {1.0F, 2.0F, 3.0F, 4.0F},
+                                .n_queries = {2.0F, 2.0F, 1.0F, 1.0F},
+                                .last = {0.5F, 0.25F, 0.0F, 0.125F}}};
+  return image;
+}
+
+TEST(SessionImages, carry_what_was_noted_of_slices) {
+  const SessionImage image = with_slices();
+  const Result<SessionImage> read = decode_image(encode_image(image));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->attention.entries.size(), 2U);
+  EXPECT_EQ(read->attention.slices.n_slices, 2);
+  EXPECT_EQ(read->attention.slices.end, 40);
+  for (const auto column : AttentionImage::columns()) {
+    EXPECT_EQ(read->attention.slices.*column, image.attention.slices.*column);
+  }
+}
+
+// Whose checksum is right all the same.
+TEST(SessionImages, whose_slices_are_not_all_there_are_refused) {
+  std::vector<std::byte> bytes = encode_image(with_slices());
+  bytes.resize(bytes.size() - sizeof(Hash128));
+  // Columns, what says which, and behind them how many numbers a query has.
+  const std::size_t n_rest = 12 * sizeof(float) + 4 * sizeof(std::int32_t);
+  for (const std::size_t n_less : {std::size_t{1}, sizeof(float), 8 * sizeof(float), n_rest - 1}) {
+    const auto shorter = std::span(bytes).first(bytes.size() - n_less);
+    EXPECT_EQ(decode_image(with_checksum(shorter)).status().code(), Code::kDamaged) << n_less;
+  }
+  for (const std::int32_t n_slices : {-2, 3, 1 << 20}) {
+    std::vector<std::byte> other = bytes;
+    std::memcpy(other.data() + other.size() - n_rest, &n_slices, sizeof n_slices);
+    EXPECT_EQ(decode_image(with_checksum(other)).status().code(), Code::kDamaged) << n_slices;
+  }
+}
+
 QueryImage some_queries() {
   return {.n_dims = 2, .n_queries = {5, 7}, .sums = {1, 2, 3, 4}, .products = {1.5, -2.5, 3.5, 4.5, -5.5, 1.0 / 3.0}};
 }
@@ -93,12 +135,13 @@ TEST(SessionImages, carry_notes_on_queries_bit_by_bit) {
   EXPECT_EQ(decode_image(encode_image(counted()))->queries.n_dims, 0);
 }
 
-TEST(SessionImages, of_the_version_before_are_read_without_notes_on_queries) {
+TEST(SessionImages, of_the_version_before_are_read_without_notes_on_slices_and_queries) {
   std::vector<std::byte> body = body_of_version(5);
-  body.resize(body.size() - sizeof(std::uint32_t));  // how many numbers a query has: none
+  body.resize(body.size() - 2 * sizeof(std::uint32_t));  // how many slices there are and numbers a query has: none
   const Result<SessionImage> image = decode_image(with_checksum(body));
   ASSERT_TRUE(image.ok()) << image.status().message();
   EXPECT_EQ(image->tokens, counted().tokens);
+  EXPECT_EQ(image->attention.slices.n_slices, 0);
   EXPECT_EQ(image->queries.n_dims, 0);
 }
 
@@ -119,7 +162,7 @@ TEST(SessionImages, with_more_queries_than_bytes_are_refused_before_anything_is_
 }
 
 TEST(SessionImages, damaged_anywhere_are_refused) {
-  const std::vector<std::byte> bytes = encode_image(counted());
+  const std::vector<std::byte> bytes = encode_image(with_slices());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::vector<std::byte> damaged = bytes;
     damaged[at] ^= std::byte{1};

@@ -75,7 +75,7 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
                             ? Status()
                             : options.budget_list->validate(deps.shape.n_layers, deps.shape.n_kv_heads);
   EBB_CHECK(listed.ok(), "{}", listed.message());
-  if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks());
+  if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks(), block_size());
   begin_queries();
 }
 

@@ -168,7 +168,7 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
   if ((ask.expected > 0) != (before.expected > 0)) begin_queries();
   if (ask == before) return;
   attention_.reset();
-  if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask);
+  if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask, block_size());
   for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).attention = 0.0;
   frame_notes_.clear();
   expected_.clear();
@@ -222,11 +222,13 @@ void Session::note_mass(const SequenceMass& mass) {
       const HeadMass here = mass.head(LayerIndex(layer), HeadIndex(head));
       blocks.clear();
       for (const TableEntry& entry : here.table) blocks.push_back(hot().block_at(entry.begin));
-      attention_->add(static_cast<std::size_t>(layer * mass.n_kv_heads() + head), {.blocks = blocks,
-                                                                                   .sum = here.sum,
-                                                                                   .window_sum = here.window_sum,
-                                                                                   .window_max = here.window_max,
-                                                                                   .last = here.last});
+      attention_->add(static_cast<std::size_t>(layer * mass.n_kv_heads() + head),
+                      {.blocks = blocks,
+                       .sum = here.sum,
+                       .window_sum = here.window_sum,
+                       .window_max = here.window_max,
+                       .last = here.last,
+                       .slices = {here.slices.sum, here.slices.window_sum, here.slices.window_max, here.slices.last}});
       for (std::size_t e = 0; shares && e < blocks.size(); ++e) {
         step_mass_[blocks[e].index()] += static_cast<double>(here.sum[e]);
       }

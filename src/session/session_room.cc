@@ -210,7 +210,7 @@ Acts Session::cut(Position end) {
   if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
   const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
   for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
-  if (attention_) attention_->forget(BlockIndex(n_kept));
+  if (attention_) attention_->forget(BlockIndex(n_kept), is_split ? stays.value() % block_size() : 0);
   unread_ = intersect(unread_, {Position(0), stays});
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
   for (auto& expected : expected_) expected.erase(expected.lower_bound(BlockIndex(n_kept)), expected.end());

@@ -185,7 +185,8 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .n_outputs = n_tokens == n_pending() ? 1 : 0,
                        .n_mass_rows = session_->n_observed(n_tokens, n_pending() - n_tokens),
                        .n_window_rows = session_->policy().asks().window,
-                       .queries = session_->queries()};
+                       .queries = session_->queries(),
+                       .n_slices = session_->policy().asks().n_slices(session_->block_size())};
 }
 
 void Turn::end_step(const std::optional<SequenceMass>& mass) {
