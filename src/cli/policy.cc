@@ -95,7 +95,8 @@ std::string evidence_text(const Ask& ask) {
   if (ask.window > 0) asked.push_back(fmt::format("attention of the last {} queries", ask.window));
   if (ask.reread) asked.emplace_back("attention while every prompt is read again");
   if (ask.last) asked.emplace_back("attention of the last query");
-  if (ask.slice > 0) asked.push_back(fmt::format("of all these each run of {} tokens of a block", ask.slice));
+  if (ask.slice == 1) asked.emplace_back("all that of each token");
+  if (ask.slice > 1) asked.push_back(fmt::format("all that of each {} tokens of a block", ask.slice));
   if (ask.shares) asked.emplace_back("attention lately, by block");
   if (ask.keys) asked.emplace_back("mean length and direction of keys");
   if (ask.ranges) asked.emplace_back("least, greatest and mean of keys and values by channel");

@@ -151,7 +151,7 @@ const std::vector<Asked>& all_asked() {
       {"observe",
        observe,
        {"ask", "arrays", "policy", "scope", "n_layers", "n_kv_heads", "grain", "head_dim", "totals", "window", "last",
-        "shares", "keys"}},
+        "shares", "keys", "slice"}},
       {"choose",
        choose,
        {"ask", "arrays", "policy", "scope", "sharing", "floor", "n_layers", "n_kv_heads", "grain", "end_position",
