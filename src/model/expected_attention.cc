@@ -15,11 +15,11 @@ namespace {
 void add_softmax(const std::vector<float>& logits, std::size_t n_group, std::vector<double>& attention) {
   if (logits.empty()) return;
   const auto most = static_cast<double>(*std::ranges::max_element(logits));
+  std::vector<double> weights;
+  weights.reserve(logits.size());
   double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  for (std::size_t t = 0; t < logits.size(); ++t) {
-    attention[t] += std::exp(static_cast<double>(logits[t]) - most) / sum / static_cast<double>(n_group);
-  }
+  for (const float logit : logits) sum += weights.emplace_back(std::exp(static_cast<double>(logit) - most));
+  for (std::size_t t = 0; t < logits.size(); ++t) attention[t] += weights[t] / sum / static_cast<double>(n_group);
 }
 
 float length_of_row(std::span<const float> row) {

@@ -5,8 +5,8 @@
 
 namespace ebb {
 
-const ExpectedKernels kPortableExpectedKernels = {.add_products = add_moment_products,
-                                                  .find_logits = find_expected_logits};
+const ExpectedKernels kPortableExpectedKernels = {.add_products = ExpectedLoops<16>::add_products,
+                                                  .find_logits = ExpectedLoops<16>::find_logits};
 
 const ExpectedKernels& expected_kernels() {
 #if defined(__x86_64__)

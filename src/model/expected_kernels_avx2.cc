@@ -3,6 +3,7 @@
 
 namespace ebb {
 
-const ExpectedKernels kAvx2ExpectedKernels = {.add_products = add_moment_products, .find_logits = find_expected_logits};
+const ExpectedKernels kAvx2ExpectedKernels = {.add_products = ExpectedLoops<32>::add_products,
+                                              .find_logits = ExpectedLoops<32>::find_logits};
 
 }  // namespace ebb

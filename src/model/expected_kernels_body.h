@@ -1,4 +1,8 @@
-// The loops of model/expected_kernels.h, for whatever instruction set the file that includes this is built for.
+// The loops of model/expected_kernels.h, for whatever instruction set the file that includes this is built for: kVectorBytes is what one
+// of its registers holds.
+//
+// Vectors are the compiler's own, one variable each: of arrays of them, or of loops over lanes, g++ 12 makes code that is ten times
+// slower. Whatever their width, an element sees the same operations in the same order.
 #pragma once
 
 #include <cstddef>
@@ -8,53 +12,84 @@
 namespace ebb {
 namespace {
 
-// Elements of a triangle's row that stay in registers while rows are added.
-constexpr std::size_t kTileProducts = 16;
+template <std::size_t kVectorBytes>
+struct ExpectedLoops {
+  using Floats [[gnu::vector_size(kVectorBytes)]] = float;
+  using Doubles [[gnu::vector_size(kVectorBytes)]] = double;
+  static constexpr std::size_t kFloats = kVectorBytes / sizeof(float);
+  static constexpr std::size_t kDoubles = kVectorBytes / sizeof(double);
 
-inline void add_tile(const double* rows, std::size_t n_rows, std::size_t n_dims, std::size_t offset, double* out) {
-  double sums[kTileProducts];
-  for (std::size_t e = 0; e < kTileProducts; ++e) sums[e] = out[e];
-  for (std::size_t r = 0; r < n_rows; ++r) {
-    const double* const row = rows + r * n_dims;
-    const double x = row[0];
-    for (std::size_t e = 0; e < kTileProducts; ++e) sums[e] += x * row[offset + e];
+  static Floats load(const float* p) {
+    Floats x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return x;
   }
-  for (std::size_t e = 0; e < kTileProducts; ++e) out[e] = sums[e];
-}
+  static Doubles load(const double* p) {
+    Doubles x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return x;
+  }
 
-void add_moment_products(const double* rows, std::size_t n_rows, std::size_t n_dims, double* triangle) {
-  for (std::size_t i = 0; i < n_dims; ++i) {
-    const std::size_t n = n_dims - i;
-    std::size_t at = 0;
-    for (; at + kTileProducts <= n; at += kTileProducts) add_tile(rows + i, n_rows, n_dims, at, triangle + at);
-    for (; at < n; ++at) {
-      double sum = triangle[at];
-      for (std::size_t r = 0; r < n_rows; ++r) sum += rows[r * n_dims + i] * rows[r * n_dims + i + at];
-      triangle[at] = sum;
+  // Four vectors of a triangle's row stay in registers while rows are added. x: the rows' element that the row is of.
+  static void add_tile(const double* x, std::size_t n_rows, std::size_t n_dims, std::size_t offset, double* out) {
+    Doubles a = load(out);
+    Doubles b = load(out + kDoubles);
+    Doubles c = load(out + 2 * kDoubles);
+    Doubles d = load(out + 3 * kDoubles);
+    for (std::size_t r = 0; r < n_rows; ++r, x += n_dims) {
+      const double* const y = x + offset;
+      a += *x * load(y);
+      b += *x * load(y + kDoubles);
+      c += *x * load(y + 2 * kDoubles);
+      d += *x * load(y + 3 * kDoubles);
     }
-    triangle += n;
+    __builtin_memcpy(out, &a, sizeof a);
+    __builtin_memcpy(out + kDoubles, &b, sizeof b);
+    __builtin_memcpy(out + 2 * kDoubles, &c, sizeof c);
+    __builtin_memcpy(out + 3 * kDoubles, &d, sizeof d);
   }
-}
 
-void find_expected_logits(const float* mean, const float* spread, const float* keys, std::size_t n_dims, float* out) {
-  float logits[kExpectedLanes] = {};
-  for (std::size_t i = 0; i < n_dims; ++i) {
-    float sums[kExpectedLanes];
-    for (float& sum : sums) sum = mean[i];
-    const float* const own = keys + i * kExpectedLanes;
-    if (spread != nullptr) {
+  static void add_products(const double* rows, std::size_t n_rows, std::size_t n_dims, double* triangle) {
+    for (std::size_t i = 0; i < n_dims; ++i) {
       const std::size_t n = n_dims - i;
-      for (std::size_t d = 0; d < n; ++d) {
-        const float factor = spread[d];
-        const float* const plane = own + d * kExpectedLanes;
-        for (std::size_t j = 0; j < kExpectedLanes; ++j) sums[j] += factor * plane[j];
+      std::size_t at = 0;
+      for (; at + 4 * kDoubles <= n; at += 4 * kDoubles) add_tile(rows + i, n_rows, n_dims, at, triangle + at);
+      for (; at < n; ++at) {
+        double sum = triangle[at];
+        for (std::size_t r = 0; r < n_rows; ++r) sum += rows[r * n_dims + i] * rows[r * n_dims + i + at];
+        triangle[at] = sum;
       }
-      spread += n;
+      triangle += n;
     }
-    for (std::size_t j = 0; j < kExpectedLanes; ++j) logits[j] += own[j] * sums[j];
   }
-  for (std::size_t j = 0; j < kExpectedLanes; ++j) out[j] = logits[j];
-}
+
+  // Two vectors of lanes.
+  static void find_some(const float* mean, const float* spread, const float* keys, std::size_t n_dims, float* out) {
+    Floats logits = {};
+    Floats other_logits = {};
+    for (std::size_t i = 0; i < n_dims; ++i, keys += kExpectedLanes) {
+      Floats sums = Floats{} + mean[i];
+      Floats other_sums = sums;
+      for (std::size_t d = 0; spread != nullptr && d < n_dims - i; ++d) {
+        const float* const plane = keys + d * kExpectedLanes;
+        sums += spread[d] * load(plane);
+        other_sums += spread[d] * load(plane + kFloats);
+      }
+      if (spread != nullptr) spread += n_dims - i;
+      logits += load(keys) * sums;
+      other_logits += load(keys + kFloats) * other_sums;
+    }
+    __builtin_memcpy(out, &logits, sizeof logits);
+    __builtin_memcpy(out + kFloats, &other_logits, sizeof other_logits);
+  }
+
+  static void find_logits(const float* mean, const float* spread, const float* keys, std::size_t n_dims, float* out) {
+    static_assert(kExpectedLanes % (2 * kFloats) == 0);
+    for (std::size_t lane = 0; lane < kExpectedLanes; lane += 2 * kFloats) {
+      find_some(mean, spread, keys + lane, n_dims, out + lane);
+    }
+  }
+};
 
 }  // namespace
 }  // namespace ebb

@@ -11,7 +11,8 @@
 // where the original's decoding takes the length of a buffer.
 //
 // Price: hot tokens * query heads * (head size)^2 / 2 products for each choice, and a matrix for each query head of each session
-// (model/expected_attention.h, model/query_moments.h).
+// (model/expected_attention.h, model/query_moments.h). Both are beyond what a budget of K and V bounds, so that a stranger's request
+// may choose it only where the server's operator lets it.
 #include "policy/all.h"
 
 namespace ebb {

@@ -2,6 +2,7 @@
 // whose keys are its queries, rotated (session/toy_queries_test.h).
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -42,26 +43,39 @@ originals::Row turn_back(const Model& model, LayerIndex layer, std::span<const f
   return query;
 }
 
-// [head][token], of a session of blocks of one token that has all of them hot.
+// [head][token], of a session of blocks of one token.
 struct Originals {
   originals::Heads queries;
   originals::Heads keys;
   originals::Heads values;
 };
-Originals read_originals(const ToyQueries& toy, const Session& session) {
+// Keys and values of these blocks, as their frames hold them now; queries of those whose anchors are their positions.
+Originals read_originals(const ToyQueries& toy, const Session& session, std::span<const BlockIndex> blocks) {
   Originals all;
   for (std::size_t head = 0; head < toy.shape().n_heads(); ++head) {
     const LayerIndex layer(static_cast<std::int32_t>(head) / toy.shape().n_kv_heads);
     for (auto* heads : {&all.queries, &all.keys, &all.values}) heads->emplace_back();
-    for (std::int32_t b = 0; b < session.n_blocks(); ++b) {
-      const ToyQueries::Rows rows = toy.rows(session, BlockIndex(b), head);
+    for (const BlockIndex block : blocks) {
+      const ToyQueries::Rows rows = toy.rows(session, block, head);
       const std::span<const float> key = rows.keys.row(0);
       all.keys.back().emplace_back(key.begin(), key.end());
       all.values.back().emplace_back(rows.values.row(0).begin(), rows.values.row(0).end());
-      all.queries.back().push_back(turn_back(toy.model(), layer, key, b));
+      all.queries.back().push_back(turn_back(toy.model(), layer, key, block.value()));
     }
   }
   return all;
+}
+Originals read_originals(const ToyQueries& toy, const Session& session) {
+  return read_originals(toy, session, session.hot().hot_blocks());
+}
+
+// Of some blocks, those that are hot in a head, by their place among them.
+originals::Tokens hot_of(const Session& session, std::span<const BlockIndex> blocks, std::size_t head) {
+  originals::Tokens hot;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (session.hot().is_hot(blocks[i], head)) hot.push_back(i);
+  }
+  return hot;
 }
 
 struct ModelCase {
@@ -122,6 +136,19 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpectedEvidence,
 class ExpectedSessions : public ::testing::Test {
  protected:
   static std::vector<double> products(Session& session) { return session.queries()->image().products; }
+  static std::vector<BlockIndex> hot_blocks(const Session& session) {
+    const auto& blocks = session.hot().hot_blocks();
+    return {blocks.begin(), blocks.end()};
+  }
+  // What the definition keeps in each head, of queries that go on at anchor `next`.
+  [[nodiscard]] std::vector<originals::Tokens> keep(const Originals& all, std::int32_t next, std::size_t budget) const {
+    const double theta{toy_.model().hparams().rope_freq_base};
+    return originals::keep_highest(
+        originals::expected_attention_scores(all.queries, all.keys, all.values,
+                                             {.n_future = 40, .next_position = to_size(next), .theta = theta}),
+        budget);
+  }
+
   ToyQueries toy_{{.spec = toy_spec("qwen3")}};
 };
 
@@ -129,21 +156,31 @@ TEST_F(ExpectedSessions, keep_of_one_head_for_each_query_head_what_the_definitio
   const auto session = toy_.make_session("expected_attention:future=40");
   toy_.say({{session.get(), ToyQueries::tokens(kTokens, 2)}}, 64);
   const Originals all = read_originals(toy_, *session);
-  const Hparams& hparams = toy_.model().hparams();
-  const originals::Rows scores = originals::expected_attention_scores(
-      all.queries, all.keys, all.values,
-      {.n_future = 40, .next_position = to_size(kTokens), .theta = double{hparams.rope_freq_base}});
-  constexpr std::int32_t kBudget = 20;
-  (void)session->set_budget(FrameBudget::of_tokens(kBudget, toy_.shape()));
-  ASSERT_EQ(session->hot().n_hot_frames(), kBudget * toy_.shape().frames_per_block());
-  const std::vector<originals::Tokens> kept = originals::keep_highest(scores, kBudget);
-  for (std::size_t head = 0; head < scores.size(); ++head) {
-    originals::Tokens ours;
-    for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
-      if (session->hot().is_hot(BlockIndex(b), head)) ours.push_back(to_size(b));
-    }
-    EXPECT_EQ(ours, kept[head]) << head;
-  }
+  const std::vector<originals::Tokens> kept = keep(all, kTokens, 20);
+  const std::vector<BlockIndex> blocks = hot_blocks(*session);
+  (void)session->set_budget(FrameBudget::of_tokens(20, toy_.shape()));
+  ASSERT_EQ(session->hot().n_hot_frames(), 20 * toy_.shape().frames_per_block());
+  for (std::size_t head = 0; head < kept.size(); ++head) EXPECT_EQ(hot_of(*session, blocks, head), kept[head]) << head;
+}
+
+TEST_F(ExpectedSessions, keep_what_the_definition_keeps_of_keys_that_were_turned_to_other_anchors) {
+  SessionOptions options = ToyQueries::options();
+  options.removal = Removal::kCompact;
+  Session session(toy_.deps("expected_attention:future=40"), options);
+  toy_.say({{&session, ToyQueries::tokens(kTokens, 13)}}, 64);
+  Originals all = read_originals(toy_, session);
+  std::vector<BlockIndex> middle;
+  for (std::int32_t b = 10; b < 27; ++b) middle.emplace_back(b);
+  session.evict(middle);
+  ASSERT_EQ(session.hot().next_anchor(), Position(kTokens - 17));
+  ASSERT_EQ(session.anchor(BlockIndex(40)), Position(23));
+  const std::vector<BlockIndex> blocks = hot_blocks(session);
+  const Originals left = read_originals(toy_, session, blocks);
+  all.keys = left.keys;
+  all.values = left.values;
+  const std::vector<originals::Tokens> kept = keep(all, kTokens - 17, 20);
+  (void)session.set_budget(FrameBudget::of_tokens(20, toy_.shape()));
+  for (std::size_t head = 0; head < kept.size(); ++head) EXPECT_EQ(hot_of(session, blocks, head), kept[head]) << head;
 }
 
 TEST_F(ExpectedSessions, note_the_same_bits_whatever_else_is_computed_beside_them_and_for_however_many_threads) {
@@ -159,6 +196,9 @@ TEST_F(ExpectedSessions, note_the_same_bits_whatever_else_is_computed_beside_the
            8);
   EXPECT_EQ(products(*beside), products(*alone));
   EXPECT_NE(products(*other), products(*alone));
+  const auto unasked = toy_.make_session("streaming");
+  toy_.say({{unasked.get(), tokens}}, 8);
+  EXPECT_EQ(read_originals(toy_, *unasked).keys, read_originals(toy_, *alone).keys) << "noting changes no bit";
   ToyQueries one({.spec = toy_spec("qwen3"), .n_threads = 1});
   const auto with_one = one.make_session(kPolicy);
   one.say({{with_one.get(), tokens}}, 8);
@@ -226,20 +266,70 @@ TEST_F(ExpectedSessions, know_before_the_first_query_what_is_hot_by_the_length_o
   }
 }
 
+// Remembers what it was told of each head.
+class ExpectedWatcher final : public Policy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "watcher"; }
+  [[nodiscard]] Ask asks() const override { return {.scope = Scope::kHead, .expected = 40, .expected_spread = true}; }
+  [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
+    told_[to_size(scope.index)] = scope.expected_value;
+    return scope.expected_value;
+  }
+  [[nodiscard]] const std::vector<double>& told(std::size_t head) const { return told_.at(head); }
+
+ private:
+  mutable std::map<std::size_t, std::vector<double>> told_;
+};
+
 class ExpectedRowTypes : public ::testing::TestWithParam<RowType> {};
 
-TEST_P(ExpectedRowTypes, are_read_in_every_form_and_after_keys_were_turned) {
-  RandomModelSpec spec = toy_spec("llama");
+// Queries of the first layer are the same whatever type K and V have.
+TEST_P(ExpectedRowTypes, are_read_as_attention_reads_them) {
+  constexpr std::int32_t kBlock = 16;
+  RandomModelSpec spec = toy_spec("qwen3");  // over halves, as the definition rotates
   spec.head_dim = 32;
-  spec.n_ctx_train = 128;
-  ToyQueries toy({.spec = spec, .kv_type = GetParam(), .block_size = 16});
-  const auto session = toy.make_session(kPolicy);
-  toy.say({{session.get(), ToyQueries::tokens(96, 12)}}, 64);
-  const std::vector<Victim> victims = session->find_victims(toy.shape().frames_per_block());
-  EXPECT_EQ(std::ssize(victims), toy.shape().frames_per_block());
-  (void)session->set_budget(FrameBudget::of_tokens(48, toy.shape()));
-  session->check_invariants();
-  EXPECT_EQ(session->hot().n_hot_frames(), 3 * toy.shape().frames_per_block());
+  ToyQueries plain({.spec = spec});
+  ToyQueries toy({.spec = spec, .kv_type = GetParam(), .block_size = kBlock});
+  const auto watcher = std::make_shared<ExpectedWatcher>();
+  SessionOptions options = ToyQueries::options();
+  options.policy = watcher;
+  Session session(toy.deps("streaming"), options);
+  const auto whole = plain.make_session("streaming");
+  const std::vector<Token> tokens = ToyQueries::tokens(6 * kBlock, 12);
+  plain.say({{whole.get(), tokens}}, 64);
+  toy.say({{&session, tokens}}, 64);
+  (void)session.find_victims(1);
+
+  const Originals all = read_originals(plain, *whole);
+  const std::size_t n_heads = to_size(toy.shape().n_kv_heads);
+  originals::Heads queries(all.queries.begin(), all.queries.begin() + static_cast<std::ptrdiff_t>(n_heads));
+  originals::Heads keys(n_heads);
+  originals::Heads values(n_heads);
+  for (std::size_t head = 0; head < n_heads; ++head) {
+    for (const BlockIndex block : session.hot().hot_blocks()) {
+      const ToyQueries::Rows rows = toy.rows(session, block, head);
+      for (std::size_t slot = 0; slot < to_size(kBlock); ++slot) {
+        keys[head].emplace_back(rows.keys.row(slot).begin(), rows.keys.row(slot).end());
+        values[head].emplace_back(rows.values.row(slot).begin(), rows.values.row(slot).end());
+      }
+    }
+  }
+  const std::size_t n_sinks = to_size(session.options().sink_tokens);
+  const originals::Rows scores = originals::expected_attention_scores(
+      queries, keys, values,
+      {.n_sinks = n_sinks, .n_future = 40, .next_position = tokens.size(), .theta = double{spec.rope_freq_base}});
+  for (std::size_t head = 0; head < n_heads; ++head) {
+    ASSERT_EQ(watcher->told(head).size(), 6U);
+    for (std::size_t block = 0; block < 6; ++block) {
+      double sum = 0.0;
+      double n = 0.0;
+      for (std::size_t t = std::max(n_sinks, block * to_size(kBlock)); t < (block + 1) * to_size(kBlock); ++t) {
+        sum += scores[head][t];
+        n += 1.0;
+      }
+      EXPECT_NEAR(watcher->told(head)[block], sum / n, 1e-4 * sum / n) << head << " " << block;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, ExpectedRowTypes,

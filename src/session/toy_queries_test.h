@@ -49,6 +49,7 @@ class ToyQueries {
     pool_ = std::make_unique<FramePool>(n_frames);
     if (n_open > 0) open_pool_ = std::make_unique<FramePool>(n_open);
     runner_ = *Runner::create(*model_, *backend_, *memory_, {.max_rows = 64});
+    mover_ = std::make_unique<BlockMover>(*model_, layout);
     forecaster_ = std::make_unique<Forecaster>(*model_, options.n_threads);
   }
 
@@ -57,6 +58,7 @@ class ToyQueries {
             .memory = *memory_,
             .vocabulary = *vocabulary_,
             .policy = *make_policy(policy),
+            .mover = mover_.get(),
             .forecaster = forecaster_.get(),
             .open_pool = open_pool_.get(),
             .shape = shape_,
@@ -142,6 +144,7 @@ class ToyQueries {
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<FramePool> open_pool_;
   std::unique_ptr<Runner> runner_;
+  std::unique_ptr<BlockMover> mover_;
   std::unique_ptr<Forecaster> forecaster_;
 };
 
