@@ -11,12 +11,23 @@ namespace {
 
 // Queries that windows of all arms look back: those of the longest question, and what SnapKV takes.
 constexpr std::int32_t kWindow = 32;
+// By tokens too.
+constexpr std::int32_t kSlice = 1;
+// What is noted of queries is the same for every horizon.
+constexpr std::int32_t kForecast = 512;
 
 class Watch final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "watch"; }
   [[nodiscard]] Ask asks() const override {
-    return {.scope = Scope::kHead, .shares = true, .totals = true, .window = kWindow, .reread = true};
+    return {.scope = Scope::kHead,
+            .shares = true,
+            .totals = true,
+            .window = kWindow,
+            .reread = true,
+            .slice = kSlice,
+            .expected = kForecast,
+            .expected_spread = true};
   }
   [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
     return std::vector<double>(scope.rows.size(), kNeverLeaves);
@@ -60,6 +71,10 @@ Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> name
     if (const std::int32_t window = policy->asks().prompt_window; window != 0) {
       return error(Code::kInvalidArgument,
                    "{}: contexts are noted once for all arms, and every query of theirs counts: window=0", name);
+    }
+    if (const std::int32_t slice = policy->asks().slice; slice > kSlice) {
+      return error(Code::kInvalidArgument,
+                   "{}: contexts are noted once for all arms, by blocks and by tokens: slice=0 or slice=1", name);
     }
     if (policy->name() == "none") {
       return error(
