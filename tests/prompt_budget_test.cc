@@ -223,6 +223,22 @@ TEST_F(PromptBudgets, a_second_prompt_that_sees_all_again_has_the_logits_of_one_
   EXPECT_EQ(chances.at(0), chances.at(1));
 }
 
+TEST_F(PromptBudgets, where_nothing_leaves_a_prompt_has_what_the_session_has) {
+  EngineOptions nothing = options(kPromptBudget);
+  nothing.policy = "none";
+  open(nothing);
+  const auto session = *engine_->new_session();
+  const GenerationOptions greedy = {.sampling = {.temperature = 0.0F}, .max_tokens = 4};
+  const auto generation = *Generation::start(*session, engine_->vocabulary(), Prompt(tokens(600, 'a')), greedy);
+  Generation* const running = generation.get();
+  while (!running->finished()) {
+    ASSERT_TRUE(engine_->step({&running, 1}).ok());
+    EXPECT_LE(session->budget_tokens(), kBudget);
+    EXPECT_LE(session->n_hot_tokens(), kBudget);
+  }
+  EXPECT_EQ(running->status().code(), Code::kOutOfBudget);
+}
+
 // --- lists ---
 
 class BudgetLists : public PromptBudgets {

@@ -24,7 +24,8 @@ question on top: so all have the same evidence and the same frames.
   with recall   blocks that share rare words with the question come back first, inside the budget
   oracle        ranks each head's blocks by what the right answer looks at, which nobody knows
 + and - mark what is better or worse than streaming 19 times of 20 (paired bootstrap, where 10 questions or more were asked).
-Contexts are noted once for all arms, with windows of 32 queries: policies with other windows are refused.)";
+Contexts are noted once for all arms, with windows of 32 queries, totals of every query, and by tokens: policies with other
+windows are refused (areas: window=0), and so are slices of more than a token.)";
 
 struct PoliciesFlags {
   PoliciesOptions options;

@@ -71,11 +71,11 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   EBB_RETURN_IF_ERROR(stream_reply(*engine, *generation, interrupt));
   if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
   std::fflush(stdout);
-  if (const std::int64_t n_evicted = session->stats().n_evicted_blocks; n_evicted > 0) {
+  if (session->stats().n_evicted_blocks > 0) {
     fmt::print(
         stderr,
-        "ebb: longer than the KV budget of {} tokens: {} tokens were evicted on the way; --kv-budget raises it\n",
-        engine->budget_tokens(), n_evicted * session->block_size());
+        "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way; --kv-budget raises it\n",
+        engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value());
   }
   if (engine->prompt_budget_tokens() > 0 && !flags.verbose) {
     fmt::print(stderr, "ebb: KV budget: {}\n", budget_use_text(*generation, *session));

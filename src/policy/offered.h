@@ -17,7 +17,8 @@ class OfferedPolicies {
   // The longest policy with its parameters that is looked at; all parameters of any fit several times.
   static constexpr std::size_t kMostBytes = 512;
 
-  // Those that are open to strangers (PolicyEntry::is_open).
+  // Those that are open to strangers (PolicyEntry::is_open), without windows that are noted by slice: such notes may take more
+  // memory than K and V.
   OfferedPolicies();
   // Names with commas, or one word: "open", as above; "all"; "own", none beside the server's own. kInvalidArgument says
   // which names there are.
@@ -29,6 +30,7 @@ class OfferedPolicies {
 
  private:
   std::vector<std::string_view> names_;  // of the registry, in its order
+  bool with_sliced_windows_ = false;
 };
 
 }  // namespace ebb

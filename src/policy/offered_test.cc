@@ -47,6 +47,16 @@ TEST(OfferedPolicies, what_is_not_offered_is_refused_with_what_is) {
   EXPECT_THAT(refusal(OfferedPolicies::parse("own").value(), "tova"), HasSubstr("leave it out"));
 }
 
+TEST(OfferedPolicies, windows_by_slice_take_memory_and_are_offered_by_name_alone) {
+  for (const char* spec : {"snapkv:slice=1", "adakv:slice=8,window=512", "pyramidkv:slice=4"}) {
+    EXPECT_THAT(refusal({}, spec), HasSubstr("notes a window by slice")) << spec;
+    EXPECT_TRUE(OfferedPolicies::parse("all")->make(spec).ok()) << spec;
+    EXPECT_TRUE(OfferedPolicies::parse("snapkv,adakv,pyramidkv")->make(spec).ok()) << spec;
+  }
+  EXPECT_TRUE(OfferedPolicies().make("snapkv").ok());
+  EXPECT_TRUE(OfferedPolicies().make("areas").ok()) << "which has no window";
+}
+
 TEST(OfferedPolicies, what_is_too_long_is_neither_read_nor_repeated) {
   const std::string name(OfferedPolicies::kMostBytes + 1, 'x');
   EXPECT_THAT(refusal({}, name), AllOf(HasSubstr("513 bytes"), Not(HasSubstr("xxx"))));

@@ -161,11 +161,12 @@ constexpr Parameter kDefensiveKv[] = {kWindow,
                                        .most = 1,
                                        .summary = "part of an even share that each head has for certain"},
                                       {.name = "sinks",
-                                       .value = 0,
+                                       .value = 1,
                                        .least = 0,
                                        .most = 1,
                                        .is_whole = true,
-                                       .summary = "1: the first tokens leave last"}};
+                                       .summary = "1: the first tokens leave last; 0: they compete, as the original "
+                                                  "has it"}};
 constexpr Parameter kDropKv[] = {kWindow};
 constexpr Parameter kLagKv[] = {
     {.name = "lag", .value = 128, .least = 1, .most = 65536, .is_whole = true, .summary = "tokens of a partition"},
