@@ -120,7 +120,8 @@ class PoliciesBench {
     ahead.insert(ahead.end(), said.begin(), said.end());
     EBB_ASSIGN_OR_RETURN(const SessionImage behind, compute_image(engine_, &blank, ahead));
     Base base{.image = image, .pending = question, .n_context = static_cast<std::int32_t>(image.tokens.size())};
-    base.image.attention = behind.attention;
+    // The oracle ranks blocks, and slices of those that are left out would have to go too.
+    base.image.attention = {.entries = behind.attention.entries};
     const auto n_blocks = static_cast<std::int32_t>(image.blocks.size());
     std::erase_if(base.image.attention.entries, [&](const auto& entry) { return entry.block >= n_blocks; });
     return base;
