@@ -230,7 +230,7 @@ class Choices(unittest.TestCase):
 
         rng = random.Random(7)
         names = ["begin", "end", "hold", "n_rows", "row_block", "total", "n_queries", "window_mean", "last", "scores", "key_direction",
-                 "key_norm", "reread", "key_least", "key_greatest", "key_mean", "value_least", "value_greatest", "value_mean", "output_length", "steps", "attention", "keys", "sums", "victims", "source", "priority"]
+                 "key_norm", "reread", "key_least", "key_greatest", "key_mean", "value_least", "value_greatest", "value_mean", "output_length", "expected", "expected_value", "value_length", "steps", "attention", "keys", "sums", "victims", "source", "priority"]
         odd = [0, 1, 2, 3, 7, 64, -1, 1e300, float("inf"), float("nan"), 0.5, 2**31, 1e-300]
         n_answers = 0
         for _ in range(3000):
