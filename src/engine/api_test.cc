@@ -6,6 +6,7 @@
 
 #include "ebb/engine.h"
 #include "model/random_model.h"
+#include "policy/policy.h"
 
 namespace {
 
@@ -36,6 +37,10 @@ class Api : public ::testing::Test {
       ("ebb-api-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
   std::string model_;
 };
+
+TEST_F(Api, has_the_default_policy_that_everybody_else_has) {
+  EXPECT_EQ(EngineOptions().eviction, ebb::kDefaultPolicy);
+}
 
 TEST_F(Api, a_session_outgrows_its_budget_and_tells_what_became_of_its_tokens) {
   Engine engine = std::move(Engine::open(options()).value());
