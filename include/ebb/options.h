@@ -75,6 +75,9 @@ struct SessionOptions {
   Remains remains = Remains::kBytes;
   RecallPlace recall_place = RecallPlace::kOriginal;
   Removal removal = Removal::kSparse;
+  // What rows of a prompt need not look at, which is faster and approximate: "none", or "tri_shape:start=128,recent=1920"
+  // (`ebb run --help` has its parameters). Empty: none.
+  std::string sparse_prompt;
   // Go on past the trained context, with approximate positions. False: the turn is refused.
   bool rebases = true;
   // Take blocks that other sessions of this engine, or earlier ones over the same disk, computed for the same tokens.

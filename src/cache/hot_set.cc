@@ -235,7 +235,11 @@ void HotSet::append(std::span<const Token> tokens, const std::optional<Hash128>&
     const BlockIndex block = block_at(next);
     const Position piece_end = std::min(end(), Position((block.value() + 1) * shape_.block_size));
     Block& b = get(block);
-    b.info.lineage.add(source ? *source : visible_before(block), piece_end - next);
+    if (source) {
+      b.info.lineage.add(*source, piece_end - next);
+    } else {
+      add_lineage(block, {next, piece_end});
+    }
     b.info.body = Hash128();
     b.info.is_exact = b.info.is_exact && !source && n_moved_ == 0;
     b.name.reset();
@@ -246,6 +250,16 @@ void HotSet::append(std::span<const Token> tokens, const std::optional<Hash128>&
       update_leaf(block);
     }
     next = piece_end;
+  }
+}
+
+// Rows that were computed now, of one block.
+void HotSet::add_lineage(BlockIndex block, Span rows) {
+  const Hash128 visible = visible_before(block);
+  while (!rows.empty()) {
+    const std::int32_t n_alike = sight_.fit(rows.begin, rows.n_tokens());
+    get(block).info.lineage.add(sight_.seen(visible, rows.begin), n_alike);
+    rows.begin = rows.begin + n_alike;
   }
 }
 

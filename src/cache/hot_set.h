@@ -35,6 +35,7 @@
 #include "cache/hot_blocks.h"
 #include "cache/lineage.h"
 #include "cache/prefix_hash.h"
+#include "cache/sight.h"
 
 namespace ebb {
 
@@ -142,6 +143,9 @@ class HotSet {
   [[nodiscard]] Hash128 visible_before(BlockIndex block) const;
   // What a block behind the last would see before itself.
   [[nodiscard]] Hash128 visible_behind() const;
+  // What tokens to come leave out of that, which is part of their lineage; blocks that are computed again look at everything.
+  void set_sight(const Sight& sight) { sight_ = sight; }
+  [[nodiscard]] const Sight& sight() const { return sight_; }
   // Everything but its tokens that makes the rows of a block that begins there.
   [[nodiscard]] Hash128 place_name(Position begin, const Hash128& visible) const;
   // Names of whole blocks that would follow the last, each behind all before it: what a prompt's blocks are called if
@@ -262,6 +266,7 @@ class HotSet {
   void note_change(BlockIndex block);
   void edit_tables() const;
   [[nodiscard]] bool is_moved(BlockIndex block) const { return shift(block) != 0; }
+  void add_lineage(BlockIndex block, Span rows);
   // hot_set_names.cc
   void rename(BlockIndex block);
   void update_leaf(BlockIndex block);
@@ -284,6 +289,7 @@ class HotSet {
   // Hashes of full blocks: as they are visible now, and as if all were.
   PrefixHash visible_;
   PrefixHash whole_;
+  Sight sight_;
   mutable FrameTables tables_;
   mutable HeadSet stale_;  // heads whose tables are to be derived anew
   // Blocks whose entries in the other tables are to be edited; no table lists rows behind theirs until that is done.

@@ -42,7 +42,9 @@ Hash128 HotSet::visible_before(BlockIndex block) const {
   return with_shift(visible_.hash(block.index()), shift(block));
 }
 
-Hash128 HotSet::visible_behind() const { return with_shift(visible_.hash(blocks_.size()), next_anchor_ - end()); }
+Hash128 HotSet::visible_behind() const {
+  return sight_.seen(with_shift(visible_.hash(blocks_.size()), next_anchor_ - end()), end());
+}
 
 std::vector<HotSet::NamedBlock> HotSet::names_behind(std::span<const Token> tokens, bool whole,
                                                      const FindBody& find_body) const {
@@ -51,7 +53,9 @@ std::vector<HotSet::NamedBlock> HotSet::names_behind(std::span<const Token> toke
   const std::int32_t shift = next_anchor_ - end();
   std::vector<NamedBlock> names;
   for (Position begin = end(); tokens.size() >= size; begin = begin + shape_.block_size) {
-    const Hash128 visible = with_shift(peaks.hash(), shift);
+    // A block whose rows do not all look at the same has no name before it is computed.
+    if (sight_.fit(begin, shape_.block_size) < shape_.block_size) break;
+    const Hash128 visible = sight_.seen(with_shift(peaks.hash(), shift), begin);
     Lineage lineage;
     lineage.add(visible, shape_.block_size);
     NamedBlock block = {.name = exact_name_of(begin, tokens.first(size), lineage, {}), .visible = visible};

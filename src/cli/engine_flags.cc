@@ -47,6 +47,23 @@ std::string eviction_help() {
       fmt::join(entries, ", "));
 }
 
+std::string check_sparse_prompt(const std::string& text) {
+  const Result<SparsePrompt> prompt = SparsePrompt::parse(text);
+  return prompt.ok() ? "" : std::string(prompt.status().message());
+}
+
+std::string sparse_prompt_help() {
+  std::vector<std::string> parameters;
+  for (const Parameter& p : tri_shape_parameters()) {
+    parameters.push_back(fmt::format("{} ({}; default {})", p.name, p.summary, p.value));
+  }
+  return fmt::format(
+      "What the rows of a long prompt need not look at, which is faster and approximate: none, or tri_shape, with {}, "
+      "as in "
+      "tri_shape:recent=1024. Nothing leaves the cache for it, and what is computed so is never taken for what is not",
+      fmt::join(parameters, ", "));
+}
+
 void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
   const char* group = "Eviction";
   app.add_option("--kv-eviction", flags.eviction, eviction_help())
@@ -97,6 +114,11 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
                  "shifting caches do, which is approximate")
       ->check(CLI::IsMember(kRemovals))
       ->type_name("WAY")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--kv-sparse-prompt", flags.sparse_prompt, sparse_prompt_help())
+      ->check(check_sparse_prompt)
+      ->type_name("SCHEME")
       ->capture_default_str()
       ->group(group);
 }
@@ -206,6 +228,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptL
                      .recall_place = kRecallPlaces.at(flags.recall_place),
                      .removal = kRemovals.at(flags.removal),
                      .rebases = !flags.no_rebase};
+  EBB_ASSIGN_OR_RETURN(options.session.sparse_prompt, SparsePrompt::parse(flags.sparse_prompt));
   EBB_ASSIGN_OR_RETURN(options.store, parse_store_flag(flags.store));
   options.use_repacked = !flags.no_repack;
   ProgressBar bar;

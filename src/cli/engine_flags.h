@@ -42,6 +42,7 @@ struct EngineFlags {
   std::string remains = "restore";
   std::string recall_place = "original";
   std::string removal = "sparse";
+  std::string sparse_prompt = "none";
   bool no_rebase = false;
   std::string store = "ram=1G";
 };

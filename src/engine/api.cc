@@ -39,6 +39,10 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
   if (!options.eviction.empty()) {
     EBB_ASSIGN_OR_RETURN(policy, make_policy(options.eviction));
   }
+  SparsePrompt sparse_prompt = general.sparse_prompt;
+  if (!options.sparse_prompt.empty()) {
+    EBB_ASSIGN_OR_RETURN(sparse_prompt, SparsePrompt::parse(options.sparse_prompt));
+  }
   ebb::Remains remains = ebb::Remains::kBytes;
   if (options.remains == Remains::kNothing) remains = ebb::Remains::kNothing;
   if (options.remains == Remains::kTokens) remains = ebb::Remains::kTokens;
@@ -55,6 +59,7 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
       .recent_tokens = options.recent_tokens,
       .pinned_tokens = options.pinned_tokens,
       .remains = remains,
+      .sparse_prompt = sparse_prompt,
       .recall_place = place,
       .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
       .rebases = options.rebases,

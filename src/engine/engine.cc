@@ -83,6 +83,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
   EBB_RETURN_IF_ERROR(state->policy->check_grain(options.block_size));
   EBB_RETURN_IF_ERROR(options.session.validate());
+  EBB_RETURN_IF_ERROR(options.session.sparse_prompt.check_grain(options.block_size));
   state->session_options = options.session;
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<const BudgetList> list, state->read_shares(options.shares));
   if (list != nullptr) state->session_options.budget_list = std::move(list);
@@ -191,6 +192,7 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   if (options.budget_list != nullptr) {
     EBB_RETURN_IF_ERROR(options.budget_list->validate(shape.n_layers, shape.n_kv_heads));
   }
+  EBB_RETURN_IF_ERROR(options.sparse_prompt.check_grain(shape.block_size));
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "model/runner.h"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 
 #include <ggml-alloc.h>
@@ -56,10 +57,12 @@ struct Runner::State {
   // Logits of the last step: in the graph's own memory on the CPU, copied here from elsewhere.
   const float* logits = nullptr;
   std::vector<float> copied_logits;
+  std::deque<std::vector<TableEntry>> cut_tables;  // of the step's tables, those of which something is hidden
   std::int32_t n_outputs = 0;
 
   Status check(std::span<const SequenceInput> inputs) const;
   void gather(std::span<const SequenceInput> inputs);
+  [[nodiscard]] BlockTable looked_at(BlockTable table, Span hidden);
   Result<Graph*> get_graph(const GraphShape& shape);
   [[nodiscard]] bool serves(const Graph& graph, const GraphShape& shape) const;
   [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
@@ -209,6 +212,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
   output_rows.clear();
   step.sequences.clear();
   step.tables.clear();
+  cut_tables.clear();
   for (const SequenceInput& input : inputs) {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     const auto row_begin = static_cast<std::int32_t>(tokens.size());
@@ -227,10 +231,24 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     }
     for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
       for (std::int32_t head = 0; head < step.n_kv_heads; ++head) {
-        step.tables.push_back(input.tables->table(LayerIndex(layer), HeadIndex(head)));
+        step.tables.push_back(looked_at(input.tables->table(LayerIndex(layer), HeadIndex(head)), input.hidden));
       }
     }
   }
+}
+
+// The table without what is hidden, which attention then never hears of.
+BlockTable Runner::State::looked_at(BlockTable table, Span hidden) {
+  const auto before = [](Position edge) { return [edge](const TableEntry& entry) { return entry.begin < edge; }; };
+  const auto first = std::ranges::partition_point(table, before(hidden.begin));
+  const auto last = std::ranges::partition_point(table, before(hidden.end));
+  if (hidden.empty() || first == last) return table;
+  EBB_CHECK((first == table.begin() || std::prev(first)->span().end <= hidden.begin) &&
+                std::prev(last)->span().end <= hidden.end,
+            "a block reaches across the edge of what is hidden, {} to {}", hidden.begin.value(), hidden.end.value());
+  std::vector<TableEntry>& cut = cut_tables.emplace_back(table.begin(), first);
+  cut.insert(cut.end(), last, table.end());
+  return cut;
 }
 
 // The stride says whether anybody asks.

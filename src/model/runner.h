@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "cache/frame_memory.h"
 #include "cache/frame_tables.h"
@@ -33,6 +34,9 @@ struct SequenceInput {
   std::optional<Position> anchor = std::nullopt;
   // The sequence's block tables; they must not change until the step is over.
   const FrameTables* tables = nullptr;
+  // Positions that none of the tokens looks at: blocks that lie wholly inside are as if they were not there, and no other reaches
+  // into it.
+  Span hidden = {Position(0), Position(0)};
   // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
   std::int32_t n_outputs = 1;
   // Attention mass is given for the last n_mass_rows tokens together; 0 where no policy asks. A step in which nobody
@@ -84,7 +88,7 @@ class Runner {
   [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
 
   // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next
-  // run or a change of its tables. A head's entry has, for each row, the sum over the query heads of the group of their
+  // run or a change of its tables. Hidden blocks have no entry in it. A head's entry has, for each row, the sum over the query heads of the group of their
   // probabilities of the entry's tokens: the sums of all entries add up to n_mass_rows * n_heads / n_kv_heads. Bits do not
   // depend on the number of threads.
   [[nodiscard]] std::optional<SequenceMass> mass(std::int32_t input) const;

@@ -45,7 +45,7 @@ BlockStarts::Match Keeper::find_alike(std::span<const Token> tokens) const {
     visible = hot_.visible_behind();
   } else {
     const BlockIndex last = hot_.last_block();
-    visible = hot_.visible_before(last);
+    visible = hot_.sight().seen(hot_.visible_before(last), hot_.end());
     const BlockRecordInfo& info = hot_.info(last);
     const bool is_alike = info.lineage.runs().size() == 1 && info.lineage.runs().front().visible == visible;
     if (!is_alike || hot_.is_turned(last) || info.variant != Hash128()) return {};

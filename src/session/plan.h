@@ -6,6 +6,7 @@
 //   rows        as many pending tokens as fit the batch, a share of the budget, the trained context and the open frames
 //   frames      of the blocks that these rows begin
 //   own budget  what is over leaves: n_evict_needed frames must, n_evict_wanted may (watermarks)
+//   sight       rows of a sparse prompt that leave out the same
 //   the pool    n_short frames are lacking even then: idle sessions give theirs, or else this one does
 //
 // Thread rule: functions of their arguments.
@@ -14,7 +15,9 @@
 #include <cstdint>
 
 #include "cache/block_shape.h"
+#include "cache/sight.h"
 #include "policy/choose.h"
+#include "policy/sparse_prompt.h"
 
 namespace ebb {
 
@@ -74,6 +77,9 @@ struct StepPlan {
 };
 // n_tokens 0: there is no open frame for even one.
 [[nodiscard]] StepPlan plan_step(const StepState& step, const BlockShape& shape);
+
+// What the rows of a prompt of n_tokens behind `begin` leave out.
+[[nodiscard]] Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens);
 
 // How many of n_tokens rows find a place when so many frames are free.
 [[nodiscard]] std::int32_t fit_rows(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t n_free_frames,

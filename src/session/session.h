@@ -24,93 +24,18 @@
 
 #include "model/expected_attention.h"
 #include "model/frame_digest.h"
-#include "model/query_forecast.h"
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
-#include "policy/budget_list.h"
 #include "policy/choose.h"
-#include "policy/policy.h"
 #include "policy/rare_words.h"
 #include "session/keeper.h"
 #include "session/parts.h"
 #include "session/plan.h"
 #include "session/prompt.h"
+#include "session/session_options.h"
 #include "session/token_origins.h"
-#include "text/vocabulary.h"
 
 namespace ebb {
-
-// What a session stands on; all must outlive it.
-struct SessionDeps {
-  FramePool& pool;
-  FrameMemory& memory;
-  const Vocabulary& vocabulary;
-  // Of sessions that are given no other.
-  std::shared_ptr<const Policy> policy;
-  // Null: no bytes are kept of what is evicted.
-  ColdStore* store = nullptr;
-  // Null: blocks cannot be moved to other anchors.
-  const BlockMover* mover = nullptr;
-  // What the model's output matrices make of values; null: no policy of a session asks for that.
-  const OutputLengths* output_lengths = nullptr;
-  // What is to be expected of the model's queries; null: no policy of a session asks for that.
-  const Forecaster* forecaster = nullptr;
-  // Open frames, of a layout that seals; null of any other.
-  FramePool* open_pool = nullptr;
-  // What sessions of the pool have hot in common; null: they share no frames.
-  HotBlocks* hot = nullptr;
-  // What they computed, by its begin, where they share frames; null: only whole blocks of others are taken.
-  BlockStarts* starts = nullptr;
-  // What this very sequence carries on beside K and V, and nobody else's; null: nothing, as all models of today.
-  SequenceState* state = nullptr;
-  BlockShape shape;
-  Hash128 model;
-  // Positions that the model was trained for.
-  std::int32_t n_ctx_train = 0;
-  // Whether attention tells of a step's queries only what they give together: the largest mass is then of one query.
-  bool gives_sums_only = false;
-  // Called on a thread of the store when records that were read behind are there; null: nobody is told.
-  std::function<void()> when_fetched = nullptr;
-};
-
-enum class Removal : std::uint8_t {
-  kSparse,   // survivors stay where they are: no work
-  kCompact,  // survivors close up, turned once per eviction, as shifting caches do; for comparison
-};
-
-struct SessionOptions {
-  // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
-  std::int32_t budget_tokens = 0;
-  // The same while a prompt is computed; no more than budget_tokens: as those.
-  std::int32_t prompt_budget_tokens = 0;
-  // How layers or heads share what is in force; null: as the policy says.
-  std::shared_ptr<const BudgetList> budget_list;
-  Watermarks watermarks;
-  // Chooses what leaves; null: the engine's.
-  std::shared_ptr<const Policy> policy;
-  // The first tokens, protected where the policy wants sinks.
-  std::int32_t sink_tokens = 4;
-  // The last tokens, protected. Less: models lose the thread of the sentence.
-  std::int32_t recent_tokens = 64;
-  // The first tokens, pinned.
-  std::int32_t pinned_tokens = 0;
-  // Share of the budget, above 0 to 1, that pinned blocks may hold. Those beyond it, the last of the session, are protected
-  // and no more, so that whoever may pin cannot keep a session's budget from shrinking.
-  double most_pinned = 1.0;
-  Remains remains = Remains::kBytes;
-  RecallPlace recall_place = RecallPlace::kOriginal;
-  Removal removal = Removal::kSparse;
-  // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
-  // Off: the turn is refused.
-  bool rebases = true;
-  // Shares what other sessions have hot for the same tokens, and takes what they computed from the cold store, by exact
-  // name. Off: benches that compare sessions compute everything.
-  bool adopts = true;
-  // Sessions of different tenants never share blocks, hot or saved, whatever they hold; part of every name.
-  std::string tenant;
-
-  [[nodiscard]] Status validate() const;
-};
 
 // What the turn under way wants to stay.
 struct Holds {
@@ -295,8 +220,9 @@ class Session {
   // A reply begins there, and goes on.
   void begin_reply(Position begin);
   void extend_reply(std::int32_t n_tokens) { said_.extend_last(n_tokens); }
-  // From here on the prompt's budget is in force, for which the pool lends frames beyond its limit if it has any.
-  void begin_prompt();
+  // From here on the prompt's budget is in force, for which the pool lends frames beyond its limit if it has any. Of a sparse
+  // prompt, n_tokens say where it ends.
+  void begin_prompt(std::int32_t n_tokens);
   // The prompt is over: the session's own is in force again, and what is over leaves, by the policy. What the prompt had.
   BudgetUse end_prompt(Acts& acts);
   // Frames that the pool must have free so that nothing but what is over the session's own budget leaves when the prompt ends,

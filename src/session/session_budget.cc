@@ -43,8 +43,9 @@ void Session::set_prompt_budget(FrameBudget budget) {
   if (is_in_prompt_) apply_budgets(acts);
 }
 
-void Session::begin_prompt() {
+void Session::begin_prompt(std::int32_t n_tokens) {
   is_in_prompt_ = true;
+  keeper_.hot().set_sight(plan_sight(options_.sparse_prompt, end(), n_tokens));
   Acts acts;
   if (prompt_budget_ > own_budget_) apply_budgets(acts);
   (void)take_budget_use();

@@ -24,7 +24,7 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
       reread_(session) {
   n_prompt_ = n_pending();
   session.holds() = Holds();
-  session.begin_prompt();
+  session.begin_prompt(n_prompt_);
   session.say(prompt, n_held, session.end() + (n_pending() - (prompt.n_tokens() - n_held)));
 }
 
@@ -112,7 +112,7 @@ StepState Turn::step_state(std::int32_t max_rows) const {
   const HotSet& hot = session_->hot();
   return {.n_pending = n_pending(),
           .n_to_compute = n_ungrafted(),
-          .max_rows = max_rows,
+          .max_rows = hot.sight().fit(session_->end(), max_rows),
           .n_rows_left = hot.room_in_last_block(),
           .n_anchors_left = session_->n_ctx_train() - hot.next_anchor().value(),
           .may_open = session_->may_open(),
@@ -182,6 +182,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .first = session_->end(),
                        .anchor = hot.next_anchor(),
                        .tables = &hot.tables(),
+                       .hidden = hot.sight().hidden(session_->end()),
                        .n_outputs = n_tokens == n_pending() ? 1 : 0,
                        .n_mass_rows = session_->n_observed(n_tokens, n_pending() - n_tokens),
                        .n_window_rows = session_->policy().asks().window,

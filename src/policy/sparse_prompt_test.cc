@@ -1,0 +1,49 @@
+#include "policy/sparse_prompt.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/sparse_prefill.h"
+
+namespace ebb {
+namespace {
+
+TEST(SparsePrompt, is_none_or_tri_shape_with_parameters) {
+  EXPECT_FALSE(SparsePrompt::parse("none").value().is_sparse());
+  EXPECT_EQ(SparsePrompt::parse("tri_shape").value(),
+            (SparsePrompt{.chunk = 256, .start_tokens = 128, .recent_tokens = 1920, .tail_tokens = 100}));
+  EXPECT_EQ(SparsePrompt::parse("tri_shape:tail=7,recent=64").value(),
+            (SparsePrompt{.chunk = 256, .start_tokens = 128, .recent_tokens = 64, .tail_tokens = 7}));
+}
+
+TEST(SparsePrompt, what_is_none_is_refused_with_what_there_is) {
+  EXPECT_EQ(SparsePrompt::parse("xattention").status().message(),
+            "no sparse prompt is called 'xattention'; there are none, tri_shape");
+  for (const char* wrong : {"", "tri_shape:", "tri_shape:chunk=0", "tri_shape:start=-1", "tri_shape:recent=1.5",
+                            "tri_shape:tail", "tri_shape:tail=1,tail=1", "tri_shape,tail=1", "none:tail=1"}) {
+    EXPECT_FALSE(SparsePrompt::parse(wrong).ok()) << wrong;
+  }
+}
+
+// By pass, as the original has it, where passes are the chunks.
+TEST(SparsePrompt, hides_nothing_where_the_original_is_dense) {
+  constexpr std::int32_t kChunk = 32;
+  for (const std::int32_t tail : {0, 1, 20, 32, 33, 100}) {
+    const SparsePrompt prompt = {.chunk = kChunk, .start_tokens = 16, .recent_tokens = 16, .tail_tokens = tail};
+    const TriShape shape = {.dense_tail_tokens = tail, .start_tokens = 16, .recent_tokens = 16};
+    for (std::int32_t n = 1; n < 300; ++n) {
+      std::int32_t first_dense = 0;
+      for (std::int32_t at = 0; at < n; at += kChunk) {
+        const ChunkPlace place = {.n_prompt = n, .n_processed = at, .n_chunk = std::min(kChunk, n - at)};
+        // With no tail at all the original leaves the last token's chunk sparse, and its reply to what that saw.
+        const bool is_last = at + kChunk >= n;
+        const bool skips = !is_last && !find_tri_shape_skips(shape, place, at, 16).value().empty();
+        if (skips) first_dense = at + kChunk;
+        EXPECT_EQ(skips, at < prompt.find_tail(n) && at > 2 * 16) << n << " tokens, tail " << tail << ", at " << at;
+      }
+      EXPECT_LE(first_dense, prompt.find_tail(n));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ebb
