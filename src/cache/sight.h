@@ -3,8 +3,8 @@
 //   where    positions whose rows leave something out, from 0; all others look at everything
 //   hidden   of a row in the chunk [c, c + chunk), where chunks begin at multiples of `chunk`: [n_start, c - n_recent)
 //
-// What a row leaves out depends on its position and on what is visible, never on how the prompt was cut into steps, so that it
-// can be part of names. A step therefore has rows of one chunk.
+// What a row leaves out depends on its position, never on how the prompt was cut into steps, so that it can be part of names. A
+// step therefore has rows of one chunk.
 //
 // It knows no attention and no policy. Thread rule: a value.
 #pragma once

@@ -59,8 +59,9 @@ std::string sparse_prompt_help() {
   }
   return fmt::format(
       "What the rows of a long prompt need not look at, which is faster and approximate: none, or tri_shape, with {}, "
-      "as in "
-      "tri_shape:recent=1024. Nothing leaves the cache for it, and what is computed so is never taken for what is not",
+      "as in tri_shape:recent=1024. Nothing leaves the cache for it, and what is computed so is never taken for what "
+      "is "
+      "not",
       fmt::join(parameters, ", "));
 }
 

@@ -88,9 +88,9 @@ class Runner {
   [[nodiscard]] std::span<const float> logits(std::int32_t output) const;
 
   // Attention mass of the last run, for input `input` of it, if that asked for n_mass_rows > 0; valid until the next
-  // run or a change of its tables. Hidden blocks have no entry in it. A head's entry has, for each row, the sum over the query heads of the group of their
-  // probabilities of the entry's tokens: the sums of all entries add up to n_mass_rows * n_heads / n_kv_heads. Bits do not
-  // depend on the number of threads.
+  // run or a change of its tables. A head's entry has, for each row, the sum over the query heads of the group of their
+  // probabilities of the entry's tokens: the sums of all entries add up to n_mass_rows * n_heads / n_kv_heads. Hidden
+  // blocks have no entry. Bits do not depend on the number of threads.
   [[nodiscard]] std::optional<SequenceMass> mass(std::int32_t input) const;
   // Bytes of activations and scratch memory, weights and frames aside.
   [[nodiscard]] std::size_t compute_bytes() const;
