@@ -140,6 +140,151 @@ TEST_P(SparsePrompts, of_sizes_that_are_no_whole_blocks_are_refused) {
   }
 }
 
+// Blocks of rows that choose what they look at.
+class ChosenSquares : public SparsePrompts {
+ protected:
+  static constexpr SparsePrompt kChosen = {.threshold = 0.5, .stride = 4, .tail_tokens = 20};
+  // Where the last block begins that is sparse: (300 - 20) / 16 * 16.
+  static constexpr std::int32_t kDense = 272;
+
+  static std::vector<Hash128> names_of(const Session& session) {
+    std::vector<Hash128> names;
+    for (std::int32_t b = 0; b < session.n_blocks(); ++b) names.push_back(session.exact_name(BlockIndex(b)));
+    return names;
+  }
+};
+
+TEST_P(ChosenSquares, are_in_bytes_and_in_names) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::vector<Token> tokens = make_tokens(*engine);
+  const std::unique_ptr<Session> sparse = begin(*engine, kChosen);
+  const std::unique_ptr<Session> again = begin(*engine, kChosen);
+  const std::unique_ptr<Session> dense = begin(*engine, {});
+  for (Session* session : {sparse.get(), again.get(), dense.get()}) {
+    ASSERT_TRUE(compute_tokens(*engine, *session, tokens).ok());
+  }
+  EXPECT_EQ(bytes_of(*sparse), bytes_of(*again));
+  EXPECT_EQ(names_of(*sparse), names_of(*again));
+  EXPECT_NE(bytes_of(*sparse), bytes_of(*dense));
+  EXPECT_EQ(n_named_alike(*sparse, *dense), 0);
+  SparsePrompt other = kChosen;
+  other.threshold = 0.6;
+  const std::unique_ptr<Session> more = begin(*engine, other);
+  ASSERT_TRUE(compute_tokens(*engine, *more, tokens).ok());
+  EXPECT_EQ(n_named_alike(*sparse, *more), 0);
+}
+
+// With all of its attention kept, a block of rows looks at everything, and its name says that it chose.
+TEST_P(ChosenSquares, of_all_the_attention_give_what_a_dense_prompt_gives) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::vector<Token> tokens = make_tokens(*engine);
+  const std::unique_ptr<Session> all = begin(*engine, {.threshold = 1.0, .stride = 4});
+  const std::unique_ptr<Session> dense = begin(*engine, {});
+  ASSERT_TRUE(compute_tokens(*engine, *all, tokens).ok());
+  ASSERT_TRUE(compute_tokens(*engine, *dense, tokens).ok());
+  EXPECT_EQ(bytes_of(*all), bytes_of(*dense));
+  EXPECT_EQ(n_named_alike(*all, *dense), 0);
+}
+
+// Steps of another length take whole blocks too, and round as a dense prompt's would: the first blocks, whose rows go through the
+// same products, are the same.
+TEST_P(ChosenSquares, are_made_of_whole_blocks_however_long_a_step_is) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::unique_ptr<Session> whole = begin(*engine, kChosen);
+  const std::vector<Token> tokens = make_tokens(*engine);
+  ASSERT_TRUE(compute_tokens(*engine, *whole, tokens).ok());
+  for (const std::int32_t n_rows : {16, 23, 45, 100}) {
+    const std::unique_ptr<Engine> other = open(n_rows);
+    const std::unique_ptr<Session> cut = begin(*other, kChosen);
+    ASSERT_TRUE(compute_tokens(*other, *cut, tokens).ok());
+    EXPECT_EQ(cut->exact_name(BlockIndex(0)), whole->exact_name(BlockIndex(0))) << n_rows;
+    for (std::int32_t b = 0; b < whole->n_blocks(); ++b) {
+      EXPECT_EQ(cut->hot().info(BlockIndex(b)).lineage.runs().size(), 1U) << "block " << b << " of steps of " << n_rows;
+    }
+  }
+}
+
+TEST_P(ChosenSquares, are_adopted_whole_by_prompts_that_choose_alike_and_by_no_others) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::vector<Token> tokens = make_tokens(*engine);
+  const std::unique_ptr<Session> first = begin(*engine, kChosen, true);
+  ASSERT_TRUE(compute_tokens(*engine, *first, tokens).ok());
+  const auto n_adopted = [&](const SparsePrompt& sparse, const std::vector<Token>& prompt) {
+    const std::unique_ptr<Session> session = begin(*engine, sparse, true);
+    Turn turn(*session, Prompt(prompt));
+    turn.prepare_all(512);
+    const std::int32_t n = session->end().value();
+    (void)turn.settle();
+    return n;
+  };
+  EXPECT_GE(n_adopted(kChosen, tokens), kDense);
+  EXPECT_EQ(n_adopted({}, tokens), 0);
+  EXPECT_EQ(n_adopted({.threshold = 0.5, .stride = 2, .tail_tokens = 20}, tokens), 0);
+  // A block that begins alike and goes on otherwise was chosen for with rows that are not there.
+  std::vector<Token> other = tokens;
+  other[100] = other[100] == Token(300) ? Token(301) : Token(300);
+  EXPECT_EQ(n_adopted(kChosen, other), 96);
+}
+
+// What is cut off from its block keeps its bytes, and a name that says of which block it was.
+TEST_P(ChosenSquares, that_are_cut_are_never_taken_for_others) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::vector<Token> tokens = make_tokens(*engine);
+  std::vector<Token> other = tokens;
+  for (std::size_t i = 104; i < 112; ++i) other[i] = other[i] == Token(300) ? Token(301) : Token(300);
+  const std::unique_ptr<Session> a = begin(*engine, kChosen);
+  const std::unique_ptr<Session> b = begin(*engine, kChosen);
+  ASSERT_TRUE(compute_tokens(*engine, *a, tokens).ok());
+  ASSERT_TRUE(compute_tokens(*engine, *b, other).ok());
+  // Both go on alike from within the block in which they differed.
+  const std::vector<Token> joint(tokens.begin() + 150, tokens.begin() + 200);
+  for (Session* session : {a.get(), b.get()}) {
+    session->cut(Position(104));
+    ASSERT_EQ(session->end(), Position(104));
+    ASSERT_TRUE(compute_tokens(*engine, *session, joint).ok());
+  }
+  const auto bytes = [](const Session& session, std::int32_t block) {
+    std::vector<std::byte> of(session.block_bytes(BlockIndex(block)));
+    session.read_frames(BlockIndex(block), of);
+    return of;
+  };
+  EXPECT_EQ(a->exact_name(BlockIndex(5)), b->exact_name(BlockIndex(5)));
+  ASSERT_NE(bytes(*a, 6), bytes(*b, 6)) << "the rows before the cut chose with others";
+  EXPECT_NE(a->exact_name(BlockIndex(6)), b->exact_name(BlockIndex(6)));
+  EXPECT_NE(a->exact_name(BlockIndex(7)), b->exact_name(BlockIndex(7)));
+}
+
+TEST_P(ChosenSquares, that_leave_are_recalled_as_they_were) {
+  const std::unique_ptr<Engine> engine = open();
+  const std::vector<Token> tokens = make_tokens(*engine);
+  const std::unique_ptr<Session> session = begin(*engine, kChosen);
+  ASSERT_TRUE(compute_tokens(*engine, *session, tokens).ok());
+  const std::vector<std::byte> before = bytes_of(*session);
+  const std::vector<BlockIndex> blocks = {BlockIndex(3), BlockIndex(9)};
+  (void)session->evict(blocks);
+  (void)session->recall(blocks);
+  EXPECT_EQ(bytes_of(*session), before);
+}
+
+TEST(ChosenSquaresOptions, that_cannot_be_are_refused) {
+  EngineOptions options = {.model = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf",
+                           .n_threads = 1,
+                           .block_size = 32,
+                           .kv_budget_tokens = 1024,
+                           .chunk = 20};
+  options.session.sparse_prompt = {.threshold = 0.8, .stride = 8};
+  EXPECT_EQ(Engine::open(options).status().message(),
+            "xattention chooses for a whole block of 32 rows at once, and a step takes 20; take a larger chunk");
+  options.chunk = 64;
+  options.composed_attention = true;
+  EXPECT_EQ(Engine::open(options).status().code(), Code::kUnsupported);
+  options.composed_attention = false;
+  options.session.sparse_prompt.stride = 12;
+  EXPECT_EQ(Engine::open(options).status().code(), Code::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Attention, ChosenSquares, ::testing::Values(false), [](const auto&) { return "ours"; });
+
 INSTANTIATE_TEST_SUITE_P(Attention, SparsePrompts, ::testing::Bool(),
                          [](const auto& about) { return about.param ? "composed" : "ours"; });
 

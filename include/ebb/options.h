@@ -75,8 +75,8 @@ struct SessionOptions {
   Remains remains = Remains::kBytes;
   RecallPlace recall_place = RecallPlace::kOriginal;
   Removal removal = Removal::kSparse;
-  // What rows of a prompt need not look at, which is faster and approximate: "none", or "tri_shape:start=128,recent=1920"
-  // (`ebb run --help` has its parameters). Empty: none.
+  // What rows of a prompt need not look at, which is faster and approximate: "none", "tri_shape:start=128,recent=1920" or
+  // "xattention:threshold=0.8" (`ebb run --help` has their parameters). Empty: none.
   std::string sparse_prompt;
   // Go on past the trained context, with approximate positions. False: the turn is refused.
   bool rebases = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "bench/recall_prompts.h"
 #include "bench/session_steps.h"
 #include "engine/engine.h"
@@ -42,35 +43,60 @@ class Ceiling {
  private:
   Status measure_case(RecallTaskOptions task) {
     std::vector<CeilingCase> cases;
-    std::vector<std::vector<RecallTask>> tasks;
+    std::vector<std::vector<RecallTask>> tasks;  // as told, paraphrased
     for (const bool paraphrased : {false, true}) {
       task.paraphrased = paraphrased;
-      cases.push_back({.kind = task.kind,
-                       .haystack = task.haystack,
-                       .n_tokens = task.n_tokens,
-                       .near_twins = task.near_twins,
-                       .paraphrased = paraphrased});
       Result<std::vector<RecallTask>> made = make_recall_tasks(engine_.vocabulary(), task);
       // Ten facts and their twins are too many for a short context: a case that is not there.
       if (made.status().code() == Code::kOutOfBudget) return {};
       EBB_RETURN_IF_ERROR(made.status());
       tasks.push_back(*std::move(made));
     }
+    for (const std::string& sparse_prompt : options_.sparse_prompts) {
+      for (const bool paraphrased : {false, true}) {
+        cases.push_back({.kind = task.kind,
+                         .haystack = task.haystack,
+                         .n_tokens = task.n_tokens,
+                         .near_twins = task.near_twins,
+                         .sparse_prompt = sparse_prompt,
+                         .paraphrased = paraphrased});
+      }
+    }
     for (std::size_t t = 0; t < tasks[0].size(); ++t) {
       options_.progress(fmt::format("{} of {} tokens, {}", name_of(task.kind), task.n_tokens, name_of(task.haystack)),
                         n_done_ += 1.0 / static_cast<double>(n_cases() * tasks[0].size()));
       EBB_ASSIGN_OR_RETURN(const RecallContext context, recall_context(engine_.vocabulary(), tasks[0][t]));
-      EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           engine_.new_session({.budget_tokens = engine_.budget_tokens(), .adopts = false}));
-      EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, context.tokens));
-      const Position end = session->end();
-      for (std::size_t c = 0; c < cases.size(); ++c) {
-        cut_session(*session, end);
-        EBB_RETURN_IF_ERROR(ask_all(*session, tasks[c][t], context.ends, cases[c]));
+      for (std::size_t c = 0; c < cases.size(); c += tasks.size()) {
+        EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, read(context, cases[c]));
+        const Position end = session->end();
+        for (std::size_t way = 0; way < tasks.size(); ++way) {
+          cut_session(*session, end);
+          EBB_RETURN_IF_ERROR(ask_all(*session, tasks[way][t], context.ends, cases[c + way]));
+        }
       }
     }
     std::ranges::move(cases, std::back_inserter(report_.cases));
     return {};
+  }
+
+  Result<std::unique_ptr<Session>> read(const RecallContext& context, const CeilingCase& of) {
+    EBB_ASSIGN_OR_RETURN(const SparsePrompt sparse_prompt, SparsePrompt::parse(of.sparse_prompt));
+    EBB_ASSIGN_OR_RETURN(
+        std::unique_ptr<Session> session,
+        engine_.new_session(
+            {.budget_tokens = engine_.budget_tokens(), .sparse_prompt = sparse_prompt, .adopts = false}));
+    const Stopwatch watch;
+    EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, context.tokens));
+    reading_of(of).seconds.push_back(watch.elapsed_ms() / 1e3);
+    return session;
+  }
+
+  CeilingReading& reading_of(const CeilingCase& of) {
+    for (CeilingReading& reading : report_.readings) {
+      if (reading.sparse_prompt == of.sparse_prompt && reading.n_tokens == of.n_tokens) return reading;
+    }
+    report_.readings.push_back({.sparse_prompt = of.sparse_prompt, .n_tokens = of.n_tokens});
+    return report_.readings.back();
   }
 
   Status ask_all(Session& session, const RecallTask& task, Before before, CeilingCase& of) {
@@ -131,8 +157,11 @@ class Ceiling {
 }  // namespace
 
 Result<CeilingReport> run_ceiling(const CeilingOptions& options) {
-  if (options.kinds.empty() || options.haystacks.empty() || options.lengths.empty()) {
-    return error(Code::kInvalidArgument, "give one kind, one haystack and one length at least");
+  if (options.kinds.empty() || options.haystacks.empty() || options.lengths.empty() || options.sparse_prompts.empty()) {
+    return error(Code::kInvalidArgument, "give one kind, one haystack, one length and one way to read at least");
+  }
+  for (const std::string& sparse_prompt : options.sparse_prompts) {
+    EBB_RETURN_IF_ERROR(SparsePrompt::parse(sparse_prompt).status());
   }
   options.progress("loading", 0.0);
   EBB_ASSIGN_OR_RETURN(

@@ -1,7 +1,8 @@
 // The recall-tasks bench: how many recall tasks a model answers while nothing is evicted, its ceiling.
 //
-// What a policy loses is told against this, so tasks whose ceiling is low tell nothing. Each context is read once; its
-// questions are asked as told, and once more paraphrased from where the context ends. Thread rule: one run at a time.
+// What a policy loses is told against this, so tasks whose ceiling is low tell nothing. Each context is read once for each way of
+// reading a prompt; its questions are asked as told, and once more paraphrased from where the context ends. Thread rule: one run at
+// a time.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,8 @@ struct CeilingOptions {
                                    RecallKind::kKeyValue};
   std::vector<Haystack> haystacks = {Haystack::kSentences, Haystack::kChatter};
   std::vector<std::int32_t> lengths = {512, 1024, 2048};
+  // Each context is read in each of these ways, in turn (policy/sparse_prompt.h).
+  std::vector<std::string> sparse_prompts = {"none"};
   // Of all cases; its kind, haystack, n_tokens, paraphrased and near_twins are not looked at.
   RecallTaskOptions task;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
@@ -38,12 +41,13 @@ struct CeilingMiss {
   std::string said;
 };
 
-// One kind of task in one haystack at one length, with or without near twins, asked in one way.
+// One kind of task in one haystack at one length, with or without near twins, read and asked in one way.
 struct CeilingCase {
   RecallKind kind = RecallKind::kNeedle;
   Haystack haystack = Haystack::kSentences;
   std::int32_t n_tokens = 0;
   bool near_twins = false;
+  std::string sparse_prompt;
   bool paraphrased = false;
   std::int32_t n_right = 0;
   std::int32_t n_asked = 0;
@@ -60,11 +64,19 @@ struct CeilingRelation {
   std::int32_t n_asked = 0;
 };
 
+// Contexts of one length read in one way.
+struct CeilingReading {
+  std::string sparse_prompt;
+  std::int32_t n_tokens = 0;
+  std::vector<double> seconds;  // by context
+};
+
 struct CeilingReport {
   std::string model;
   CeilingOptions options;
   std::vector<CeilingCase> cases;
   std::vector<CeilingRelation> relations;  // by name
+  std::vector<CeilingReading> readings;    // in the order in which they were first read
 };
 
 // Cases whose facts are too many for their length are left out. kOutOfBudget where the model's context does not hold a task.

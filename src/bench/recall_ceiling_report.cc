@@ -3,6 +3,7 @@
 
 #include "bench/recall_ceiling.h"
 #include "bench/report.h"
+#include "bench/statistics.h"
 
 namespace ebb {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 using Align = TextTable::Align;
 
 bool in_one_row(const CeilingCase& a, const CeilingCase& b) {
-  return a.kind == b.kind && a.haystack == b.haystack && a.near_twins == b.near_twins;
+  return a.kind == b.kind && a.haystack == b.haystack && a.near_twins == b.near_twins &&
+         a.sparse_prompt == b.sparse_prompt;
 }
 
 const CeilingCase* find_case(const CeilingReport& report, const CeilingCase& like) {
@@ -42,14 +44,27 @@ nlohmann::json case_json(const CeilingCase& of) {
   }
   return {{"kind", name_of(of.kind)},    {"haystack", haystack_name(of)}, {"n_tokens", of.n_tokens},
           {"near_twins", of.near_twins}, {"paraphrased", of.paraphrased}, {"n_right", of.n_right},
-          {"n_asked", of.n_asked},       {"misses", std::move(misses)}};
+          {"n_asked", of.n_asked},       {"misses", std::move(misses)},   {"sparse_prompt", of.sparse_prompt}};
+}
+
+// Ratios are to the first way of reading a context of this length.
+std::string readings_text(const CeilingReport& report) {
+  TextTable table({{"prompt", Align::kLeft}, {"tokens"}, {"n"}, {"seconds a context"}, {"x the first"}});
+  for (const CeilingReading& reading : report.readings) {
+    const auto first = std::ranges::find(report.readings, reading.n_tokens, &CeilingReading::n_tokens);
+    const MedianInterval ratio = median_interval(paired_ratios(reading.seconds, first->seconds));
+    table.add_row({reading.sparse_prompt, std::to_string(reading.n_tokens), std::to_string(reading.seconds.size()),
+                   fmt::format("{:.3f}", median(reading.seconds)),
+                   fmt::format("{:.2f} ({:.2f}-{:.2f})", ratio.median, ratio.low, ratio.high)});
+  }
+  return table.render();
 }
 
 }  // namespace
 
 std::string ceiling_text(const CeilingReport& report) {
   std::vector<TextTable::Column> columns = {
-      {"kind", Align::kLeft}, {"haystack", Align::kLeft}, {"twins", Align::kLeft}, {"asked"}};
+      {"kind", Align::kLeft}, {"haystack", Align::kLeft}, {"twins", Align::kLeft}, {"prompt", Align::kLeft}, {"asked"}};
   for (const std::int32_t n_tokens : report.options.lengths) {
     columns.push_back({fmt::format("{}", n_tokens)});
     columns.push_back({"paraphrased"});
@@ -59,7 +74,7 @@ std::string ceiling_text(const CeilingReport& report) {
     // Its first length has the row for all.
     if (c.paraphrased || &c != find_case(report, c)) continue;
     std::vector<std::string> cells = {std::string(name_of(c.kind)), haystack_name(c), c.near_twins ? "yes" : "no",
-                                      std::to_string(c.n_asked)};
+                                      c.sparse_prompt, std::to_string(c.n_asked)};
     for (const std::int32_t n_tokens : report.options.lengths) {
       for (const bool paraphrased : {false, true}) cells.push_back(cell_of(report, c, n_tokens, paraphrased));
     }
@@ -74,7 +89,7 @@ std::string ceiling_text(const CeilingReport& report) {
              "{}, right answers with everything hot, by tokens of the context; seed {}, split {}, language {}\n\n",
              report.model, report.options.task.seed, name_of(report.options.task.split),
              name_of(report.options.task.language)) +
-         table.render() + "\n" + relations.render();
+         table.render() + "\n" + relations.render() + "\n" + readings_text(report);
 }
 
 Status write_ceiling_json(const std::filesystem::path& path, const CeilingReport& report) {
@@ -84,6 +99,11 @@ Status write_ceiling_json(const std::filesystem::path& path, const CeilingReport
   for (const CeilingRelation& r : report.relations) {
     relations.push_back(
         {{"name", r.name}, {"paraphrased", r.paraphrased}, {"n_right", r.n_right}, {"n_asked", r.n_asked}});
+  }
+  nlohmann::json readings = nlohmann::json::array();
+  for (const CeilingReading& reading : report.readings) {
+    readings.push_back(
+        {{"sparse_prompt", reading.sparse_prompt}, {"n_tokens", reading.n_tokens}, {"seconds", reading.seconds}});
   }
   const RecallTaskOptions& task = report.options.task;
   return write_json(path, {{"bench", "recall-tasks"},
@@ -95,6 +115,7 @@ Status write_ceiling_json(const std::filesystem::path& path, const CeilingReport
                            {"n_mentions", task.n_mentions},
                            {"seed", task.seed},
                            {"cases", std::move(cases)},
+                           {"readings", std::move(readings)},
                            {"relations", std::move(relations)}});
 }
 

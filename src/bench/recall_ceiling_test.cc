@@ -24,10 +24,11 @@ TEST(RecallCeiling, every_case_asks_as_told_and_paraphrased) {
                                                     .kinds = {RecallKind::kNeedle, RecallKind::kTenAtOnce},
                                                     .haystacks = {Haystack::kSentences},
                                                     .lengths = {1500},
+                                                    .sparse_prompts = {"none", "xattention:threshold=0.5"},
                                                     .task = {.n_tasks = 2}});
   std::filesystem::remove(path);
   ASSERT_TRUE(report.ok()) << report.status().message();
-  ASSERT_EQ(report->cases.size(), 2U * 2U * 2U);
+  ASSERT_EQ(report->cases.size(), 2U * 2U * 2U * 2U);
   std::int32_t n_asked = 0;
   for (const CeilingCase& c : report->cases) {
     EXPECT_EQ(c.n_asked, c.kind == RecallKind::kNeedle ? 2 : 20);
@@ -36,17 +37,20 @@ TEST(RecallCeiling, every_case_asks_as_told_and_paraphrased) {
   }
   for (const CeilingRelation& relation : report->relations) n_asked -= relation.n_asked;
   EXPECT_EQ(n_asked, 0);
-  EXPECT_THAT(ceiling_text(*report), HasSubstr("ten_at_once  sentences  yes"));
+  ASSERT_EQ(report->readings.size(), 2U);
+  for (const CeilingReading& reading : report->readings) EXPECT_EQ(reading.seconds.size(), 2U * 2U * 2U);
+  EXPECT_THAT(ceiling_text(*report), HasSubstr("ten_at_once  sentences  yes    xattention:threshold=0.5"));
 
   const std::filesystem::path json_path = folder / fmt::format("ebb_ceiling_{}.json", getpid());
   ASSERT_TRUE(write_ceiling_json(json_path, *report).ok());
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(json_path));
   std::filesystem::remove(json_path);
-  EXPECT_EQ(json["cases"].size(), 8U);
+  EXPECT_EQ(json["cases"].size(), 16U);
   EXPECT_EQ(json["cases"][0]["kind"], "needle");
 }
 
 TEST(RecallCeiling, nothing_to_measure_is_refused) {
+  EXPECT_EQ(run_ceiling({.sparse_prompts = {"streaming"}}).status().code(), Code::kNotFound);
   EXPECT_EQ(run_ceiling({.kinds = {}}).status().code(), Code::kInvalidArgument);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/to_size.h"
+
 namespace ebb {
 namespace {
 
@@ -258,8 +260,12 @@ void HotSet::add_lineage(BlockIndex block, Span rows) {
   const Hash128 visible = visible_before(block);
   while (!rows.empty()) {
     const std::int32_t n_alike = sight_.fit(rows.begin, rows.n_tokens());
-    get(block).info.lineage.add(sight_.seen(visible, rows.begin), n_alike);
-    rows.begin = rows.begin + n_alike;
+    const Span alike = {rows.begin, rows.begin + n_alike};
+    get(block).info.lineage.add(
+        sight_.seen(visible, alike.begin,
+                    std::span(tokens_).subspan(to_size(alike.begin.value()), to_size(alike.n_tokens()))),
+        n_alike);
+    rows.begin = alike.end;
   }
 }
 

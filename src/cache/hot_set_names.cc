@@ -43,7 +43,7 @@ Hash128 HotSet::visible_before(BlockIndex block) const {
 }
 
 Hash128 HotSet::visible_behind() const {
-  return sight_.seen(with_shift(visible_.hash(blocks_.size()), next_anchor_ - end()), end());
+  return sight_.seen(with_shift(visible_.hash(blocks_.size()), next_anchor_ - end()), end(), {});
 }
 
 std::vector<HotSet::NamedBlock> HotSet::names_behind(std::span<const Token> tokens, bool whole,
@@ -55,7 +55,7 @@ std::vector<HotSet::NamedBlock> HotSet::names_behind(std::span<const Token> toke
   for (Position begin = end(); tokens.size() >= size; begin = begin + shape_.block_size) {
     // A block whose rows do not all look at the same has no name before it is computed.
     if (sight_.fit(begin, shape_.block_size) < shape_.block_size) break;
-    const Hash128 visible = sight_.seen(with_shift(peaks.hash(), shift), begin);
+    const Hash128 visible = sight_.seen(with_shift(peaks.hash(), shift), begin, tokens.first(size));
     Lineage lineage;
     lineage.add(visible, shape_.block_size);
     NamedBlock block = {.name = exact_name_of(begin, tokens.first(size), lineage, {}), .visible = visible};

@@ -9,6 +9,7 @@
 #include "bench/recall_ceiling.h"
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
+#include "cli/engine_flags.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
 
@@ -19,11 +20,13 @@ constexpr const char* kRecallTasksFooter = R"(Examples:
   ebb bench recall-tasks                              the bundled model's ceiling; a quarter of an hour or so on 2 cores
   ebb bench recall-tasks --kinds needle --lengths 512 --haystacks text --text war-and-peace.txt
   ebb bench recall-tasks -m model.gguf --tasks 10 --json ceiling.json
+  ebb bench recall-tasks --kv-sparse-prompt "none;tri_shape:recent=1024;xattention" --lengths 4096
   ebb bench recall-tasks --show --kinds multi_fact --tasks 2
 
 Contexts tell facts, questions ask for them, in the words in which they were told and paraphrased, with and without a near
-twin of each asked fact. Nothing is evicted: what is answered here is the most that any policy can keep. The language is the
-one that the bundled model was trained on, or plain English with -m. --show prints the tasks as JSON and asks nothing.)";
+twin of each asked fact. Nothing is evicted: what is answered here is the most that any policy can keep, and with sparse
+prompts what is lost by reading less; how long reading a context took is told beside it. The language is the one that the
+bundled model was trained on, or plain English with -m. --show prints the tasks as JSON and asks nothing.)";
 
 struct RecallTasksFlags {
   CeilingOptions options;
@@ -143,6 +146,14 @@ void add_bench_recall_tasks(CLI::App& bench, Action& action) {
       ->type_name("FILE");
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
+  command
+      ->add_option(
+          "--kv-sparse-prompt", flags->options.sparse_prompts,
+          "Ways of reading a context, as ebb run --kv-sparse-prompt has them; each context is read in each, in turn")
+      ->delimiter(';')
+      ->check(check_sparse_prompt)
+      ->type_name("SCHEME;SCHEME;...")
+      ->capture_default_str();
   add_task_flags(*command, *flags);
   CLI::Option* const show = command->add_flag("--show", flags->shows, "Print the tasks as JSON instead");
   command->add_flag("--paraphrased", flags->paraphrased, "With --show: questions in other words than the facts")

@@ -47,22 +47,19 @@ std::string eviction_help() {
       fmt::join(entries, ", "));
 }
 
-std::string check_sparse_prompt(const std::string& text) {
-  const Result<SparsePrompt> prompt = SparsePrompt::parse(text);
-  return prompt.ok() ? "" : std::string(prompt.status().message());
-}
-
 std::string sparse_prompt_help() {
-  std::vector<std::string> parameters;
-  for (const Parameter& p : tri_shape_parameters()) {
-    parameters.push_back(fmt::format("{} ({}; default {})", p.name, p.summary, p.value));
+  std::vector<std::string> schemes;
+  for (const SparseScheme& scheme : sparse_schemes()) {
+    std::vector<std::string> parameters;
+    for (const Parameter& p : scheme.parameters) {
+      parameters.push_back(fmt::format("{} ({}; default {})", p.name, p.summary, p.value));
+    }
+    schemes.push_back(fmt::format("{} with {}", scheme.name, fmt::join(parameters, ", ")));
   }
   return fmt::format(
-      "What the rows of a long prompt need not look at, which is faster and approximate: none, or tri_shape, with {}, "
-      "as in tri_shape:recent=1024. Nothing leaves the cache for it, and what is computed so is never taken for what "
-      "is "
-      "not",
-      fmt::join(parameters, ", "));
+      "What the rows of a long prompt need not look at, which is faster and approximate: none; {}; as in "
+      "tri_shape:recent=1024. Nothing leaves the cache for it, and what is computed so is never taken for what is not",
+      fmt::join(schemes, "; "));
 }
 
 void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
@@ -125,6 +122,11 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
 }
 
 }  // namespace
+
+std::string check_sparse_prompt(const std::string& text) {
+  const Result<SparsePrompt> prompt = SparsePrompt::parse(text);
+  return prompt.ok() ? "" : std::string(prompt.status().message());
+}
 
 std::string check_policy(const std::string& spec) {
   const auto policy = make_policy(spec);

@@ -50,6 +50,9 @@ struct EngineFlags {
 // `flags` must live as long as the app; what it holds now are the defaults.
 void add_engine_flags(CLI::App& app, EngineFlags& flags);
 
+// For CLI11's check(): what is wrong with a sparse prompt, or nothing.
+[[nodiscard]] std::string check_sparse_prompt(const std::string& text);
+
 // Opens it with a progress bar; Ctrl-C stops loading, and later the engine's computations.
 Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& flags, InterruptListener& interrupt);
 

@@ -59,6 +59,7 @@ struct Engine::State {
   [[nodiscard]] Result<std::shared_ptr<const BudgetList>> read_shares(const GivenShares& shares) const;
   [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
   Status make_ready(const Policy& asking);
+  [[nodiscard]] Status check_sparse_prompt(const SparsePrompt& prompt) const;
   [[nodiscard]] Result<SessionDeps> deps_for(const SessionOptions& options);
   Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
   Status run(std::span<const SequenceInput> inputs);
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
   EBB_RETURN_IF_ERROR(state->policy->check_grain(options.block_size));
   EBB_RETURN_IF_ERROR(options.session.validate());
-  EBB_RETURN_IF_ERROR(options.session.sparse_prompt.check_grain(options.block_size));
+  EBB_RETURN_IF_ERROR(state->check_sparse_prompt(options.session.sparse_prompt));
   state->session_options = options.session;
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<const BudgetList> list, state->read_shares(options.shares));
   if (list != nullptr) state->session_options.budget_list = std::move(list);
@@ -192,8 +193,20 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   if (options.budget_list != nullptr) {
     EBB_RETURN_IF_ERROR(options.budget_list->validate(shape.n_layers, shape.n_kv_heads));
   }
-  EBB_RETURN_IF_ERROR(options.sparse_prompt.check_grain(shape.block_size));
+  EBB_RETURN_IF_ERROR(check_sparse_prompt(options.sparse_prompt));
   return options;
+}
+
+Status Engine::State::check_sparse_prompt(const SparsePrompt& prompt) const {
+  EBB_RETURN_IF_ERROR(prompt.check_grain(shape.block_size));
+  if (prompt.threshold == 0.0) return {};
+  if (runner->is_composed()) {
+    return error(Code::kUnsupported, "xattention is there on the CPU's own kernels only; take tri_shape");
+  }
+  if (runner->max_rows() >= shape.block_size) return {};
+  return error(Code::kInvalidArgument,
+               "xattention chooses for a whole block of {} rows at once, and a step takes {}; take a larger chunk",
+               shape.block_size, runner->max_rows());
 }
 
 // What it asks of the model itself, made once.

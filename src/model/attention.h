@@ -37,12 +37,14 @@
 #include "base/ids.h"
 #include "cache/block_table.h"
 #include "cache/frame_layout.h"
+#include "cache/sight.h"
 #include "model/attention_cohorts.h"
 
 namespace ebb {
 
 class QueryMoments;
 class SliceMass;
+class SquareChoice;
 
 // Consecutive rows of the batch that belong to one session and hold consecutive positions.
 struct SequenceRows {
@@ -57,6 +59,8 @@ struct SequenceRows {
   QueryMoments* queries = nullptr;
   // Into how many slices each block is cut whose mass is wanted too (model/slice_mass.h); divides the block size. 0: none.
   std::int32_t n_slices = 0;
+  // What the rows leave out of their tables; of what is hidden, the tables have no entries.
+  Sight sight;
 
   [[nodiscard]] bool asks_slices() const { return n_slices > 0 && n_mass_rows > 0; }
 };
@@ -114,6 +118,8 @@ struct AttentionTensors {
   float* mass = nullptr;
   // Where the slices' mass goes, of sequences that ask; needs `mass`.
   SliceMass* slices = nullptr;
+  // What blocks of rows look at (model/square_choice.h), chosen for this layer; null: at everything.
+  const SquareChoice* squares = nullptr;
 };
 
 // Scratch memory and work counters of attention: allocated by their owner before the step, because an op inside a
@@ -152,7 +158,7 @@ class AttentionScratch {
 void write_kv(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
               AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
 
-// Computes `out` (and `mass`) of the layer. Call from threads ith = 0..n_threads-1 of one op, after write_kv().
+// Computes `out` (and `mass`) of the layer; what a row does not look at gives it nothing and has none of its mass. Call from threads ith = 0..n_threads-1 of one op, after write_kv().
 void attend(const AttentionShape& shape, const AttentionStep& step, LayerIndex layer, const AttentionTensors& tensors,
             AttentionScratch& scratch, std::int32_t ith, std::int32_t n_threads);
 

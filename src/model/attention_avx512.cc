@@ -89,6 +89,8 @@ const AttentionKernels kAvx512Kernels = {
     .step_sizes = {1, 2, 4, 6, 8},
     .attend_block = {kernel::attend_plain<Vector, float>, kernel::attend_plain<Vector, F16>,
                      kernel::attend_plain<Vector, BF16>, kernel::attend_scaled<Vector>, kernel::attend_sealed<Vector>},
+    .score_diagonals = {kernel::score_plain<Vector, float>, kernel::score_plain<Vector, F16>,
+                        kernel::score_plain<Vector, BF16>, kernel::score_scaled<Vector>, kernel::score_sealed<Vector>},
     .exp2_in_place = kernel::exp2_in_place<Vector>,
     .add_slots = kernel::add_slots<Vector>,
     .to_f16 = kernel::to_f16<Vector>,

@@ -64,10 +64,15 @@ struct MatrixView {
 
 using AttendBlock = void (*)(const TileRows& tile, const BlockView& block);
 
+// scores[r][s] = scale * the sum over dimensions d, by fma in order, of q[r][d][s mod 16] * k[d][s], of the block's slots s; a row has
+// kScoreStride. q lies [n_rows / kDiagonalRows][head_dim_k][kDiagonalRows][16]; n_rows is a multiple of kDiagonalRows.
+using ScoreDiagonals = void (*)(const TileRows& tile, const BlockView& block, float* scores);
+
 struct AttentionKernels {
   // Steps have one of these sizes; 0 ends the list, which ascends.
   std::int32_t step_sizes[8];
-  AttendBlock attend_block[5];  // by RowType; of kKivi4, a sealed block
+  AttendBlock attend_block[5];        // by RowType; of kKivi4, a sealed block
+  ScoreDiagonals score_diagonals[5];  // likewise
   // n is a multiple of 16. Exactly 1 at 0; 0 below -126.
   void (*exp2_in_place)(float* x, std::int32_t n);
   // mass[i] + p[i] * factor * share, rounded after each; n is a multiple of 16.
@@ -83,6 +88,10 @@ struct AttentionKernels {
 // The most rows in a step and keys in a block of any kernel set.
 inline constexpr std::int32_t kMaxStepRows = 8;
 inline constexpr std::int32_t kMaxBlockKeys = 128;
+// Rows of scores. The odd line between them keeps them out of each other's cache sets.
+inline constexpr std::int32_t kScoreStride = kMaxBlockKeys + 16;
+// Rows that a pass of score_diagonals takes together.
+inline constexpr std::int32_t kDiagonalRows = 4;
 
 extern const AttentionKernels kPortableKernels;
 #if defined(__x86_64__)

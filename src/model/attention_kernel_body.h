@@ -16,9 +16,6 @@ namespace ebb::kernel {
 
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
-// Scores of one step, [step_rows][kScoreStride]. The odd line between rows keeps them out of each other's cache sets.
-inline constexpr int kScoreStride = kMaxBlockKeys + kVectorFloats;
-
 // 2^x for x <= 0. x = n + r with |r| <= 1/2; 2^r by a polynomial (relative error 1e-8 before rounding), exactly 1 at 0;
 // 2^n by adding n to the exponent. Below -126, where that would leave the normal numbers, 0.
 template <class V>
@@ -36,9 +33,22 @@ V exp2(V x) {
   return V::zero_below(x, -126.0F, V::add_exponent(p, shifted));
 }
 
+// What the keys of 16 slots are multiplied with: the same number for all, or one for each.
+template <class V, int R>
+struct RowQueries {
+  const float* q;
+  V load(int d, int r) const { return V::broadcast(q[d * R + r]); }
+};
+
+template <class V, int R>
+struct DiagonalQueries {
+  const float* q;
+  V load(int d, int r) const { return V::load(q + (d * R + r) * kVectorFloats); }
+};
+
 // scores[r][slot .. slot + 16 N) = scale * (q[r] . k[slot ...]), by fma over dimensions 0, 1, 2, ...
-template <class V, int R, int N, class Rows>
-void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot, float* scores) {
+template <class V, int R, int N, class Rows, class Queries>
+void score_keys(const Rows& rows, const Queries& q, const TileRows& tile, int slot, float* scores) {
   V sum[R][N];
   for (int r = 0; r < R; ++r) {
     for (int n = 0; n < N; ++n) sum[r][n] = V::broadcast(0.0F);
@@ -59,7 +69,7 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
       }
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V query = V::broadcast(q[d * R + r]);
+        const V query = q.load(d, r);
 #pragma GCC unroll 8
         for (int n = 0; n < N; ++n) sum[r][n] = V::fma(query, key[n], sum[r][n]);
       }
@@ -71,8 +81,8 @@ void score_keys(const Rows& rows, const float* q, const TileRows& tile, int slot
   }
 }
 
-template <class V, int R, class Rows>
-void score_block(const Rows& rows, const float* q, const TileRows& tile, SlotRange seen, float* scores) {
+template <class V, int R, class Rows, class Queries>
+void score_block(const Rows& rows, const Queries& q, const TileRows& tile, SlotRange seen, float* scores) {
   constexpr int kWide = V::template tile_width<R>();
   int slot = seen.begin / kVectorFloats * kVectorFloats;
   for (; slot + (kWide - 1) * kVectorFloats < seen.end; slot += kWide * kVectorFloats) {
@@ -263,7 +273,8 @@ void attend_steps(const TileRows& tile, const BlockView& block, const Rows& rows
     if constexpr (!Rows::kAhead) prefetch_part<V>(block, row / R, tile.n_rows / R);
     const SlotRange any = find_seen<V, R>(tile, block, row, seen);
     if (any.begin < any.end) {
-      score_block<V, R>(rows, tile.q + static_cast<std::ptrdiff_t>(row) * tile.head_dim_k, tile, any, s);
+      const RowQueries<V, R> q = {tile.q + static_cast<std::ptrdiff_t>(row) * tile.head_dim_k};
+      score_block<V, R>(rows, q, tile, any, s);
     }
     weigh_step<V, R>(tile, block, row, seen, any, s, alpha);
     bool even = true;
@@ -315,27 +326,41 @@ void attend_packed(const TileRows& tile, const BlockView& block, const Rows& row
 
 template <class V, class E>
 void attend_plain(const TileRows& tile, const BlockView& block) {
-  attend_packed<V>(tile, block,
-                   PlainRows<V, E, true>{reinterpret_cast<const E*>(block.k), reinterpret_cast<const E*>(block.v),
-                                         tile.key_stride, tile.head_dim_v, block.next_frame});
+  attend_packed<V>(tile, block, plain_rows<V, E>(tile, block));
 }
 
 template <class V>
 void attend_scaled(const TileRows& tile, const BlockView& block) {
-  attend_packed<V>(
-      tile, block,
-      ScaledRows<V>{reinterpret_cast<const std::int8_t*>(block.k), reinterpret_cast<const F16*>(block.k_scales),
-                    reinterpret_cast<const std::int8_t*>(block.v), reinterpret_cast<const F16*>(block.v_scales),
-                    tile.key_stride, tile.head_dim_v, block.next_frame});
+  attend_packed<V>(tile, block, scaled_rows<V>(tile, block));
 }
 
 template <class V>
 void attend_sealed(const TileRows& tile, const BlockView& block) {
-  attend_packed<V>(
-      tile, block,
-      SealedRows<V>{reinterpret_cast<const std::uint8_t*>(block.k), reinterpret_cast<const F16*>(block.k_scales),
-                    reinterpret_cast<const std::uint8_t*>(block.v), reinterpret_cast<const F16*>(block.v_scales),
-                    tile.head_dim_k, (tile.head_dim_v + kGroup - 1) / kGroup, tile.key_stride, tile.value_stride});
+  attend_packed<V>(tile, block, sealed_rows<V>(tile, block));
+}
+
+template <class V, class Rows>
+void score_diagonals(const TileRows& tile, const BlockView& block, const Rows& rows, float* scores) {
+  for (int row = 0; row < tile.n_rows; row += kDiagonalRows) {
+    const DiagonalQueries<V, kDiagonalRows> q = {tile.q +
+                                                 static_cast<std::ptrdiff_t>(row) * tile.head_dim_k * kVectorFloats};
+    score_block<V, kDiagonalRows>(rows, q, tile, {0, block.n_tokens}, scores + row * kScoreStride);
+  }
+}
+
+template <class V, class E>
+void score_plain(const TileRows& tile, const BlockView& block, float* scores) {
+  score_diagonals<V>(tile, block, plain_rows<V, E>(tile, block), scores);
+}
+
+template <class V>
+void score_scaled(const TileRows& tile, const BlockView& block, float* scores) {
+  score_diagonals<V>(tile, block, scaled_rows<V>(tile, block), scores);
+}
+
+template <class V>
+void score_sealed(const TileRows& tile, const BlockView& block, float* scores) {
+  score_diagonals<V>(tile, block, sealed_rows<V>(tile, block), scores);
 }
 
 template <class V>

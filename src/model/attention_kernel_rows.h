@@ -113,6 +113,36 @@ struct SealedRows {
   V load_value_part(int slot, int dim, int) const { return load_value(slot, dim); }  // codes past the end are 0
 };
 
+// The rows of a block.
+template <class V, class E>
+PlainRows<V, E, true> plain_rows(const TileRows& tile, const BlockView& block) {
+  return {reinterpret_cast<const E*>(block.k), reinterpret_cast<const E*>(block.v), tile.key_stride, tile.head_dim_v,
+          block.next_frame};
+}
+
+template <class V>
+ScaledRows<V> scaled_rows(const TileRows& tile, const BlockView& block) {
+  return {reinterpret_cast<const std::int8_t*>(block.k),
+          reinterpret_cast<const F16*>(block.k_scales),
+          reinterpret_cast<const std::int8_t*>(block.v),
+          reinterpret_cast<const F16*>(block.v_scales),
+          tile.key_stride,
+          tile.head_dim_v,
+          block.next_frame};
+}
+
+template <class V>
+SealedRows<V> sealed_rows(const TileRows& tile, const BlockView& block) {
+  return {reinterpret_cast<const std::uint8_t*>(block.k),
+          reinterpret_cast<const F16*>(block.k_scales),
+          reinterpret_cast<const std::uint8_t*>(block.v),
+          reinterpret_cast<const F16*>(block.v_scales),
+          tile.head_dim_k,
+          (tile.head_dim_v + kGroup - 1) / kGroup,
+          tile.key_stride,
+          tile.value_stride};
+}
+
 // Asks for the cache lines of `n_bytes` at `address`, in the next frame.
 template <class V, int n_bytes>
 void prefetch(const void* address, std::ptrdiff_t next) {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/to_size.h"
+#include "model/square_choice.h"
 
 namespace ebb {
 namespace {
@@ -31,6 +32,16 @@ std::int32_t choose_step_rows(const AttentionKernels& kernels, std::int32_t n_ro
 
 }  // namespace
 
+BlockView view_frame(const FrameLayout& layout, const std::byte* frame) {
+  BlockView view;
+  view.frame_bytes = static_cast<std::int32_t>(layout.frame_bytes());
+  view.k = frame + layout.k_offset();
+  view.k_scales = frame + layout.k_scales_offset();
+  view.v = frame + layout.v_offset();
+  view.v_scales = frame + layout.v_scales_offset();
+  return view;
+}
+
 void AttentionWork::reserve(AttentionScratch& scratch, std::size_t n_bytes, std::int32_t n_threads) {
   const std::size_t n_arrivals = to_size(kTilesPerThread * n_threads);
   if (scratch.arrivals_.size() < n_arrivals) scratch.arrivals_.resize(n_arrivals, 0);
@@ -46,11 +57,7 @@ AttentionWork::AttentionWork(const AttentionCall& call)
       frame_bytes_(call.shape.layout.frame_bytes()),
       forms_(call.shape, call.step, call.scratch) {
   const FrameLayout& layout = call.shape.layout;
-  offsets_.frame_bytes = static_cast<std::int32_t>(frame_bytes_);
-  offsets_.k = call.step.frames + layout.k_offset();
-  offsets_.k_scales = call.step.frames + layout.k_scales_offset();
-  offsets_.v = call.step.frames + layout.v_offset();
-  offsets_.v_scales = call.step.frames + layout.v_scales_offset();
+  offsets_ = view_frame(layout, call.step.frames);
   rows_.head_dim_k = layout.head_dim_k;
   rows_.head_dim_v = layout.head_dim_v;
   rows_.key_stride = layout.key_stride();
@@ -194,7 +201,43 @@ void AttentionWork::attend_split(const AttentionTile& tile, std::int32_t split, 
   add_up_in(sums);
   const TileMember& member = tile.members.front();
   const EntryRange entries = find_entries(member, split);
-  for (std::int32_t e = entries.begin; e < entries.end; ++e) attend_entry(tile, member, e, block_sums(tile, e));
+  const SquareChoice* const squares = call_.tensors.squares;
+  const bool chooses = squares != nullptr && squares->asks(member.sequence);
+  for (std::int32_t e = entries.begin; e < entries.end; ++e) {
+    if (chooses) {
+      attend_squares(tile, e, block_sums(tile, e));
+    } else {
+      attend_entry(tile, member, e, block_sums(tile, e));
+    }
+  }
+}
+
+// An entry by those rows of the tile, of one sequence, that look at it: runs of whole blocks of rows.
+void AttentionWork::attend_squares(const AttentionTile& tile, std::int32_t e, float* block_sums) {
+  const TileMember& member = tile.members.front();
+  const Position first = call_.step.sequences[member.sequence].first + tile.token_begin;
+  const Position end = first + tile.n_tokens;
+  const std::int32_t block_size = call_.shape.layout.block_size;
+  const auto looks = [&](Position row) {
+    return call_.tensors.squares->looks_at(member.sequence, tile.head, row, member.entry_begin + e);
+  };
+  if (call_.tensors.mass != nullptr) clear_block_sums(block_sums);
+  for (Position begin = first; begin < end;) {
+    const bool is_looked_at = looks(begin);
+    Position run_end = begin;
+    while (run_end < end && looks(run_end) == is_looked_at) {
+      run_end = std::min(end, Position((run_end.value() / block_size + 1) * block_size));
+    }
+    if (is_looked_at) attend_entry(tile, member, e, block_sums, {begin.value(), run_end.value()});
+    begin = run_end;
+  }
+}
+
+// What rows that do not look have of a block.
+void AttentionWork::clear_block_sums(float* block_sums) const {
+  std::fill_n(block_sums, plan_.row_capacity, 0.0F);
+  std::fill_n(block_sums + plan_.row_capacity, plan_.row_capacity, kNothingSeen);
+  if (keeps_slots_) std::fill_n(slots_of(block_sums, 0), plan_.row_capacity * plan_.slot_stride, 0.0F);
 }
 
 // The sums of one split for all members of a cohort: together where they read the same, then each by itself.
@@ -250,8 +293,8 @@ void AttentionWork::copy_rows(const AttentionSums& from, const AttentionSums& to
   std::copy_n(from.o, plan_.group * rows_.value_stride, to.o);
 }
 
-void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e,
-                                 float* block_sums) {
+void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums,
+                                 QueryRange rows) {
   const BlockTable seen = member.seen();
   const TableEntry& entry = seen[to_size(e)];
   const std::size_t at = entry.frame.index() * frame_bytes_;
@@ -262,6 +305,8 @@ void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& me
   block.v_scales += at;
   block.begin = entry.begin.value();
   block.n_tokens = entry.n_tokens;
+  block.query_begin = rows.begin;
+  block.query_end = rows.end;
   if (to_size(e + 1) < seen.size()) {
     block.next_frame = (static_cast<std::ptrdiff_t>(seen[to_size(e + 1)].frame.index()) -
                         static_cast<std::ptrdiff_t>(entry.frame.index())) *
@@ -293,18 +338,18 @@ void AttentionWork::check_sealed(const TableEntry& entry) const {
 void AttentionWork::attend_open(const std::byte* open_rows, const TableEntry& entry, BlockView sealed) {
   const FrameLayout open = call_.shape.layout.open_layout();
   const std::int32_t end = entry.span().end.value();
-  if (positions_[rows_.n_rows - 1] >= end) {
+  BlockView block = sealed;
+  sealed.query_begin = std::max(sealed.query_begin, end);
+  if (positions_[rows_.n_rows - 1] >= end && sealed.query_begin < sealed.query_end) {
     check_sealed(entry);
-    sealed.query_begin = end;
     kernels_.attend_block[static_cast<std::size_t>(call_.shape.layout.row_type)](rows_, sealed);
   }
+  if (block.query_begin >= end) return;
   EBB_CHECK(open_rows != nullptr, "a query looks into the block at {}, which is sealed", entry.begin.value());
-  BlockView block = sealed;
   block.k = open_rows + open.k_offset();
   block.v = open_rows + open.v_offset();
   block.next_frame = 0;
-  block.query_begin = INT32_MIN;
-  block.query_end = end;
+  block.query_end = std::min(block.query_end, end);
   kernels_.attend_block[static_cast<std::size_t>(open.row_type)](rows_, block);
 }
 

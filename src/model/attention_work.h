@@ -17,6 +17,15 @@ namespace ebb {
 // The kernels of current_kernel_set().
 [[nodiscard]] const AttentionKernels& current_kernels();
 
+// The planes of a frame that begins here; what a block holds of it is the caller's to say.
+[[nodiscard]] BlockView view_frame(const FrameLayout& layout, const std::byte* frame);
+
+// Rows at positions [begin, end).
+struct QueryRange {
+  std::int32_t begin = INT32_MIN;
+  std::int32_t end = INT32_MAX;
+};
+
 // Running softmax of a tile's rows, padding included: of one split, or of the splits merged so far.
 struct AttentionSums {
   float* m = nullptr;  // [row_capacity]
@@ -54,7 +63,10 @@ struct AttentionWork {
   void attend_split(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums);
   void attend_cohort(const AttentionTile& tile, std::int32_t split, const AttentionSums& sums);
   void attend_own(const AttentionTile& tile, std::int32_t query, EntryRange entries, const AttentionSums& sums);
-  void attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums);
+  void attend_squares(const AttentionTile& tile, std::int32_t e, float* block_sums);
+  void attend_entry(const AttentionTile& tile, const TileMember& member, std::int32_t e, float* block_sums,
+                    QueryRange rows = {});
+  void clear_block_sums(float* block_sums) const;
   void keep_own(const AttentionTile& tile, std::int32_t query, std::int32_t e) const;
   void check_sealed(const TableEntry& entry) const;
   void attend_open(const std::byte* open_rows, const TableEntry& entry, BlockView sealed);

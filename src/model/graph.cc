@@ -58,6 +58,14 @@ void run_write_kv(ggml_tensor* dst, int ith, int nth, void* user_data) {
   guard(op, [&] { write_kv(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }
 
+void run_choose_squares(ggml_tensor* dst, int ith, int nth, void* user_data) {
+  const auto& op = *static_cast<const AttentionOp*>(user_data);
+  const ggml_tensor* q = dst->src[0];
+  const AttentionTensors tensors = {
+      .q = static_cast<const float*>(q->data), .q_row_stride = row_stride(q), .q_head_stride = head_stride(q)};
+  guard(op, [&] { op.squares->choose(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
+}
+
 void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
   const ggml_tensor* q = dst->src[0];
@@ -68,7 +76,8 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .out_row_stride = row_stride(dst),
                                     .out_head_stride = head_stride(dst),
                                     .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr,
-                                    .slices = op.mass->slices(*op.step)};
+                                    .slices = op.mass->slices(*op.step),
+                                    .squares = op.has_squares() ? op.squares : nullptr};
   guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }
 
@@ -206,6 +215,10 @@ ggml_tensor* Graph::build_cpu_attention(LayerIndex layer, ggml_tensor* q, ggml_t
   if (q == nullptr) return nullptr;
 
   std::array<ggml_tensor*, 2> queries = {q, written};
+  if (shape_.with_squares && op->shape.window == 0) {
+    queries[1] = ggml_custom_4d(context_, GGML_TYPE_F32, 1, 1, 1, 1, queries.data(), 2, run_choose_squares,
+                                GGML_N_TASKS_MAX, op);
+  }
   ggml_tensor* result = ggml_custom_4d(context_, GGML_TYPE_F32, hparams.head_dim_v, hparams.n_heads, shape_.n_rows, 1,
                                        queries.data(), 2, run_attend, GGML_N_TASKS_MAX, op);
   if (shape_.with_mass) {

@@ -22,6 +22,7 @@
 #include "model/composed_attention.h"
 #include "model/composed_mass.h"
 #include "model/model.h"
+#include "model/square_choice.h"
 #include "model/step_mass.h"
 
 struct ggml_cgraph;
@@ -37,6 +38,8 @@ struct GraphShape {
   bool with_mass = false;
   // Adds up queries (SequenceRows::queries), likewise.
   bool with_queries = false;
+  // Chooses what blocks of rows look at (SequenceRows::sight), likewise.
+  bool with_squares = false;
   // ComposedPlan::n_parts
   std::int32_t n_parts = 1;
 
@@ -50,6 +53,10 @@ struct AttentionOp {
   const AttentionStep* step = nullptr;
   AttentionScratch* scratch = nullptr;
   StepMass* mass = nullptr;
+  SquareChoice* squares = nullptr;
+
+  // A window's table is short: its rows look at all of it.
+  [[nodiscard]] bool has_squares() const { return shape.window == 0 && squares->is_asked(); }
 };
 
 // How attention is computed: by our CPU operations, or composed of ggml's.

@@ -10,6 +10,7 @@
 
 #include "model/graph.h"
 #include "model/query_moments.h"
+#include "model/square_choice.h"
 
 namespace ebb {
 namespace {
@@ -41,6 +42,7 @@ struct Runner::State {
   AttentionStep step;
   AttentionScratch scratch;
   StepMass mass;
+  SquareChoice squares;
   std::int32_t n_inputs = 0;  // of the last run, if it came to its end
   std::vector<AttentionOp> ops;
   // Frames lie by row: attention is composed of ggml's operations.
@@ -101,7 +103,8 @@ Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& back
                           .layer = LayerIndex(layer),
                           .step = &state->step,
                           .scratch = &state->scratch,
-                          .mass = &state->mass});
+                          .mass = &state->mass,
+                          .squares = &state->squares});
     state->layer_shapes.push_back(state->ops.back().shape);
   }
   state->composed = memory.layout().key_order == KeyOrder::kByRow;
@@ -138,7 +141,7 @@ std::optional<SequenceMass> Runner::mass(std::int32_t input) const {
 
 std::size_t Runner::compute_bytes() const {
   return ggml_gallocr_get_buffer_size(state_->allocator.get(), 0) + state_->scratch.bytes() + state_->mass.bytes() +
-         state_->copied_logits.size() * sizeof(float);
+         state_->squares.bytes() + state_->copied_logits.size() * sizeof(float);
 }
 
 Status Runner::run(std::span<const SequenceInput> inputs) {
@@ -149,10 +152,12 @@ Status Runner::run(std::span<const SequenceInput> inputs) {
   EBB_RETURN_IF_ERROR(s.check(inputs));
   s.gather(inputs);
   s.prepare_mass();
+  if (!s.composed) s.squares.begin(s.layer_shapes.front(), s.step, s.backend.n_threads());
   EBB_ASSIGN_OR_RETURN(Graph * graph, s.get_graph({.n_rows = static_cast<std::int32_t>(s.tokens.size()),
                                                    .n_outputs = static_cast<std::int32_t>(s.output_rows.size()),
                                                    .with_mass = s.step.mass_stride > 0,
                                                    .with_queries = s.asks_queries(),
+                                                   .with_squares = s.squares.is_asked(),
                                                    .n_parts = s.composed ? s.count_parts() : 1}));
   ggml_backend_tensor_set(graph->tokens(), s.tokens.data(), 0, s.tokens.size() * sizeof(std::int32_t));
   ggml_backend_tensor_set(graph->anchors(), s.anchors.data(), 0, s.anchors.size() * sizeof(std::int32_t));
@@ -190,6 +195,7 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
               n_tokens);
     EBB_CHECK(input.n_slices >= 0 && (input.n_slices == 0 || memory.layout().block_size % input.n_slices == 0),
               "{} slices of blocks of {}", input.n_slices, memory.layout().block_size);
+    EBB_CHECK(!composed || !input.sight.squares.is_set(), "composed attention looks at whole tables");
     EBB_CHECK(input.tables->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
               (input.first + n_tokens).value(), input.tables->end().value());
     n_rows += input.tokens.size();
@@ -217,13 +223,15 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     const auto n_tokens = static_cast<std::int32_t>(input.tokens.size());
     const auto row_begin = static_cast<std::int32_t>(tokens.size());
     const Position anchor = input.anchor.value_or(input.first);
+    const Span hidden = input.sight.hidden(input.first);
     step.sequences.push_back({.row_begin = row_begin,
                               .n_rows = n_tokens,
                               .first = input.first,
                               .n_mass_rows = input.n_mass_rows,
                               .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows),
                               .queries = input.queries,
-                              .n_slices = input.n_slices});
+                              .n_slices = input.n_slices,
+                              .sight = input.sight});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
       anchors.push_back((anchor + i).value());
@@ -231,7 +239,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     }
     for (std::int32_t layer = 0; layer < step.n_layers; ++layer) {
       for (std::int32_t head = 0; head < step.n_kv_heads; ++head) {
-        step.tables.push_back(looked_at(input.tables->table(LayerIndex(layer), HeadIndex(head)), input.hidden));
+        step.tables.push_back(looked_at(input.tables->table(LayerIndex(layer), HeadIndex(head)), hidden));
       }
     }
   }

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "cache/frame_memory.h"
 #include "cache/frame_tables.h"
+#include "cache/sight.h"
 #include "device/backend.h"
 #include "model/model.h"
 #include "model/step_mass.h"
@@ -34,9 +35,9 @@ struct SequenceInput {
   std::optional<Position> anchor = std::nullopt;
   // The sequence's block tables; they must not change until the step is over.
   const FrameTables* tables = nullptr;
-  // Positions that none of the tokens looks at: blocks that lie wholly inside are as if they were not there, and no other reaches
-  // into it.
-  Span hidden = {Position(0), Position(0)};
+  // What the tokens leave out. All hide the same: blocks that lie wholly inside are as if they were not there, and no other reaches
+  // into it. Blocks of squares are those that all of which is in this step; not where attention is composed.
+  Sight sight;
   // Logits are given for the last n_outputs tokens; 0 where only K and V are wanted.
   std::int32_t n_outputs = 1;
   // Attention mass is given for the last n_mass_rows tokens together; 0 where no policy asks. A step in which nobody

@@ -20,6 +20,7 @@
 
 #include "model/attention.h"
 #include "model/slice_mass.h"
+#include "model/square_choice.h"
 #include "model/toy_rows.h"
 
 namespace ebb::toy {
@@ -69,7 +70,13 @@ struct RunOptions {
   std::int32_t n_slices = 0;
   std::int32_t n_mass_rows = 3;
   std::int32_t n_window_rows = 2;
+  // What rows leave out, of all sessions; not null with squares: where their choices go, of the last step at the end.
+  Sight sight;
+  SquareChoice* squares = nullptr;
 };
+
+// Whether the query at a token looks at an entry of its table, of one KV head.
+using Looks = std::function<bool(std::int32_t token, std::size_t entry)>;
 
 // Sessions in lock step: step i holds chunk i of every session that has one. A cut is the chunk lengths of a session.
 using Cut = std::vector<std::int32_t>;
@@ -167,15 +174,18 @@ class Layer {
   // One query, in float64: its heads' outputs, and the mass of every entry of the KV heads' tables, or of every one of
   // n_parts slices of each.
   [[nodiscard]] std::vector<double> reference(const Session& session, std::int32_t token, std::int32_t head,
-                                              std::vector<double>* mass, std::int32_t n_parts = 1) const {
+                                              std::vector<double>* mass, std::int32_t n_parts = 1,
+                                              const Looks& looks = {}) const {
     const FrameLayout& layout = shape_.layout;
     const std::int32_t kv_head = head / (shape_.n_heads / shape_.n_kv_heads);
     const float* const q = &session.q[to_size((token * shape_.n_heads + head) * layout.head_dim_k)];
     std::vector<double> out(to_size(layout.head_dim_v), 0.0);
     std::vector<std::pair<std::int32_t, double>> seen;  // token, score
     const std::vector<TableEntry> table = kept_entries(session, kv_head, session.n_tokens);
+    const auto is_left_out = [&](std::size_t entry) { return looks && !looks(token, entry); };
     double greatest = -std::numeric_limits<double>::infinity();
-    for_each_seen(session, table, token, [&](std::int32_t other, std::size_t) {
+    for_each_seen(session, table, token, [&](std::int32_t other, std::size_t entry) {
+      if (is_left_out(entry)) return;
       const float* const k = key(session, token, other, kv_head);
       double score = 0.0;
       for (std::int32_t d = 0; d < layout.head_dim_k; ++d) score += static_cast<double>(q[d]) * k[d];
@@ -186,6 +196,7 @@ class Layer {
     for (auto& [other, p] : seen) total += (p = std::exp(p - greatest));
     std::size_t i = 0;
     for_each_seen(session, table, token, [&](std::int32_t other, std::size_t entry) {
+      if (is_left_out(entry)) return;
       const double p = seen[i++].second / total;
       const float* const v = value(session, token, other, kv_head);
       for (std::size_t d = 0; d < out.size(); ++d) out[d] += p * v[d];
@@ -355,7 +366,8 @@ class Layer {
                                 .first = session.first + chunk.begin,
                                 .n_mass_rows = n_asking,
                                 .n_window_rows = std::min(options.n_window_rows, n_asking),
-                                .n_slices = options.n_slices});
+                                .n_slices = options.n_slices,
+                                .sight = options.sight});
       n_rows += chunk.n_tokens;
       attends = attends || chunk.begin + chunk.n_tokens > options.attend_from;
       copy_rows(q, session.q, chunk, shape_.n_heads * dk);
@@ -397,6 +409,13 @@ class Layer {
     slices.begin(step);
     if (step.asks_slices()) tensors.slices = &slices;
     scratch.reserve(shape_, step, options.n_threads);
+    if (options.squares != nullptr) {
+      options.squares->begin(shape_, step, options.n_threads);
+      run_threads(options.n_threads, [&](std::int32_t ith) {
+        options.squares->choose(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
+      });
+      tensors.squares = options.squares;
+    }
     run_threads(options.n_threads, [&](std::int32_t ith) {
       attend(shape_, step, LayerIndex(1), tensors, scratch, ith, options.n_threads);
     });

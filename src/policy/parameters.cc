@@ -64,6 +64,15 @@ Result<ParameterValues> ParameterValues::parse(std::span<const Parameter> table,
   return values;
 }
 
+Result<ParameterValues> ParameterValues::parse_behind_name(std::span<const Parameter> table, std::string_view spec,
+                                                           std::string_view what) {
+  const std::string_view name = spec_name(spec);
+  if (spec.ends_with(':')) return error(Code::kInvalidArgument, "{}{}: no parameter behind the colon", what, name);
+  Result<ParameterValues> values = parse(table, name.size() == spec.size() ? "" : spec.substr(name.size() + 1));
+  if (!values.ok()) return error(Code::kInvalidArgument, "{}{}: {}", what, name, values.status().message());
+  return values;
+}
+
 double ParameterValues::operator[](std::string_view name) const {
   const auto at = std::ranges::find(table_, name, &Parameter::name);
   EBB_CHECK(at != table_.end(), "no parameter '{}'", name);

@@ -1,6 +1,6 @@
 // Parameters: what a policy may be told besides its name, as a table that reads, checks and explains them.
 //
-// They are numbers; a switch is 0 or 1. Text form: "window=16,kernel=5".
+// They are numbers; a switch is 0 or 1. Text form: "window=16,kernel=5", behind a name "NAME:window=16,kernel=5".
 #pragma once
 
 #include <span>
@@ -30,6 +30,9 @@ class ParameterValues {
   explicit ParameterValues(std::span<const Parameter> table);
   // kInvalidArgument says which are taken, or between which bounds; each may be given once.
   static Result<ParameterValues> parse(std::span<const Parameter> table, std::string_view text);
+  // Of "NAME" or "NAME:parameters"; errors begin with `what`.
+  static Result<ParameterValues> parse_behind_name(std::span<const Parameter> table, std::string_view spec,
+                                                   std::string_view what);
 
   // `name` must be in the table.
   [[nodiscard]] double operator[](std::string_view name) const;
@@ -41,5 +44,8 @@ class ParameterValues {
   std::span<const Parameter> table_;
   std::vector<double> values_;
 };
+
+// NAME of "NAME" or "NAME:parameters".
+[[nodiscard]] inline std::string_view spec_name(std::string_view spec) { return spec.substr(0, spec.find(':')); }
 
 }  // namespace ebb

@@ -271,19 +271,17 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
   for (const Number& known : kNumbers) {
     if (spec == known.number) return make_policy(known.spec);
   }
-  const std::string_view name = spec.substr(0, spec.find(':'));
+  const std::string_view name = spec_name(spec);
   std::string names;
   for (const PolicyEntry& entry : kPolicies) {
     if (entry.name != name) {
       names += (names.empty() ? "" : ", ") + std::string(entry.name);
       continue;
     }
-    if (spec.ends_with(':')) return error(Code::kInvalidArgument, "policy {}: no parameter behind the colon", name);
-    const Result<ParameterValues> values =
-        ParameterValues::parse(entry.parameters, name.size() == spec.size() ? "" : spec.substr(name.size() + 1));
-    if (!values.ok()) return error(Code::kInvalidArgument, "policy {}: {}", name, values.status().message());
-    std::unique_ptr<Policy> policy = entry.make(*values);
-    if (const std::string given = values->text(); !given.empty()) policy->parameters_ = ":" + given;
+    EBB_ASSIGN_OR_RETURN(const ParameterValues values,
+                         ParameterValues::parse_behind_name(entry.parameters, spec, "policy "));
+    std::unique_ptr<Policy> policy = entry.make(values);
+    if (const std::string given = values.text(); !given.empty()) policy->parameters_ = ":" + given;
     return policy;
   }
   return error(Code::kNotFound, "no eviction policy is called '{}'; there are {}", name.substr(0, kMostEchoed), names);

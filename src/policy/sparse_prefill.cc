@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/keep_share.h"
 #include "base/to_size.h"
 
 namespace ebb {
@@ -11,8 +12,8 @@ namespace {
 
 constexpr std::int32_t kMostSparseTokens = 1 << 20;
 
-using TileSums = std::vector<std::vector<double>>;  // [block of queries][block of keys at or before it]
-using KeptTiles = std::vector<std::vector<std::int32_t>>;
+using SquareSums = std::vector<std::vector<double>>;  // [block of queries][block of keys at or before it]
+using KeptSquares = std::vector<std::vector<std::int32_t>>;
 
 bool all_finite(std::span<const float> values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
@@ -63,14 +64,14 @@ double antidiagonal(const AttentionRows& rows, std::int32_t head, std::int32_t s
   return sum / (std::sqrt(static_cast<double>(rows.head_dim)) * stride);
 }
 
-// Softmax over the groups of keys at or before each group of queries, added up by tile.
-TileSums sum_tiles(const XAttention& config, const AttentionRows& rows, std::int32_t head) {
+// Softmax over the groups of keys at or before each group of queries, added up by square.
+SquareSums sum_squares(const XAttention& config, const AttentionRows& rows, std::int32_t head) {
   const std::int32_t n_groups = (rows.n_tokens + config.stride - 1) / config.stride;
   const std::int32_t groups_per_block = config.block_size / config.stride;
-  TileSums tiles;
+  SquareSums squares;
   for (std::int32_t query = 0; query < n_groups; ++query) {
     const std::size_t query_block = to_size(query / groups_per_block);
-    if (query_block == tiles.size()) tiles.emplace_back(query_block + 1, 0.0);
+    if (query_block == squares.size()) squares.emplace_back(query_block + 1, 0.0);
     std::vector<double> weights;
     for (std::int32_t key = 0; key <= query; ++key) {
       weights.push_back(antidiagonal(rows, head, config.stride, query, key));
@@ -79,40 +80,19 @@ TileSums sum_tiles(const XAttention& config, const AttentionRows& rows, std::int
     double total = 0.0;
     for (double& weight : weights) total += weight = std::exp(weight - largest);
     for (std::int32_t key = 0; key <= query; ++key) {
-      tiles[query_block][to_size(key / groups_per_block)] += weights[to_size(key)] / total;
+      squares[query_block][to_size(key / groups_per_block)] += weights[to_size(key)] / total;
     }
   }
-  return tiles;
+  return squares;
 }
 
-std::vector<std::int32_t> keep_tiles(std::span<const double> row, double threshold) {
-  const auto own = static_cast<std::int32_t>(row.size()) - 1;
-  std::vector<std::int32_t> order(row.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto is_fixed = [&](std::int32_t block) { return block == 0 || block == own; };
-  std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) {
-    if (is_fixed(a) != is_fixed(b)) return is_fixed(a);
-    return row[to_size(a)] > row[to_size(b)];
-  });
-  const double wanted = threshold * std::accumulate(row.begin(), row.end(), 0.0);
-  double kept_sum = 0.0;
-  std::vector<std::int32_t> kept;
-  for (const std::int32_t block : order) {
-    if (!is_fixed(block) && kept_sum >= wanted) break;
-    kept.push_back(block);
-    kept_sum += row[to_size(block)];
-  }
-  std::ranges::sort(kept);
-  return kept;
-}
-
-KeptTiles all_tiles(std::int32_t n_blocks) {
-  KeptTiles tiles;
+KeptSquares all_squares(std::int32_t n_blocks) {
+  KeptSquares squares;
   for (std::int32_t block = 0; block < n_blocks; ++block) {
-    std::vector<std::int32_t>& row = tiles.emplace_back(to_size(block) + 1);
+    std::vector<std::int32_t>& row = squares.emplace_back(to_size(block) + 1);
     std::iota(row.begin(), row.end(), 0);
   }
-  return tiles;
+  return squares;
 }
 
 }  // namespace
@@ -139,18 +119,18 @@ double threshold_of_chunk(double threshold, std::int32_t dense_tail_tokens, cons
   return is_dense ? 0.0 : threshold;
 }
 
-Result<std::vector<std::vector<std::vector<std::int32_t>>>> select_tiles(const XAttention& config,
-                                                                         const AttentionRows& rows) {
+Result<std::vector<std::vector<std::vector<std::int32_t>>>> select_squares(const XAttention& config,
+                                                                           const AttentionRows& rows) {
   EBB_RETURN_IF_ERROR(check_rows(config, rows));
-  std::vector<KeptTiles> by_head;
+  std::vector<KeptSquares> by_head;
   for (std::int32_t head = 0; head < rows.n_heads; ++head) {
-    KeptTiles& kept = by_head.emplace_back();
+    KeptSquares& kept = by_head.emplace_back();
     if (config.threshold == 0.0) {
-      kept = all_tiles((rows.n_tokens + config.block_size - 1) / config.block_size);
+      kept = all_squares((rows.n_tokens + config.block_size - 1) / config.block_size);
       continue;
     }
-    for (const std::vector<double>& row : sum_tiles(config, rows, head))
-      kept.push_back(keep_tiles(row, config.threshold));
+    for (const std::vector<double>& row : sum_squares(config, rows, head))
+      kept.push_back(keep_share(row, config.threshold));
   }
   return by_head;
 }

@@ -1,6 +1,6 @@
 // Sparse prefill: which blocks a pass of the prompt need not look at. Nothing is freed; what is skipped stays available.
 //
-// Two schemes of OpenVINO GenAI: tri-shape keeps the first and the last blocks, XAttention (Xu et al. 2025) scores tiles of
+// Two schemes of OpenVINO GenAI: tri-shape keeps the first and the last blocks, XAttention (Xu et al. 2025) scores squares of
 // queries and keys by their antidiagonals and keeps the best until they have a share of the attention. It takes plain numbers
 // and runs no attention. Thread rule: pure functions.
 #pragma once
@@ -53,7 +53,7 @@ struct AttentionRows {
 // By head and block of queries, the blocks of keys that it looks at, ascending: its own and the first always, of the others the
 // best (ties to the lower number) until the kept have threshold of the row, the one that crosses included. Of new tokens
 // only. kInvalidArgument for sizes that do not fit each other, and what is no finite number.
-Result<std::vector<std::vector<std::vector<std::int32_t>>>> select_tiles(const XAttention& config,
-                                                                         const AttentionRows& rows);
+Result<std::vector<std::vector<std::vector<std::int32_t>>>> select_squares(const XAttention& config,
+                                                                           const AttentionRows& rows);
 
 }  // namespace ebb

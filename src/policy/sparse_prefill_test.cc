@@ -46,7 +46,7 @@ TEST(XAttention, is_dense_for_one_token_and_near_the_end_but_not_at_it) {
   EXPECT_EQ(threshold(999, 1), 0.0);
 }
 
-// The same from the paper's words: one matrix of regrouped rows times another, softmax, tiles.
+// The same from the paper's words: one matrix of regrouped rows times another, softmax, squares.
 Kept kept_by_words(const XAttention& config, const std::vector<float>& queries, const std::vector<float>& keys, int n,
                    int d) {
   const int s = config.stride;
@@ -64,7 +64,7 @@ Kept kept_by_words(const XAttention& config, const std::vector<float>& queries, 
   const int per_block = config.block_size / s;
   Kept kept;
   for (int block = 0; block < n_rows / per_block; ++block) {
-    std::vector<double> tile(static_cast<std::size_t>(block) + 1);
+    std::vector<double> square(static_cast<std::size_t>(block) + 1);
     double row_sum = 0.0;
     for (int i = block * per_block; i < (block + 1) * per_block; ++i) {
       std::vector<double> e;
@@ -79,25 +79,25 @@ Kept kept_by_words(const XAttention& config, const std::vector<float>& queries, 
         total += e.back();
       }
       for (int j = 0; j <= i; ++j)
-        tile[static_cast<std::size_t>(j / per_block)] += e[static_cast<std::size_t>(j)] / total;
+        square[static_cast<std::size_t>(j / per_block)] += e[static_cast<std::size_t>(j)] / total;
     }
-    for (const double sum : tile) row_sum += sum;
-    std::vector<bool> is_kept(tile.size());
+    for (const double sum : square) row_sum += sum;
+    std::vector<bool> is_kept(square.size());
     is_kept.front() = is_kept.back() = true;
     for (;;) {
       double sum = 0.0;
-      std::size_t best = tile.size();
-      for (std::size_t b = 0; b < tile.size(); ++b) {
+      std::size_t best = square.size();
+      for (std::size_t b = 0; b < square.size(); ++b) {
         if (is_kept[b])
-          sum += tile[b];
-        else if (best == tile.size() || tile[b] > tile[best])
+          sum += square[b];
+        else if (best == square.size() || square[b] > square[best])
           best = b;
       }
-      if (sum >= config.threshold * row_sum || best == tile.size()) break;
+      if (sum >= config.threshold * row_sum || best == square.size()) break;
       is_kept[best] = true;
     }
     auto& list = kept.emplace_back();
-    for (std::size_t b = 0; b < tile.size(); ++b) {
+    for (std::size_t b = 0; b < square.size(); ++b) {
       if (is_kept[b]) list.push_back(static_cast<std::int32_t>(b));
     }
   }
@@ -114,7 +114,7 @@ TEST(XAttention, keeps_the_tiles_that_a_plain_computation_keeps) {
     for (auto* values : {&queries, &keys}) {
       for (float& value : *values) value = static_cast<float>(random() % 17) / 4.0F - 2.0F;
     }
-    const auto kept = select_tiles(
+    const auto kept = select_squares(
         config, {.queries = queries, .keys = keys, .n_tokens = n, .n_heads = 1, .n_kv_heads = 1, .head_dim = 4});
     ASSERT_TRUE(kept.ok()) << kept.status().message();
     ASSERT_EQ((*kept)[0], kept_by_words(config, queries, keys, n, 4)) << round;
@@ -125,24 +125,24 @@ TEST(XAttention, keeps_its_own_and_the_first_and_everything_at_threshold_0) {
   const std::vector<float> zeros(20 * 2);
   const AttentionRows rows{
       .queries = zeros, .keys = std::span(zeros).first(20), .n_tokens = 20, .n_heads = 2, .head_dim = 1};
-  const auto sparse = select_tiles({.threshold = 0.01, .block_size = 4, .stride = 2}, rows).value();
+  const auto sparse = select_squares({.threshold = 0.01, .block_size = 4, .stride = 2}, rows).value();
   ASSERT_EQ(sparse.size(), 2U);
   EXPECT_EQ(sparse[1], (Kept{{0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}}));
-  EXPECT_EQ(select_tiles({.threshold = 0.0, .block_size = 8, .stride = 2}, rows).value()[0],
+  EXPECT_EQ(select_squares({.threshold = 0.0, .block_size = 8, .stride = 2}, rows).value()[0],
             (Kept{{0}, {0, 1}, {0, 1, 2}}));
 }
 
 TEST(XAttention, refuses_sizes_that_do_not_fit) {
   const std::vector<float> values(8);
   const AttentionRows rows{.queries = values, .keys = values, .n_tokens = 8, .head_dim = 1};
-  EXPECT_TRUE(select_tiles({}, rows).ok());
-  EXPECT_FALSE(select_tiles({.stride = 7}, rows).ok());
-  EXPECT_FALSE(select_tiles({.threshold = std::nan("")}, rows).ok());
-  EXPECT_FALSE(select_tiles({}, {.queries = values, .keys = values, .n_tokens = 7, .head_dim = 1}).ok());
+  EXPECT_TRUE(select_squares({}, rows).ok());
+  EXPECT_FALSE(select_squares({.stride = 7}, rows).ok());
+  EXPECT_FALSE(select_squares({.threshold = std::nan("")}, rows).ok());
+  EXPECT_FALSE(select_squares({}, {.queries = values, .keys = values, .n_tokens = 7, .head_dim = 1}).ok());
   EXPECT_FALSE(
-      select_tiles({}, {.queries = values, .keys = values, .n_tokens = 4, .n_heads = 1, .n_kv_heads = 2}).ok());
+      select_squares({}, {.queries = values, .keys = values, .n_tokens = 4, .n_heads = 1, .n_kv_heads = 2}).ok());
   const std::vector<float> sick(8, HUGE_VALF);
-  EXPECT_FALSE(select_tiles({}, {.queries = sick, .keys = values, .n_tokens = 8, .head_dim = 1}).ok());
+  EXPECT_FALSE(select_squares({}, {.queries = sick, .keys = values, .n_tokens = 8, .head_dim = 1}).ok());
 }
 
 }  // namespace

@@ -7,19 +7,37 @@
 namespace ebb {
 namespace {
 
-TEST(SparsePrompt, is_none_or_tri_shape_with_parameters) {
+TEST(SparsePrompt, is_none_or_a_scheme_with_parameters) {
   EXPECT_FALSE(SparsePrompt::parse("none").value().is_sparse());
   EXPECT_EQ(SparsePrompt::parse("tri_shape").value(),
             (SparsePrompt{.chunk = 256, .start_tokens = 128, .recent_tokens = 1920, .tail_tokens = 100}));
   EXPECT_EQ(SparsePrompt::parse("tri_shape:tail=7,recent=64").value(),
             (SparsePrompt{.chunk = 256, .start_tokens = 128, .recent_tokens = 64, .tail_tokens = 7}));
+  EXPECT_EQ(SparsePrompt::parse("xattention").value(),
+            (SparsePrompt{.threshold = 0.8, .stride = 8, .tail_tokens = 100}));
+  EXPECT_EQ(SparsePrompt::parse("xattention:stride=4,threshold=0.95").value(),
+            (SparsePrompt{.threshold = 0.95, .stride = 4, .tail_tokens = 100}));
+}
+
+TEST(SparsePrompt, of_xattention_has_strides_that_divide_blocks_and_vectors) {
+  const auto check = [](std::int32_t stride, std::int32_t grain) {
+    return SparsePrompt{.threshold = 0.8, .stride = stride}.check_grain(grain);
+  };
+  for (const std::int32_t stride : {2, 4, 8, 16}) EXPECT_TRUE(check(stride, 64).ok()) << stride;
+  for (const std::int32_t stride : {3, 5, 6, 12}) EXPECT_FALSE(check(stride, 120).ok()) << stride;
+  EXPECT_TRUE(check(8, 8).ok());
+  EXPECT_EQ(check(16, 8).message(),
+            "xattention: a stride of 16 with blocks of 8; it must be 2, 4, 8 or 16, and divide the block size");
+  EXPECT_FALSE(check(2, 1).ok());
 }
 
 TEST(SparsePrompt, what_is_none_is_refused_with_what_there_is) {
-  EXPECT_EQ(SparsePrompt::parse("xattention").status().message(),
-            "no sparse prompt is called 'xattention'; there are none, tri_shape");
-  for (const char* wrong : {"", "tri_shape:", "tri_shape:chunk=0", "tri_shape:start=-1", "tri_shape:recent=1.5",
-                            "tri_shape:tail", "tri_shape:tail=1,tail=1", "tri_shape,tail=1", "none:tail=1"}) {
+  EXPECT_EQ(SparsePrompt::parse("streaming").status().message(),
+            "no sparse prompt is called 'streaming'; there are none, tri_shape, xattention");
+  for (const char* wrong :
+       {"", "tri_shape:", "tri_shape:chunk=0", "tri_shape:start=-1", "tri_shape:recent=1.5", "tri_shape:tail",
+        "tri_shape:tail=1,tail=1", "tri_shape,tail=1", "none:tail=1", "xattention:threshold=0",
+        "xattention:threshold=1.1", "xattention:stride=1", "xattention:start=64"}) {
     EXPECT_FALSE(SparsePrompt::parse(wrong).ok()) << wrong;
   }
 }
@@ -38,9 +56,9 @@ TEST(SparsePrompt, hides_nothing_where_the_original_is_dense) {
         const bool is_last = at + kChunk >= n;
         const bool skips = !is_last && !find_tri_shape_skips(shape, place, at, 16).value().empty();
         if (skips) first_dense = at + kChunk;
-        EXPECT_EQ(skips, at < prompt.find_tail(n) && at > 2 * 16) << n << " tokens, tail " << tail << ", at " << at;
+        EXPECT_EQ(skips, at < prompt.find_tail(n, 16) && at > 2 * 16) << n << " tokens, tail " << tail << ", at " << at;
       }
-      EXPECT_LE(first_dense, prompt.find_tail(n));
+      EXPECT_LE(first_dense, prompt.find_tail(n, 16));
     }
   }
 }

@@ -39,13 +39,15 @@ std::int32_t Keeper::copy_alike(std::span<const Token> tokens, Acts& acts) {
 // A block like the one that holds the last tokens, or none, and goes on with these.
 BlockStarts::Match Keeper::find_alike(std::span<const Token> tokens) const {
   const std::int32_t n_held = n_in_last();
+  // What a block of squares begins with is what it is by all its tokens.
+  if (n_held == 0 && hot_.sight().has_squares(hot_.end())) return {};
   Hash128 visible;
   std::vector<Token> all;
   if (n_held == 0) {
     visible = hot_.visible_behind();
   } else {
     const BlockIndex last = hot_.last_block();
-    visible = hot_.sight().seen(hot_.visible_before(last), hot_.end());
+    visible = hot_.sight().seen(hot_.visible_before(last), hot_.end(), {});
     const BlockRecordInfo& info = hot_.info(last);
     const bool is_alike = info.lineage.runs().size() == 1 && info.lineage.runs().front().visible == visible;
     if (!is_alike || hot_.is_turned(last) || info.variant != Hash128()) return {};

@@ -61,12 +61,14 @@ StepPlan plan_step(const StepState& step, const BlockShape& shape) {
   return {.n_tokens = n_tokens, .room = plan_room(step.room, n_blocks * shape.frames_per_block())};
 }
 
-Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens) {
+Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens, std::int32_t block_size) {
   if (!prompt.is_sparse()) return {};
-  return {.where = {Position(0), Position(prompt.find_tail(begin.value() + n_tokens))},
+  return {.where = {Position(0), Position(prompt.find_tail(begin.value() + n_tokens, block_size))},
           .chunk = prompt.chunk,
           .n_start = prompt.start_tokens,
-          .n_recent = prompt.recent_tokens};
+          .n_recent = prompt.recent_tokens,
+          .squares = {.threshold = prompt.threshold, .stride = prompt.stride},
+          .block_size = block_size};
 }
 
 std::int32_t fit_rows(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t n_free_frames,

@@ -79,7 +79,8 @@ struct StepPlan {
 [[nodiscard]] StepPlan plan_step(const StepState& step, const BlockShape& shape);
 
 // What the rows of a prompt of n_tokens behind `begin` leave out.
-[[nodiscard]] Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens);
+[[nodiscard]] Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens,
+                               std::int32_t block_size);
 
 // How many of n_tokens rows find a place when so many frames are free.
 [[nodiscard]] std::int32_t fit_rows(std::int32_t n_tokens, std::int32_t n_rows_left, std::int32_t n_free_frames,

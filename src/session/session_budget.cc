@@ -45,7 +45,7 @@ void Session::set_prompt_budget(FrameBudget budget) {
 
 void Session::begin_prompt(std::int32_t n_tokens) {
   is_in_prompt_ = true;
-  keeper_.hot().set_sight(plan_sight(options_.sparse_prompt, end(), n_tokens));
+  keeper_.hot().set_sight(plan_sight(options_.sparse_prompt, end(), n_tokens, block_size()));
   Acts acts;
   if (prompt_budget_ > own_budget_) apply_budgets(acts);
   (void)take_budget_use();

@@ -182,7 +182,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .first = session_->end(),
                        .anchor = hot.next_anchor(),
                        .tables = &hot.tables(),
-                       .hidden = hot.sight().hidden(session_->end()),
+                       .sight = hot.sight(),
                        .n_outputs = n_tokens == n_pending() ? 1 : 0,
                        .n_mass_rows = session_->n_observed(n_tokens, n_pending() - n_tokens),
                        .n_window_rows = session_->policy().asks().window,
