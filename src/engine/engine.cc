@@ -218,6 +218,8 @@ Status Engine::State::make_ready(const Policy& asking) {
   return {};
 }
 
+Status Engine::check_sparse_prompt(const SparsePrompt& prompt) const { return state_->check_sparse_prompt(prompt); }
+
 Status Engine::set_policy(Session& session, const std::shared_ptr<const Policy>& policy) {
   EBB_RETURN_IF_ERROR(state_->make_ready(policy ? *policy : *state_->policy));
   session.set_policy(policy, state_->output_lengths.get());

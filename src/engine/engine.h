@@ -91,6 +91,8 @@ class Engine {
   // One that goes on where `image` was taken; its blocks come from the cold store or are computed again.
   Result<std::unique_ptr<Session>> restore_session(const SessionOptions& options, const SessionImage& image);
 
+  // kInvalidArgument or kUnsupported where prompts cannot be read so here.
+  [[nodiscard]] Status check_sparse_prompt(const SparsePrompt& prompt) const;
   // The session chooses by this policy from now on (Session::set_policy); null: by the engine's. kInvalidArgument where its parameters
   // do not suit the engine's blocks.
   Status set_policy(Session& session, const std::shared_ptr<const Policy>& policy);

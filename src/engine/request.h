@@ -51,6 +51,8 @@ struct RequestEnd {
   std::int32_t budget_tokens = 0;
   // What chose what left; empty where nothing began.
   std::string policy;
+  // How the prompt was read, as policy/sparse_prompt.h has it; likewise.
+  std::string sparse_prompt;
   // While the prompt was computed, and from then on.
   BudgetTokens prompt;
   BudgetTokens reply;
@@ -73,6 +75,8 @@ struct Request {
   // That may be hot while its prompt is computed, where the engine has a prompt budget: at most what it would have without it;
   // 0: no more than its share of the budget.
   std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
+  // How its prompt is read; none: as the engine's sessions read theirs. Engine::check_sparse_prompt() has let it through.
+  std::optional<SparsePrompt> sparse_prompt = std::nullopt;
   // When it begins, and after each of its steps; before the step's chances and text.
   std::function<void(const RequestProgress&)> on_progress = [](const RequestProgress&) {};
   // Called with the chances of each token, where options.n_chances asks for them; before its text.

@@ -151,6 +151,7 @@ Status Scheduler::State::begin(Running& request) {
   Lane& lane = *request.lane;
   EBB_RETURN_IF_ERROR(lanes.wake(lane, share(lane, running.size()), request.request.policy));
   share_budget();
+  lane.session->set_sparse_prompt(request.request.sparse_prompt.value_or(engine.session_options().sparse_prompt));
   EBB_ASSIGN_OR_RETURN(request.generation,
                        Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
                                           request.request.options, request.request.resuming));
@@ -336,6 +337,7 @@ void Scheduler::State::end(Running& request, const Status& status) {
     end.n_hot_tokens = session->n_hot_tokens();
     end.budget_tokens = session->budget_tokens();
     end.policy = session->policy().spec();
+    end.sparse_prompt = session->options().sparse_prompt.text();
   }
   if (request.generation != nullptr && request.generation->is_broken()) Lanes::let_go(*request.lane);
   lanes.release(*request.lane);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace ebb {
 namespace {
 
@@ -82,6 +84,12 @@ Result<SparsePrompt> SparsePrompt::parse(std::string_view text) {
   }
   return error(Code::kNotFound, "no sparse prompt is called '{}'; there are {}", name.substr(0, kMostEchoedName),
                names);
+}
+
+std::string SparsePrompt::text() const {
+  if (threshold > 0.0) return fmt::format("xattention:threshold={},stride={},tail={}", threshold, stride, tail_tokens);
+  if (chunk == 0) return "none";
+  return fmt::format("tri_shape:start={},recent={},chunk={},tail={}", start_tokens, recent_tokens, chunk, tail_tokens);
 }
 
 Status SparsePrompt::check_grain(std::int32_t grain) const {

@@ -34,6 +34,8 @@ struct SparsePrompt {
   // From "none", or "NAME" or "NAME:parameter=value,..." of sparse_schemes(). kNotFound names what there is, kInvalidArgument the
   // parameters.
   static Result<SparsePrompt> parse(std::string_view text);
+  // As parse() takes it.
+  [[nodiscard]] std::string text() const;
   [[nodiscard]] bool is_sparse() const { return chunk > 0 || threshold > 0.0; }
   // Whether it goes with blocks of so many tokens.
   [[nodiscard]] Status check_grain(std::int32_t grain) const;

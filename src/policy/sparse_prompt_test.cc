@@ -19,6 +19,13 @@ TEST(SparsePrompt, is_none_or_a_scheme_with_parameters) {
             (SparsePrompt{.threshold = 0.95, .stride = 4, .tail_tokens = 100}));
 }
 
+TEST(SparsePrompt, says_what_it_was_told) {
+  for (const char* text :
+       {"none", "tri_shape:start=64,recent=512,chunk=128,tail=7", "xattention:threshold=0.85,stride=16,tail=0"}) {
+    EXPECT_EQ(SparsePrompt::parse(text).value().text(), text);
+  }
+}
+
 TEST(SparsePrompt, of_xattention_has_strides_that_divide_blocks_and_vectors) {
   const auto check = [](std::int32_t stride, std::int32_t grain) {
     return SparsePrompt{.threshold = 0.8, .stride = stride}.check_grain(grain);

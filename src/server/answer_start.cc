@@ -49,7 +49,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .options = choices.options,
                                   .resuming = choices.resuming,
                                   .policy = generation.policy,
-                                  .prompt_budget_tokens = generation.prompt_budget_tokens},
+                                  .prompt_budget_tokens = generation.prompt_budget_tokens,
+                                  .sparse_prompt = generation.sparse_prompt},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
       part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;

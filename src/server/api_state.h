@@ -41,7 +41,8 @@ struct ApiState {
   [[nodiscard]] GenerationLimits limits() const {
     return {.max_choices = scheduler.options().n_parallel,
             .prompt_budget_tokens = engine.prompt_budget_tokens(),
-            .policies = scheduler.options().lanes.policies};
+            .policies = scheduler.options().lanes.policies,
+            .check_sparse_prompt = [this](const SparsePrompt& prompt) { return engine.check_sparse_prompt(prompt); }};
   }
 
   const Engine& engine;

@@ -76,6 +76,17 @@ ResumeOptions resume_options(JsonFields& fields, ResumeOptions options) {
   return options;
 }
 
+std::optional<SparsePrompt> read_sparse_prompt(JsonFields& fields, const GenerationLimits& limits) {
+  constexpr const char* kName = "kv_sparse_prompt";
+  const std::string text = fields.text(kName);
+  if (text.empty()) return std::nullopt;
+  const Result<SparsePrompt> prompt = SparsePrompt::parse(text);
+  const Status status = prompt.ok() ? limits.check_sparse_prompt(*prompt) : prompt.status();
+  if (status.ok()) return *prompt;
+  fields.refuse(kName, status.message());
+  return std::nullopt;
+}
+
 std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const GenerationLimits& limits) {
   constexpr const char* kName = "kv_prompt_budget";
   if (fields.find(kName) == nullptr) return std::nullopt;
@@ -113,6 +124,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.resuming = resume_options(fields, resuming);
   request.policy = read_policy(fields, "kv_eviction", limits.policies);
   request.prompt_budget_tokens = read_prompt_budget(fields, limits);
+  request.sparse_prompt = read_sparse_prompt(fields, limits);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, limits.max_choices));
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);

@@ -13,6 +13,7 @@
 #include "engine/generation.h"
 #include "json/json_fields.h"
 #include "policy/offered.h"
+#include "policy/sparse_prompt.h"
 
 namespace ebb {
 
@@ -23,6 +24,8 @@ struct GenerationRequest {
   std::shared_ptr<const Policy> policy = nullptr;
   // While its prompt is computed; none: the request does not say.
   std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
+  // How its prompt is read; none: the request does not say.
+  std::optional<SparsePrompt> sparse_prompt = std::nullopt;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;
@@ -44,6 +47,8 @@ struct GenerationLimits {
   // Tokens that prompts may have at once; 0: no more than replies.
   std::int32_t prompt_budget_tokens = 0;
   const OfferedPolicies& policies;
+  // What is wrong with a way of reading prompts, here.
+  std::function<Status(const SparsePrompt&)> check_sparse_prompt;
 };
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    const GenerationLimits& limits, const ResumeOptions& resuming);

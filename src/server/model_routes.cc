@@ -105,6 +105,7 @@ void answer_props(ApiState& state, const ApiCall& call) {
                          {"kv_budget_tokens", state.engine.budget_tokens()},
                          {"kv_eviction", state.engine.policy().spec()},
                          {"kv_prompt_budget_tokens", state.engine.prompt_budget_tokens()},
+                         {"kv_sparse_prompt", state.engine.session_options().sparse_prompt.text()},
                          {"build_info", fmt::format("ebb-{}", kVersion)}}));
 }
 

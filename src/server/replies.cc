@@ -160,6 +160,7 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"hot_tokens", sum([](const RequestEnd& end) { return end.n_hot_tokens; })},
                {"budget_tokens", sum([](const RequestEnd& end) { return end.budget_tokens; })},
                {"kv_eviction", choices.front().end->policy},
+               {"kv_sparse_prompt", choices.front().end->sparse_prompt},
                {"prompt_budget_tokens", sum([](const RequestEnd& end) { return end.prompt.budget; })},
                {"prompt_peak_tokens", sum([](const RequestEnd& end) { return end.prompt.peak; })},
                {"reply_budget_tokens", sum([](const RequestEnd& end) { return end.reply.budget; })},

@@ -26,7 +26,9 @@ constexpr std::array kShared = {"model",
                                 "grammar",
                                 "kv_reuse",
                                 "kv_reuse_recompute",
-                                "kv_eviction"};
+                                "kv_eviction",
+                                "kv_prompt_budget",
+                                "kv_sparse_prompt"};
 
 void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
   for (const char* name : names) {

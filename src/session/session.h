@@ -206,6 +206,9 @@ class Session {
   // The same while prompts are computed, the one under way too.
   void set_prompt_budget(FrameBudget budget);
 
+  // How prompts are read from the next one on; Engine::check_sparse_prompt() says which can be. Between two turns.
+  void set_sparse_prompt(const SparsePrompt& sparse_prompt) { options_.sparse_prompt = sparse_prompt; }
+
   // From now on this chooses what leaves; null: the engine's. Between two turns. What is hot stays; what was noted of attention
   // is dropped, unless both ask for the same, and what was noted of queries, unless both ask for that.
   void set_policy(std::shared_ptr<const Policy> policy, const OutputLengths* lengths);
