@@ -8,6 +8,7 @@
 namespace ebb {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -146,13 +147,29 @@ TEST(Select, hot_blocks_take_no_cold_ones_place) {
   EXPECT_THAT(select_blocks({}, missing, 3).recall, IsEmpty());
 }
 
-TEST(Select, what_is_missing_from_few_heads_gains_little_by_coming_back) {
+TEST(Select, what_is_missing_from_few_heads_gains_little_by_coming_back_and_takes_little_room) {
   std::vector<double> missing(12, 1.0);
   missing[9] = 0.25;
   const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 8.0}), scored(7, {3.0})};
   EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(2)));
-  EXPECT_THAT(select_blocks(ranked, missing, 3).recall, ElementsAre(BlockIndex(2), BlockIndex(9), BlockIndex(10)));
+  // A quarter of a block leaves room for one more.
+  EXPECT_THAT(select_blocks(ranked, missing, 3).recall,
+              ElementsAre(BlockIndex(2), BlockIndex(9), BlockIndex(10), BlockIndex(8)));
   EXPECT_THAT(select_blocks(ranked, missing, 3).keep, IsEmpty());
+}
+
+// What a block says is worth no less for lying in most heads already, and little is enough to lack an answer.
+TEST(Select, what_answers_comes_back_though_it_is_missing_from_one_head_in_ten) {
+  std::vector<double> missing(40, 1.0);
+  std::vector<Scored> ranked = {scored(9, {20.0})};
+  missing[9] = 0.1;
+  for (const std::int32_t b : {2, 15, 20, 25, 30, 35}) ranked.push_back(scored(b, {0.0, 7.0}));
+  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, Contains(BlockIndex(9)));
+  // Not more of them than four times what may come whole.
+  std::vector<double> few(400, 0.01);
+  ranked.clear();
+  for (std::int32_t b = 0; b < 400; b += 5) ranked.push_back(scored(b, {10.0}));
+  EXPECT_EQ(select_blocks(ranked, few, 3).recall.size(), 12U);
 }
 
 TEST(Focus, follows_the_messages_and_fades) {

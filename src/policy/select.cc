@@ -20,6 +20,9 @@ constexpr double kBeyond = 0.9;
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
 
+// Blocks of which little is missing take few frames: so many times more of them may come.
+constexpr std::int32_t kPartlyHot = 4;
+
 // The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
 class Choice {
  public:
@@ -33,18 +36,19 @@ class Choice {
     }
   }
 
-  // The best that is worth `least`, ties to the later block; none if no candidate is.
+  // Of those that are worth `least`, the one that brings most, ties to the later block; none if no candidate is.
   std::optional<BlockIndex> take(double least) {
     std::optional<BlockIndex> best;
-    double most = least;
+    double most = 0.0;
     const auto offer = [&](BlockIndex block, double worth) {
-      if (worth < most || (best && worth == most && block < *best)) return;
+      const double gained = gain(block) * worth;
+      if (worth < least || gained < most || (best && gained == most && block < *best)) return;
       best = block;
-      most = worth;
+      most = gained;
     };
-    for (const auto& [block, scored] : scored_) offer(block, gain(block) * std::max(worth_of(*scored), beside(block)));
+    for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
     for (const auto& [block, worth] : beside_) {
-      if (!scored_.contains(block)) offer(block, gain(block) * worth);
+      if (!scored_.contains(block)) offer(block, worth);
     }
     if (best) choose(*best);
     return best;
@@ -117,9 +121,11 @@ Selection select_blocks(std::span<const Scored> ranked, std::span<const double> 
   for (const bool hot : {false, true}) {
     Choice choice(ranked, missing, hot);
     std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
-    while (std::ssize(chosen) < max_blocks) {
+    double n_left = max_blocks;
+    while (n_left > 0.0 && std::ssize(chosen) < kPartlyHot * max_blocks) {
       const std::optional<BlockIndex> block = choice.take(kWorth * best);
       if (!block) break;
+      n_left -= hot ? 1.0 : missing[block->index()];
       chosen.push_back(*block);
     }
   }

@@ -6,7 +6,8 @@
 // still scores at least half of the best cold one. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
-// One that is hot in some heads counts by the share of them that it is missing from.
+// Of one that is hot in some heads, coming back brings the share of them that it is missing from, and so much of a block's room it
+// takes: those that bring most come first, and one that answers comes though little of it is missing.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct Selection {
   std::vector<BlockIndex> keep;
 };
 
-// `missing` says of each block of the session which share of its heads it is not hot in; at most max_blocks of each kind are
-// chosen.
+// `missing` says of each block of the session which share of its heads it is not hot in; of each kind as many are
+// chosen as take the room of max_blocks, and at most four times as many.
 [[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
                                       std::int32_t max_blocks);
 
