@@ -150,7 +150,7 @@ TEST(Select, hot_blocks_take_no_cold_ones_place) {
 TEST(Select, what_is_missing_from_few_heads_gains_little_by_coming_back_and_takes_little_room) {
   std::vector<double> missing(12, 1.0);
   missing[9] = 0.25;
-  const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 8.0}), scored(7, {3.0})};
+  const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 12.0}), scored(7, {9.0})};
   EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(2)));
   // A quarter of a block leaves room for one more.
   EXPECT_THAT(select_blocks(ranked, missing, 3).recall,

@@ -116,7 +116,9 @@ class Choice {
 
 Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
   double best = 0.0;
-  for (const Scored& scored : ranked) best = std::max(best, scored.score * missing[scored.block.index()]);
+  for (const Scored& scored : ranked) {
+    if (missing[scored.block.index()] > 0.0) best = std::max(best, scored.score);
+  }
   Selection selection;
   for (const bool hot : {false, true}) {
     Choice choice(ranked, missing, hot);
