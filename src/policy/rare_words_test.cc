@@ -168,7 +168,12 @@ TEST(Select, what_answers_comes_back_though_it_is_missing_from_one_head_in_ten) 
   // Not more of them than four times what may come whole.
   std::vector<double> few(400, 0.01);
   ranked.clear();
-  for (std::int32_t b = 0; b < 400; b += 5) ranked.push_back(scored(b, {10.0}));
+  for (std::size_t i = 0; i < 80; ++i) {
+    // Each says something of its own.
+    std::vector<double> words(i + 1, 0.0);
+    words.back() = 10.0;
+    ranked.push_back(scored(static_cast<std::int32_t>(5 * i), words));
+  }
   EXPECT_EQ(select_blocks(ranked, few, 3).recall.size(), 12U);
 }
 
