@@ -24,7 +24,8 @@
 //   most       no more rows than these are compared; where more have not the mass, the better ones stay by score
 //   partly     a block of which some rows are not hot is valued by the others: its sum, and the mean of their diversity
 //
-// Price of norm=2: heads * (rows + compared rows^2) * head size products a layer and choice (policies_benchmark.cc).
+// Price of norm=2: heads * (rows + compared rows^2) * head size products a layer and choice: 0.8 ms of a busy processor a head of 64
+// for 256 rows (policies_benchmark.cc).
 #include <numeric>
 #include <random>
 
