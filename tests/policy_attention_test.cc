@@ -8,6 +8,9 @@
 
 #include "base/to_size.h"
 #include "model/frame_rows.h"
+#include "policy/adaptive_rkv.h"
+#include "policy/areas_scores.h"
+#include "policy/key_diversity.h"
 #include "policy/originals_attention_twin.h"
 #include "policy/originals_budgets_twin.h"
 #include "policy/originals_keys_twin.h"
@@ -254,6 +257,55 @@ TEST_F(PolicyAttention, dropkv_keeps_what_the_last_query_cannot_do_without) {
     const Rows scores = originals::dropkv_scores(last_weights(layer, 1), of_layer(values_, layer));
     EXPECT_EQ(kept[to_size(layer)], originals::keep_highest(scores, 30)) << layer;
   }
+}
+
+// Of the same numbers, what the scheme's own arithmetic says, from every token's keys.
+TEST_F(PolicyAttention, areas_keeps_by_score_and_then_by_how_unlike_keys_are) {
+  read_rows();
+  constexpr std::int32_t kStart = 8;
+  constexpr std::int32_t kRecent = 16;
+  constexpr std::int32_t kBlock = 2;
+  constexpr std::int32_t kEvictable = kTokens - kStart - kRecent;
+  constexpr std::int32_t kKept = 8;  // blocks
+  // So few that all of them saw whatever is evictable, or pooled with it.
+  constexpr std::size_t kHistory = 8;
+  const auto kept = keep("areas:norm=2,mass=0.3,start=8,recent=16,block=2", kStart + kRecent + kKept * kBlock, 0);
+  bool differs = false;
+  for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+    Row scores(kTokens, 0.0);
+    for (const Rows& head : of_layer(layer)) {
+      for (std::size_t q = kTokens - kHistory; q < kTokens; ++q) {
+        for (std::size_t t = 0; t < kTokens; ++t) scores[t] += head[q][t];
+      }
+    }
+    const Row pooled = pool_ahead(scores);
+    Row sums(kEvictable / kBlock, 0.0);
+    for (std::size_t t = 0; t < kEvictable; ++t) sums[t / kBlock] += pooled[kStart + t];
+    std::vector<float> keys;
+    const Heads of_heads = of_layer(keys_, layer);
+    for (std::size_t t = kStart; t < kTokens - kRecent; ++t) {
+      for (const Rows& head : of_heads) keys.insert(keys.end(), head[t].begin(), head[t].end());
+    }
+    const std::vector<float> diversity =
+        key_diversity(keys, {.n_tokens = kEvictable,
+                             .n_kv_heads = shape_.n_kv_heads,
+                             .head_dim = static_cast<std::int32_t>(of_heads.front().front().size()),
+                             .block_size = kBlock})
+            .value();
+    const AdaptiveChoice choice{.block_scores = sums, .n_keep = kKept, .attention_mass = 0.3, .diversity = diversity};
+    const std::vector<std::int32_t> victims = choose_adaptive(choice);
+    AdaptiveChoice by_score = choice;
+    by_score.attention_mass = 1.0;
+    differs = differs || choose_adaptive(by_score) != victims;
+    Tokens expected;
+    for (std::int32_t t = 0; t < kTokens; ++t) {
+      const std::int32_t block = (t - kStart) / kBlock;
+      const bool leaves = t >= kStart && std::ranges::binary_search(victims, block);
+      if (!leaves) expected.push_back(to_size(t));
+    }
+    for (const Tokens& head : kept[to_size(layer)]) EXPECT_EQ(head, expected) << layer;
+  }
+  EXPECT_TRUE(differs) << "keys that change nothing show nothing";
 }
 
 TEST_F(PolicyAttention, lagkv_keeps_of_each_partition_what_stands_out) {

@@ -405,6 +405,7 @@ TEST_P(Reversibility, random_sessions_keep_every_byte_and_every_bit_of_the_logit
 std::vector<World> worlds() {
   std::vector<std::string> names = {std::string(HeadsAtRandom::kName)};
   for (const PolicyEntry& policy : policies()) names.emplace_back(policy.name);
+  names.emplace_back("areas:norm=2");  // looks at other evidence than areas does
   std::vector<World> all;
   for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
     for (const StoreKind store : {StoreKind::kRam, StoreKind::kSickDisk, StoreKind::kRamAndSickDisk}) {
@@ -420,7 +421,10 @@ std::vector<World> worlds() {
 std::string name_of(const ::testing::TestParamInfo<World>& world) {
   constexpr std::array<const char*, 3> kStores = {"ram", "sick_disk", "ram_and_sick_disk"};
   constexpr std::array<const char*, 4> kModels = {"one_head", "two_heads", "one_layer_slides", "all_layers_slide"};
-  return fmt::format("{}_{}_{}_{}", world.param.policy, row_type_name(world.param.kv_type),
+  std::string policy = world.param.policy;
+  std::ranges::replace_if(
+      policy, [](char c) { return c == ':' || c == '='; }, '_');
+  return fmt::format("{}_{}_{}_{}", policy, row_type_name(world.param.kv_type),
                      kStores[static_cast<std::size_t>(world.param.store)],
                      kModels[static_cast<std::size_t>(world.param.model)]);
 }

@@ -37,7 +37,7 @@ class Evidence:
                    come is expected to give a token), expected_value (that times the length of its value), value_length: [scopes]
                    [rows of the scope];
                    key_direction, key_least, key_greatest, key_mean, value_least, value_greatest, value_mean: [scopes][rows of the
-                   scope][head_dim]; recordings give key_direction and key_norm, the others are for evidence of one's own;
+                   scope][head_dim], key_direction of a scope of several heads that of one head behind the other; recordings give key_direction and key_norm, the others are for evidence of one's own;
                    slice_total, slice_n_queries, slice_window_mean, slice_window_max, slice_last: [scopes][rows of the scope][grain /
                    slice], the attention of each run of `slice` tokens of a block by itself
 

@@ -340,9 +340,15 @@ Status Question::read_vectors(std::size_t n_rows) {
   const auto n_key_dims = to_size(static_cast<std::int32_t>(fields_.integer("n_key_dims", 0, 0, 1 << 16)));
   const auto n_value_dims = to_size(static_cast<std::int32_t>(fields_.integer("n_value_dims", 0, 0, 1 << 16)));
   EBB_RETURN_IF_ERROR(fields_.status());
+  const std::size_t n_key_heads = to_size(shape_.n_heads_of(policy_->asks().scope));
+  if (policy_->asks().keys && n_key_dims % n_key_heads != 0) {
+    return error(Code::kInvalidArgument, "Field 'n_key_dims': {} numbers of a row's keys, and scopes of {} heads",
+                 n_key_dims, n_key_heads);
+  }
   for (ScopeEvidence& scope : evidence_.scopes) {
     scope.is_read.assign(scope.rows.size(), true);
     scope.n_key_dims = scope.keys.n_dims = n_key_dims;
+    scope.n_key_heads = n_key_heads;
     scope.values.n_dims = n_value_dims;
   }
   for (const VectorColumn& column : kVectorColumns) {

@@ -68,7 +68,7 @@ class Observer {
                              std::int32_t width) const;
   [[nodiscard]] StepSums sum_slices(Numbers head, std::int32_t n_queries, std::int32_t n_observed,
                                     std::int32_t n_tokens) const;
-  void fill_keys(std::size_t head, ScopeEvidence& scope) const;
+  void fill_keys(std::size_t first, std::size_t n_heads, ScopeEvidence& scope) const;
 
   const Recording& recording_;
   Ask ask_;
@@ -147,26 +147,29 @@ void Observer::take(std::int32_t n_before, std::int32_t n_queries, Numbers step,
   }
 }
 
-// The mean length of a block's keys and of their directions; a key of zeros adds nothing.
-void Observer::fill_keys(std::size_t head, ScopeEvidence& scope) const {
+// Of heads [first, first + n_heads), the mean length of a block's keys, over the heads, and of their directions, of one head behind
+// the other; a key of zeros adds nothing.
+void Observer::fill_keys(std::size_t first, std::size_t n_heads, ScopeEvidence& scope) const {
   const std::size_t n_dims = to_size(recording_.head_dim);
   const auto n_tokens = to_size(recording_.n_tokens);
   const std::size_t grain = to_size(recording_.shape.grain);
   for (std::size_t begin = 0; begin < n_tokens; begin += grain) {
     const std::size_t end = std::min(n_tokens, begin + grain);
     const auto n_keys = static_cast<double>(end - begin);
-    std::vector<double> direction(n_dims, 0.0);
     double norm = 0.0;
-    for (std::size_t t = begin; t < end; ++t) {
-      const Numbers key = recording_.keys.subspan((head * n_tokens + t) * n_dims, n_dims);
-      double length = 0.0;
-      for (const double x : key) length += x * x;
-      length = std::sqrt(length);
-      norm += length;
-      for (std::size_t d = 0; length > 0.0 && d < n_dims; ++d) direction[d] += key[d] / length;
+    for (std::size_t head = first; head < first + n_heads; ++head) {
+      std::vector<double> direction(n_dims, 0.0);
+      for (std::size_t t = begin; t < end; ++t) {
+        const Numbers key = recording_.keys.subspan((head * n_tokens + t) * n_dims, n_dims);
+        double length = 0.0;
+        for (const double x : key) length += x * x;
+        length = std::sqrt(length);
+        norm += length;
+        for (std::size_t d = 0; length > 0.0 && d < n_dims; ++d) direction[d] += key[d] / length;
+      }
+      for (const double x : direction) scope.key_direction.push_back(static_cast<float>(x / n_keys));
     }
-    scope.key_norm.push_back(norm / n_keys);
-    for (const double x : direction) scope.key_direction.push_back(static_cast<float>(x / n_keys));
+    scope.key_norm.push_back(norm / n_keys / static_cast<double>(n_heads));
   }
 }
 
@@ -191,7 +194,7 @@ Json Observer::answer() const {
   for (std::size_t head = 0; head < n_heads_; head += n_in_scope) {
     ScopeEvidence scope;
     notes_.fill(ask_, head, n_in_scope, blocks, scope);
-    if (ask_.keys) fill_keys(head, scope);
+    if (ask_.keys) fill_keys(head, n_in_scope, scope);
     add("total", ask_.totals, scope.total);
     add("n_queries", ask_.totals, scope.n_queries);
     add("window_mean", ask_.window > 0, scope.window_mean);
@@ -206,10 +209,14 @@ Json Observer::answer() const {
     add("key_norm", ask_.keys, scope.key_norm);
     add("key_direction", ask_.keys, scope.key_direction);
   }
-  return {{"scope", scope_name(ask_.scope)},        {"n_layers", shape.n_layers},
-          {"n_kv_heads", shape.n_kv_heads},         {"grain", shape.grain},
-          {"end_position", recording_.n_tokens},    {"n_key_dims", ask_.keys ? recording_.head_dim : 0},
-          {"n_slices", ask_.n_slices(shape.grain)}, {"columns", std::move(columns)}};
+  return {{"scope", scope_name(ask_.scope)},
+          {"n_layers", shape.n_layers},
+          {"n_kv_heads", shape.n_kv_heads},
+          {"grain", shape.grain},
+          {"end_position", recording_.n_tokens},
+          {"n_key_dims", ask_.keys ? recording_.head_dim * shape.n_heads_of(ask_.scope) : 0},
+          {"n_slices", ask_.n_slices(shape.grain)},
+          {"columns", std::move(columns)}};
 }
 
 Ask read_ask(JsonFields& fields) {
@@ -234,8 +241,6 @@ Ask read_ask(JsonFields& fields) {
   ask.keys = fields.boolean("keys", false);
   ask.window = static_cast<std::int32_t>(fields.integer("window", 0, 0, kMostWindow));
   ask.slice = static_cast<std::int32_t>(fields.integer("slice", 0, 0, kMostSlice));
-  if (ask.keys && ask.scope != Scope::kHead)
-    fields.refuse("keys", "are told of scopes of one head; give scope \"head\"");
   return ask;
 }
 

@@ -22,15 +22,13 @@ double diversity_of(std::int32_t block, std::span<const std::int32_t> candidates
 }
 
 // How many of `order`, the best first, stay by their scores alone.
-std::size_t count_by_mass(const AdaptiveChoice& choice, std::span<const std::int32_t> order) {
+std::size_t count_by_mass(const AdaptiveRule& rule, std::span<const std::int32_t> order) {
   double total = 0.0;
-  for (const double score : choice.block_scores) total += score;
+  for (const double score : rule.block_scores) total += score;
   double taken = 0.0;
-  std::size_t n = 0;
-  while (n < to_size(choice.n_keep) && n < order.size() && taken < choice.attention_mass * total) {
-    taken += choice.block_scores[to_size(order[n])];
-    ++n;
-  }
+  std::size_t n = order.size() - std::min(order.size(), to_size(rule.n_most_compared));
+  for (const std::int32_t block : order.first(n)) taken += rule.block_scores[to_size(block)];
+  for (; n < order.size() && taken < rule.attention_mass * total; ++n) taken += rule.block_scores[to_size(order[n])];
   return n;
 }
 
@@ -50,24 +48,36 @@ std::vector<double> RecentPasses::mean() const {
   return mean;
 }
 
-std::vector<std::int32_t> choose_adaptive(const AdaptiveChoice& choice) {
-  const std::span<const double> scores = choice.block_scores;
-  std::vector<std::int32_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order,
-                           [&](std::int32_t a, std::int32_t b) { return scores[to_size(a)] > scores[to_size(b)]; });
-  const std::size_t n_taken = count_by_mass(choice, order);
-  std::vector<std::int32_t> victims(order.begin() + static_cast<std::ptrdiff_t>(n_taken), order.end());
-  std::ranges::sort(victims);
-  const std::size_t n_more = to_size(choice.n_keep) - n_taken;
-  if (n_more == 0 || victims.empty()) return victims;
-  std::vector<double> diversity(scores.size());
-  for (const std::int32_t block : victims) {
-    diversity[to_size(block)] = diversity_of(block, victims, choice.diversity, scores.size());
+std::vector<std::int32_t> order_adaptive(const AdaptiveRule& rule, const DiversityAmong& diversity_among) {
+  std::vector<std::int32_t> best(rule.block_scores.size());
+  std::iota(best.begin(), best.end(), 0);
+  std::ranges::stable_sort(best, std::greater<>(), [&](std::int32_t i) { return rule.block_scores[to_size(i)]; });
+  const auto n_taken = static_cast<std::ptrdiff_t>(count_by_mass(rule, best));
+  std::sort(best.begin() + n_taken, best.end());
+  const std::span<const std::int32_t> others = std::span(best).subspan(to_size(static_cast<std::int32_t>(n_taken)));
+  std::vector<double> diversity(best.size());
+  if (!others.empty()) {
+    const std::vector<double> among = diversity_among(others);
+    for (std::size_t i = 0; i < others.size(); ++i) diversity[to_size(others[i])] = among[i];
   }
-  std::ranges::stable_sort(
-      victims, [&](std::int32_t a, std::int32_t b) { return diversity[to_size(a)] > diversity[to_size(b)]; });
-  victims.erase(victims.begin(), victims.begin() + static_cast<std::ptrdiff_t>(std::min(n_more, victims.size())));
+  std::stable_sort(best.begin() + n_taken, best.end(),
+                   [&](std::int32_t a, std::int32_t b) { return diversity[to_size(a)] > diversity[to_size(b)]; });
+  std::ranges::reverse(best);
+  return best;
+}
+
+std::vector<std::int32_t> choose_adaptive(const AdaptiveChoice& choice) {
+  const std::size_t n_blocks = choice.block_scores.size();
+  std::vector<std::int32_t> victims =
+      order_adaptive({.block_scores = choice.block_scores, .attention_mass = choice.attention_mass},
+                     [&](std::span<const std::int32_t> candidates) {
+                       std::vector<double> among;
+                       for (const std::int32_t block : candidates) {
+                         among.push_back(diversity_of(block, candidates, choice.diversity, n_blocks));
+                       }
+                       return among;
+                     });
+  victims.resize(n_blocks - std::min(n_blocks, to_size(choice.n_keep)));
   std::ranges::sort(victims);
   return victims;
 }

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -28,6 +30,22 @@ class RecentPasses {
   std::deque<std::vector<float>> passes_;  // oldest first
 };
 
+// What is asked before it is known how many blocks stay.
+struct AdaptiveRule {
+  std::span<const double> block_scores;  // of the evictable blocks
+  double attention_mass = 0.9;
+  // At least 1. More may be left without the mass; then as many of the best of them stay by score as if they had it, since
+  // comparing takes time with the square of how many are compared.
+  std::int32_t n_most_compared = std::numeric_limits<std::int32_t>::max();
+};
+// Of blocks, ascending: how unlike each is to all of them together; larger is more diverse.
+using DiversityAmong = std::function<std::vector<double>(std::span<const std::int32_t> blocks)>;
+
+// All blocks in the order in which they leave. The last are the best by score, which have attention_mass of the total between
+// them, the lowest of them first; before them the others leave, the least diverse among themselves first. Of equals the higher
+// number leaves first. Whoever keeps n keeps the last n: what the mass holds beyond them does not stay.
+[[nodiscard]] std::vector<std::int32_t> order_adaptive(const AdaptiveRule& rule, const DiversityAmong& diversity_among);
+
 struct AdaptiveChoice {
   std::span<const double> block_scores;  // of the evictable blocks
   std::int32_t n_keep = 0;               // 0..n_blocks
@@ -36,9 +54,9 @@ struct AdaptiveChoice {
   std::span<const float> diversity;
 };
 
-// The blocks to evict, ascending; 0 is the first evictable block. The best by score stay until they have attention_mass of
-// the total, or are n_keep; of the others those whose mean diversity among themselves is the largest. Ties stay with the
-// lower number.
+// The blocks to evict by order_adaptive(), ascending; 0 is the first evictable block. The best by score stay until they have
+// attention_mass of the total, or are n_keep; of the others those whose mean diversity among themselves is the largest. Ties
+// stay with the lower number.
 [[nodiscard]] std::vector<std::int32_t> choose_adaptive(const AdaptiveChoice& choice);
 
 }  // namespace ebb

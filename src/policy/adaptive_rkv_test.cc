@@ -1,5 +1,8 @@
 #include "policy/adaptive_rkv.h"
 
+#include <algorithm>
+#include <random>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,6 +45,50 @@ TEST(AdaptiveRkv, means_diversity_over_the_candidates_only) {
 
 TEST(AdaptiveRkv, keeps_the_lower_number_among_equally_diverse_blocks) {
   EXPECT_THAT(choose({1, 1, 1}, 2, 0.0, std::vector<float>(9, -1.0F)), ElementsAre(2));
+}
+
+TEST(OrderAdaptive, is_what_is_chosen_however_many_stay) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 40; ++round) {
+    const auto n = static_cast<std::int32_t>(random() % 12);
+    std::vector<double> scores;
+    std::vector<float> diversity;
+    for (std::int32_t i = 0; i < n; ++i) scores.push_back(static_cast<double>(random() % 4));
+    for (std::int32_t i = 0; i < n * n; ++i) diversity.push_back(-static_cast<float>(random() % 3));
+    const double mass = static_cast<double>(random() % 5) / 4.0;
+    const std::vector<std::int32_t> order =
+        order_adaptive({.block_scores = scores, .attention_mass = mass}, [&](std::span<const std::int32_t> blocks) {
+          std::vector<double> among;
+          for (const std::int32_t a : blocks) {
+            double sum = 0.0;
+            for (const std::int32_t b : blocks) sum += double{diversity[static_cast<std::size_t>(a * n + b)]};
+            among.push_back(sum / static_cast<double>(blocks.size()));
+          }
+          return among;
+        });
+    for (std::int32_t n_keep = 0; n_keep <= n; ++n_keep) {
+      std::vector<std::int32_t> leaving(order.begin(), order.end() - n_keep);
+      std::ranges::sort(leaving);
+      EXPECT_EQ(leaving, choose(scores, n_keep, mass, diversity)) << "round " << round << ", " << n_keep << " stay";
+    }
+  }
+}
+
+TEST(OrderAdaptive, compares_no_more_than_it_may_and_those_with_the_least_score) {
+  const std::vector<double> scores = {1, 4, 2, 3, 2};
+  std::vector<std::int32_t> compared;
+  const auto lower_is_diverse = [&](std::span<const std::int32_t> blocks) {
+    compared.assign(blocks.begin(), blocks.end());
+    return std::vector<double>{2, 1, 0};
+  };
+  const AdaptiveRule rule{.block_scores = scores, .attention_mass = 0.0, .n_most_compared = 3};
+  EXPECT_THAT(order_adaptive(rule, lower_is_diverse), ElementsAre(4, 2, 0, 3, 1));
+  EXPECT_THAT(compared, ElementsAre(0, 2, 4));
+  const auto unasked = [](std::span<const std::int32_t>) -> std::vector<double> {
+    ADD_FAILURE() << "nobody is left to compare";
+    return {};
+  };
+  EXPECT_THAT(order_adaptive({.block_scores = scores, .attention_mass = 1.0}, unasked), ElementsAre(0, 4, 2, 3, 1));
 }
 
 TEST(RecentPasses, mean_is_of_the_last_ones_and_takes_unseen_tokens_for_nothing) {

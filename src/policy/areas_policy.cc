@@ -11,10 +11,28 @@
 // policy/areas.h. Different here: rows are chosen whenever room is needed, and not behind a prompt only; the
 // scores of all passes are pooled together, and not each pass by itself; the generator of KVCrush's RANDOM anchor begins anew
 // with each choice; rescued blocks count inside the budget. Keys are turned back by --kv-removal compact.
+//
+// With norm=2 it is Adaptive R-KV (policy/adaptive_rkv.h): the best by what the last `history` queries gave them stay until they
+// have `mass` of all that the evictable area has; before them the others leave, those first whose keys are most like the others'.
+// That is one order however many leave, so it is told as scores. Different here:
+//
+//   history    the mean of the last queries, each as much as any other, through evictions, where the original has the mean of the
+//              last passes since the last eviction, of which a prompt's is one; a token that came since is not held against itself
+//   likeness   told by rows, by the mean directions of their keys: rows of one token give the original's numbers; of larger ones
+//              cosines are exact means over their tokens, and what is below the average is left out by rows and not by tokens
+//   keys       those of the choice, where the original's are asked for by a rule that never meets an eviction
+//   most       no more rows than these are compared; where more have not the mass, the better ones stay by score
+//   partly     a block of which some rows are not hot is valued by the others: its sum, and the mean of their diversity
+//
+// Price of norm=2: heads * (rows + compared rows^2) * head size products a layer and choice: 0.8 ms of a busy processor a head of 64
+// for 256 rows (policies_benchmark.cc).
+#include <numeric>
 #include <random>
 
+#include "policy/adaptive_rkv.h"
 #include "policy/all.h"
 #include "policy/areas_scores.h"
+#include "policy/key_diversity.h"
 #include "policy/kvcrush.h"
 #include "policy/pooling.h"
 
@@ -25,10 +43,13 @@ struct AreasOptions {
   std::int32_t start = 0;
   std::int32_t recent = 0;
   std::int32_t block = 1;
-  bool is_normed = false;
+  Aggregation aggregation = Aggregation::kSum;
   std::int32_t window = 0;
   std::int32_t slice = 0;
   CrushConfig crush;
+  double mass = 0.0;
+  std::int32_t n_history = 0;
+  std::int32_t n_most = 0;
 };
 
 class Areas final : public Policy {
@@ -37,11 +58,21 @@ class Areas final : public Policy {
 
   [[nodiscard]] std::string_view name() const override { return "areas"; }
   [[nodiscard]] Ask asks() const override {
+    if (is_adaptive()) {
+      return {.scope = Scope::kLayer, .window = options_.n_history, .slice = options_.slice, .keys = true};
+    }
     return {.scope = Scope::kLayer, .totals = true, .prompt_window = options_.window, .slice = options_.slice};
   }
 
   [[nodiscard]] Status check_grain(std::int32_t grain) const override {
     EBB_RETURN_IF_ERROR(asks().check_slice(grain));
+    if (is_adaptive() && options_.crush.budget_blocks > 0) {
+      return error(
+          Code::kInvalidArgument,
+          "policy areas: crush={} beside norm=2: Adaptive R-KV has a second choice of its own; give crush=0, or "
+          "norm=1",
+          options_.crush.budget_blocks);
+    }
     const std::int32_t told_apart = asks().n_slices(grain) > 0 ? options_.slice : grain;
     if (options_.crush.budget_blocks == 0 || told_apart < options_.block) return {};
     return error(Code::kInvalidArgument,
@@ -50,24 +81,12 @@ class Areas final : public Policy {
                  options_.block, told_apart);
   }
 
+  [[nodiscard]] bool compares_blocks() const override { return is_adaptive(); }
+
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
-    SliceValues tokens = pooled_sums(evidence, scope);
-    const SliceValues counts = list_tokens(evidence, scope, scope.slices.n_queries, scope.n_queries);
-    for (std::size_t i = 0; options_.is_normed && i < tokens.values.size(); ++i) {
-      tokens.values[i] /= std::max(1.0, counts.values[i]);
-    }
-    std::vector<double> scores(scope.rows.size(), 0.0);
+    std::vector<double> scores = is_adaptive() ? adaptive_scores(evidence, scope) : summed_scores(evidence, scope);
     double greatest = 0.0;
-    const std::ptrdiff_t n = std::ssize(scores);
-    for (std::ptrdiff_t i = 0, end = 0; i < n; i = end) {
-      double sum = 0.0;
-      for (end = i; end < n && block_of(evidence, scope, end) == block_of(evidence, scope, i); ++end) {
-        // Token by token, as the original adds them, so that what ties there ties here.
-        for (const double value : tokens.of(static_cast<std::size_t>(end))) sum += value;
-      }
-      std::fill(scores.begin() + i, scores.begin() + end, sum);
-      greatest = std::max(greatest, sum);
-    }
+    for (const double score : scores) greatest = std::max(greatest, score);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       const Span span = evidence.block(scope.rows[i]).span;
       if (span.begin.value() < options_.start) {
@@ -110,6 +129,96 @@ class Areas final : public Policy {
   }
 
  private:
+  // Rows [begin, end) of a scope that are hot of one block, and what their tokens are worth together.
+  struct BlockRows {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    double sum = 0.0;
+  };
+
+  [[nodiscard]] bool is_adaptive() const { return options_.aggregation == Aggregation::kAdaptiveRkv; }
+
+  // Of rows [begin, end).
+  [[nodiscard]] std::vector<BlockRows> sum_blocks(const Evidence& evidence, const ScopeEvidence& scope,
+                                                  const SliceValues& tokens, std::size_t begin, std::size_t end) const {
+    std::vector<BlockRows> blocks;
+    for (std::size_t row = begin; row < end; ++row) {
+      const bool goes_on = row > begin && block_of(evidence, scope, row) == block_of(evidence, scope, row - 1);
+      if (!goes_on) blocks.push_back({.begin = row});
+      blocks.back().end = row + 1;
+      // Token by token, as the original adds them, so that what ties there ties here.
+      for (const double value : tokens.of(row)) blocks.back().sum += value;
+    }
+    return blocks;
+  }
+
+  [[nodiscard]] std::vector<double> summed_scores(const Evidence& evidence, const ScopeEvidence& scope) const {
+    SliceValues tokens = pooled_sums(evidence, scope);
+    const SliceValues counts = list_tokens(evidence, scope, scope.slices.n_queries, scope.n_queries);
+    for (std::size_t i = 0; options_.aggregation == Aggregation::kNormSum && i < tokens.values.size(); ++i) {
+      tokens.values[i] /= std::max(1.0, counts.values[i]);
+    }
+    std::vector<double> scores;
+    for (const BlockRows& block : sum_blocks(evidence, scope, tokens, 0, scope.rows.size())) {
+      scores.resize(block.end, block.sum);
+    }
+    return scores;
+  }
+
+  // Places in the order of leaving, of what is evictable; 0 of the rest.
+  [[nodiscard]] std::vector<double> adaptive_scores(const Evidence& evidence, const ScopeEvidence& scope) const {
+    const auto is_start = [&](const ScopeRow& row) { return evidence.block(row).span.begin.value() < options_.start; };
+    const auto is_safe = [&](const ScopeRow& row) { return is_recent(evidence, evidence.block(row).span); };
+    const auto first = std::ranges::find_if_not(scope.rows, is_start);
+    const auto begin = static_cast<std::size_t>(first - scope.rows.begin());
+    const auto end = static_cast<std::size_t>(std::find_if(first, scope.rows.end(), is_safe) - scope.rows.begin());
+    const std::vector<BlockRows> blocks = sum_blocks(evidence, scope, pooled_sums(evidence, scope), begin, end);
+    std::vector<double> sums;
+    for (const BlockRows& block : blocks) sums.push_back(block.sum);
+    const RowDirections keys{
+        .directions =
+            std::span(scope.key_direction).subspan(begin * scope.n_key_dims, (end - begin) * scope.n_key_dims),
+        .n_heads = scope.n_key_heads,
+        .head_dim = scope.n_key_dims / scope.n_key_heads,
+        .n_tokens = evidence.grain};
+    const std::int32_t n_rows = std::max(1, options_.block / evidence.grain);
+    const std::vector<std::int32_t> order =
+        order_adaptive({.block_scores = sums,
+                        .attention_mass = options_.mass,
+                        .n_most_compared = std::max(1, options_.n_most / n_rows)},
+                       [&](std::span<const std::int32_t> others) { return diversity_among(others, blocks, keys); });
+    std::vector<double> scores(scope.rows.size(), 0.0);
+    double place = 0.0;
+    for (const std::int32_t b : order) {
+      const BlockRows& block = blocks[static_cast<std::size_t>(b)];
+      for (std::size_t row = block.begin; row < block.end; ++row) scores[row] = place;
+      place += 1.0;
+    }
+    return scores;
+  }
+
+  // Of the first block's first row on, whose keys come first.
+  static std::vector<double> diversity_among(std::span<const std::int32_t> numbers,
+                                             const std::vector<BlockRows>& blocks, const RowDirections& keys) {
+    std::vector<std::int32_t> rows;
+    for (const std::int32_t b : numbers) {
+      const BlockRows& block = blocks[static_cast<std::size_t>(b)];
+      for (std::size_t row = block.begin; row < block.end; ++row) {
+        rows.push_back(static_cast<std::int32_t>(row - blocks.front().begin));
+      }
+    }
+    const std::vector<double> of_rows = direction_diversity(keys, rows);
+    std::vector<double> diversity;
+    auto next = of_rows.begin();
+    for (const std::int32_t b : numbers) {
+      const BlockRows& block = blocks[static_cast<std::size_t>(b)];
+      const auto n_rows = static_cast<std::ptrdiff_t>(block.end - block.begin);
+      diversity.push_back(std::accumulate(next, next + n_rows, 0.0) / static_cast<double>(n_rows));
+      next += n_rows;
+    }
+    return diversity;
+  }
+
   // Evictable blocks all of whose rows are hot.
   struct WholeBlocks {
     std::size_t n_rows = 1;
@@ -131,8 +240,8 @@ class Areas final : public Policy {
     return list;
   }
 
-  [[nodiscard]] std::int32_t block_of(const Evidence& evidence, const ScopeEvidence& scope, std::ptrdiff_t row) const {
-    return evidence.block(scope.rows[static_cast<std::size_t>(row)]).span.begin.value() / options_.block;
+  [[nodiscard]] std::int32_t block_of(const Evidence& evidence, const ScopeEvidence& scope, std::size_t row) const {
+    return evidence.block(scope.rows[row]).span.begin.value() / options_.block;
   }
 
   // The last whole blocks, and what is behind them.
@@ -143,10 +252,11 @@ class Areas final : public Policy {
   }
 
   // What a token got, or one of the next, since those before a looked-at one are kept with it.
-  [[nodiscard]] static SliceValues pooled_sums(const Evidence& evidence, const ScopeEvidence& scope) {
+  [[nodiscard]] SliceValues pooled_sums(const Evidence& evidence, const ScopeEvidence& scope) const {
     const std::int32_t n_tokens = scope.slices.n_slices > 0 ? scope.slices.n_tokens : evidence.grain;
     const std::size_t reach = kPoolTokens / static_cast<std::size_t>(n_tokens);
-    const SliceValues sums = list_tokens(evidence, scope, scope.slices.total, scope.total);
+    const SliceValues sums = is_adaptive() ? list_tokens(evidence, scope, scope.slices.window_mean, scope.window_mean)
+                                           : list_tokens(evidence, scope, scope.slices.total, scope.total);
     SliceValues pooled = sums;
     for (std::size_t i = 0; i < sums.values.size(); ++i) {
       const std::size_t end = std::min(sums.values.size(), i + std::max<std::size_t>(reach, 1));
@@ -181,12 +291,15 @@ std::unique_ptr<Policy> make_areas_policy(const ParameterValues& values) {
   return std::make_unique<Areas>(AreasOptions{.start = values.whole("start"),
                                               .recent = values.whole("recent"),
                                               .block = values.whole("block"),
-                                              .is_normed = values.whole("norm") == 1,
+                                              .aggregation = static_cast<Aggregation>(values.whole("norm")),
                                               .window = values.whole("window"),
                                               .slice = values.whole("slice"),
                                               .crush = {.budget_blocks = values.whole("crush"),
                                                         .anchor = static_cast<CrushAnchor>(values.whole("anchor")),
-                                                        .rng_seed = static_cast<std::uint32_t>(values.whole("seed"))}});
+                                                        .rng_seed = static_cast<std::uint32_t>(values.whole("seed"))},
+                                              .mass = values["mass"],
+                                              .n_history = values.whole("history"),
+                                              .n_most = values.whole("most")});
 }
 
 }  // namespace ebb

@@ -108,15 +108,17 @@ struct ScopeEvidence {
   SliceColumns slices;
   // The most that one query gave it when what the session had been told was read again.
   std::vector<double> reread;
-  // Of scopes of one head, from what the frames of full blocks hold. Rows whose frames were not read have zeros: blocks that are
-  // written to, or computed again.
+  // From what the frames of full blocks hold. Rows whose frames were not read have zeros: blocks that are written to, or computed
+  // again.
   std::vector<bool> is_read;
-  // The mean length of a block's keys;
+  // The mean length of a block's keys, over the heads of the scope;
   std::vector<double> key_norm;
-  // the mean of its keys, each divided by its length, [row][n_key_dims];
+  // the mean of its keys, each divided by its length, [row][n_key_dims]: of one head of the scope behind the other, [row][n_key_heads]
+  // [n_key_dims / n_key_heads], with zeros where the block is not hot in a head.
   std::vector<float> key_direction;
   std::size_t n_key_dims = 0;
-  // by channel, its keys and values;
+  std::size_t n_key_heads = 1;
+  // Of scopes of one head: by channel, a block's keys and values;
   ChannelColumns keys;
   ChannelColumns values;
   // and the mean length of its values behind the output matrix of their layer, |v W_O|.

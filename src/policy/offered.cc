@@ -26,7 +26,7 @@ OfferedPolicies::OfferedPolicies() : names_(names_of(&PolicyEntry::is_open)) {}
 Result<OfferedPolicies> OfferedPolicies::parse(std::string_view list) {
   OfferedPolicies offered;
   if (list == "open") return offered;
-  offered.with_sliced_windows_ = true;
+  offered.with_costly_ = true;
   const std::vector<std::string_view> all = names_of([](const PolicyEntry&) { return true; });
   offered.names_ = list == "all" ? all : std::vector<std::string_view>();
   if (list == "all" || list == "own") return offered;
@@ -61,11 +61,17 @@ Result<std::shared_ptr<const Policy>> OfferedPolicies::make(std::string_view spe
   }
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> policy, make_policy(spec));
   const Ask ask = policy->asks();
-  if (ask.slice > 0 && ask.window > 0 && !with_sliced_windows_) {
+  if (ask.slice > 0 && ask.window > 0 && !with_costly_) {
     return error(Code::kInvalidArgument,
                  "'{}' notes a window by slice, which takes much memory; take slice=0, or have the server name it in "
                  "--allowed-policies",
                  name);
+  }
+  if (policy->compares_blocks() && !with_costly_) {
+    return error(Code::kInvalidArgument,
+                 "'{}' compares blocks with each other, which takes much time; have the server name {} in "
+                 "--allowed-policies, or take other parameters",
+                 spec, name);
   }
   return policy;
 }

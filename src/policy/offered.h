@@ -18,7 +18,7 @@ class OfferedPolicies {
   static constexpr std::size_t kMostBytes = 512;
 
   // Those that are open to strangers (PolicyEntry::is_open), without windows that are noted by slice: such notes may take more
-  // memory than K and V.
+  // memory than K and V; and without what compares blocks with each other (Policy::compares_blocks()), which takes time.
   OfferedPolicies();
   // Names with commas, or one word: "open", as above; "all"; "own", none beside the server's own. kInvalidArgument says
   // which names there are.
@@ -30,7 +30,7 @@ class OfferedPolicies {
 
  private:
   std::vector<std::string_view> names_;  // of the registry, in its order
-  bool with_sliced_windows_ = false;
+  bool with_costly_ = false;
 };
 
 }  // namespace ebb

@@ -57,6 +57,16 @@ TEST(OfferedPolicies, windows_by_slice_take_memory_and_are_offered_by_name_alone
   EXPECT_TRUE(OfferedPolicies().make("areas").ok()) << "which has no window";
 }
 
+TEST(OfferedPolicies, what_compares_blocks_takes_time_and_is_offered_by_name_alone) {
+  EXPECT_THAT(refusal({}, "areas:norm=2,slice=0"), HasSubstr("compares blocks with each other"));
+  EXPECT_TRUE(OfferedPolicies::parse("areas")->make("areas:norm=2").ok());
+  EXPECT_TRUE(OfferedPolicies::parse("all")->make("areas:norm=2,slice=0").ok());
+  for (const PolicyEntry& entry : policies()) {
+    const bool compares = entry.make(ParameterValues(entry.parameters))->compares_blocks();
+    EXPECT_FALSE(compares && entry.is_open) << entry.name;
+  }
+}
+
 TEST(OfferedPolicies, what_is_too_long_is_neither_read_nor_repeated) {
   const std::string name(OfferedPolicies::kMostBytes + 1, 'x');
   EXPECT_THAT(refusal({}, name), AllOf(HasSubstr("513 bytes"), Not(HasSubstr("xxx"))));

@@ -1,4 +1,4 @@
-// What it takes a policy to score one head of a layer, of 64 dimensions: blocks of 64 tokens, as many as the argument says. A
+// What it takes a policy to score one head of a layer (areas: a layer of one head), of 64 dimensions: blocks of 64 tokens, as many as the argument says. A
 // choice scores every head once.
 #include <random>
 
@@ -44,6 +44,11 @@ BENCHMARK_CAPTURE(score, keydiff, "keydiff")->Arg(32)->Arg(128)->Arg(256)->Unit(
 BENCHMARK_CAPTURE(score, defensivekv, "defensivekv")->Arg(32)->Arg(128)->Arg(256)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(score, dropkv, "dropkv")->Arg(32)->Arg(128)->Arg(256)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(score, lagkv, "lagkv")->Arg(32)->Arg(128)->Arg(256)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(score, areas, "areas:norm=2,mass=0,start=64,recent=64,slice=0")
+    ->Arg(32)
+    ->Arg(128)
+    ->Arg(256)
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(score, rkv, "rkv")->Arg(32)->Arg(128)->Arg(256)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -46,11 +46,11 @@ struct Ask {
   // It divides the grain, else check_slice() refuses it.
   std::int32_t slice = 0;
 
-  // Of the keys and values of full blocks, as their frames hold them; of Scope::kHead only. Each frame is read once for all of
-  // these, when it has become hot, and what was read leaves with it (model/frame_digest.h has what it costs).
+  // Of the keys and values of full blocks, as their frames hold them. Each frame is read once for all of these, when it has become
+  // hot, and what was read leaves with it (model/frame_digest.h has what it costs).
   // ScopeEvidence::key_norm and key_direction.
   bool keys = false;
-  // ScopeEvidence::keys and values.
+  // The others of Scope::kHead only: ScopeEvidence::keys and values.
   bool ranges = false;
   // ScopeEvidence::values.mean.
   bool value_means = false;
@@ -111,6 +111,10 @@ class Policy {
   // One finite score, or kNeverLeaves, for each row of the scope; the lowest leaves first, the earlier position where
   // scores are equal.
   [[nodiscard]] virtual std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const = 0;
+
+  // Whether a choice compares blocks with each other, which takes time with the square of how many there are. Strangers' requests
+  // choose such a one only where the server's operator names it.
+  [[nodiscard]] virtual bool compares_blocks() const { return false; }
 
   // Rescue: some that would leave stay, since they stand for others, and as many leave in their stead. The most rows of a
   // scope that are rescued from one choice,

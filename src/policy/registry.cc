@@ -122,10 +122,12 @@ constexpr Parameter kAreas[] = {
     {.name = "norm",
      .value = 1,
      .least = 0,
-     .most = 1,
+     .most = 2,
      .is_whole = true,
-     .summary = "divide by the number of queries that could see a token (NORM_SUM); 0: SUM"},
-    tokens("window", 8, 1e6, "last queries of a prompt that count; 0: all"),
+     .summary =
+         "1: divide by the number of queries that could see a token (NORM_SUM); 0: do not (SUM); 2: ADAPTIVE_RKV, the "
+         "best by score stay, then those whose keys are least like the others'"},
+    tokens("window", 8, 1e6, "last queries of a prompt that count; 0: all; of norm=2 `history` says so"),
     slice(1),
     tokens("crush", 0, 1024, "blocks that KVCrush rescues from each choice, inside the budget"),
     {.name = "anchor",
@@ -134,12 +136,25 @@ constexpr Parameter kAreas[] = {
      .most = 4,
      .is_whole = true,
      .summary = "what KVCrush measures against: 0 RANDOM, 1 ZEROS, 2 ONES, 3 MEAN, 4 ALTERNATING"},
-    {.name = "seed",
-     .value = 0,
+    {.name = "seed", .value = 0, .least = 0, .most = 4294967295.0, .is_whole = true, .summary = "of the RANDOM anchor"},
+    {.name = "mass",
+     .value = 0.9,
      .least = 0,
-     .most = 4294967295.0,
+     .most = 1,
+     .summary = "of norm=2: share of the attention that those have together which stay by score"},
+    {.name = "history",
+     .value = 8,
+     .least = 1,
+     .most = 512,
      .is_whole = true,
-     .summary = "of the RANDOM anchor"}};
+     .summary = "of norm=2: last queries whose attention counts, a prompt's as one of a reply"},
+    {.name = "most",
+     .value = 256,
+     .least = 2,
+     .most = 4096,
+     .is_whole = true,
+     .summary =
+         "of norm=2: blocks of the cache that are compared in a layer, the least looked at; the others stay longer"}};
 
 constexpr Parameter kKvZip[] = {
     {.name = "layers",

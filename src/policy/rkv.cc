@@ -38,6 +38,8 @@ class RKv final : public Policy {
     return {.scope = Scope::kHead, .sinks = false, .window = window_, .keys = true};
   }
 
+  [[nodiscard]] bool compares_blocks() const override { return true; }
+
   [[nodiscard]] std::vector<double> score(const Evidence& evidence, const ScopeEvidence& scope) const override {
     const std::vector<double> importance = importance_of(evidence, scope);
     std::vector<double> scores;

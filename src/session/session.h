@@ -321,7 +321,7 @@ class Session {
   void begin_queries();
   void note_expected();
   void expect(std::size_t head);
-  void fill_frames(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
+  void fill_frames(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const;
   void fill_expected(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const;
   void note_mass(const SequenceMass& mass);
   void note_shares();

@@ -78,7 +78,7 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
     for (const ScopeRow& row : scope.rows) blocks.push_back(evidence.block(row).block);
     attention_->fill(policy_->asks(), heads.first, heads.n_heads, blocks, scope);
   }
-  if (policy_->asks().frames()) fill_frames(heads.first, evidence, scope);
+  if (policy_->asks().frames()) fill_frames(heads, evidence, scope);
   if (policy_->asks().expected > 0) fill_expected(heads.first, evidence, scope);
   return scope;
 }
@@ -114,10 +114,12 @@ void Session::note_frames() {
   }
 }
 
-void Session::fill_frames(std::size_t head, const Evidence& evidence, ScopeEvidence& scope) const {
+void Session::fill_frames(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const {
   const Ask ask = policy_->asks();
   const FrameLayout& layout = deps_.memory.layout();
-  scope.n_key_dims = scope.keys.n_dims = to_size(layout.head_dim_k);
+  scope.keys.n_dims = to_size(layout.head_dim_k);
+  scope.n_key_heads = heads.n_heads;
+  scope.n_key_dims = heads.n_heads * scope.keys.n_dims;
   scope.values.n_dims = to_size(layout.head_dim_v);
   // Zeros where nothing is known.
   const auto add = [](bool is_asked, const std::vector<float>& from, std::size_t n, std::vector<float>& column) {
@@ -127,11 +129,24 @@ void Session::fill_frames(std::size_t head, const Evidence& evidence, ScopeEvide
   };
   const FrameDigest unread;
   for (const ScopeRow& row : scope.rows) {
-    const auto notes = frame_notes_.find(evidence.block(row).block);
-    const FrameDigest& digest = notes == frame_notes_.end() ? unread : notes->second.digests[head];
-    scope.is_read.push_back(digest.is_read);
-    if (ask.keys) scope.key_norm.push_back(double{digest.key_norm});
-    add(ask.keys, digest.key_direction, scope.n_key_dims, scope.key_direction);
+    const BlockIndex block = evidence.block(row).block;
+    const auto notes = frame_notes_.find(block);
+    const HeadSet hot_heads = hot().hot_heads(block);
+    const auto digest_of = [&](std::size_t head) -> const FrameDigest& {
+      return notes == frame_notes_.end() || !hot_heads.contains(head) ? unread : notes->second.digests[head];
+    };
+    double n_read = 0.0;
+    double norms = 0.0;
+    for (std::size_t head = heads.first; head < heads.first + heads.n_heads; ++head) {
+      const FrameDigest& digest = digest_of(head);
+      n_read += digest.is_read ? 1.0 : 0.0;
+      norms += double{digest.key_norm};
+      add(ask.keys, digest.key_direction, scope.keys.n_dims, scope.key_direction);
+    }
+    scope.is_read.push_back(n_read > 0.0);
+    if (ask.keys) scope.key_norm.push_back(norms / std::max(1.0, n_read));
+    // The others are asked for by head only.
+    const FrameDigest& digest = digest_of(heads.first);
     for (auto [from, to] : {std::pair(&digest.keys, &scope.keys), std::pair(&digest.values, &scope.values)}) {
       add(ask.ranges, from->least, to->n_dims, to->least);
       add(ask.ranges, from->greatest, to->n_dims, to->greatest);
