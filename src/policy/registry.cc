@@ -258,7 +258,7 @@ constexpr PolicyEntry kPolicies[] = {
     {"dropkv", "what a head's output would change least without, by head", "DropKV", kDropKv, make_dropkv_policy},
     {"kvzip", "least needed to say the session again, over all heads; reads every prompt twice",
      "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy, false},
-    {"areas", "least looked at between the first and the last tokens, by layer; KVCrush",
+    {"areas", "least looked at between the first and the last tokens, by layer; KVCrush, Adaptive R-KV",
      "OpenVINO GenAI, arXiv 2503.00022", kAreas, make_areas_policy},
     {"recency",
      "oldest first, the first tokens too: a sliding window, as a control",
