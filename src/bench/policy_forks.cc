@@ -52,9 +52,10 @@ void evict_shifted(Session& session, std::int32_t budget_tokens) {
 Result<std::vector<NamedPolicy>> policies_of_forks(std::vector<std::string> names) {
   if (names.empty()) {
     for (const PolicyEntry& entry : policies()) {
-      if (entry.name == "none") continue;
+      const std::unique_ptr<Policy> policy = entry.make(ParameterValues(entry.parameters));
+      if (!policy->lets_go()) continue;
       // Every query of a context is noted.
-      const bool looks_back = entry.make(ParameterValues(entry.parameters))->asks().prompt_window > 0;
+      const bool looks_back = policy->asks().prompt_window > 0;
       names.push_back(std::string(entry.name) + (looks_back ? ":window=0" : ""));
     }
   }

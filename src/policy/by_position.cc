@@ -27,6 +27,7 @@ class Oldest final : public Policy {
 class None final : public Policy {
  public:
   [[nodiscard]] std::string_view name() const override { return "none"; }
+  [[nodiscard]] bool lets_go() const override { return false; }
 
   [[nodiscard]] std::vector<double> score(const Evidence&, const ScopeEvidence& scope) const override {
     return std::vector<double>(scope.rows.size(), kNeverLeaves);

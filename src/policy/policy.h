@@ -104,6 +104,8 @@ class Policy {
   [[nodiscard]] virtual std::string spec() const { return std::string(name()) + parameters_; }
   [[nodiscard]] virtual Ask asks() const { return {}; }
   [[nodiscard]] virtual Shares shares() const { return {}; }
+  // Whether it ever lets anything leave; else it gives all kNeverLeaves.
+  [[nodiscard]] virtual bool lets_go() const { return true; }
   // Whether priorities are part of its scores already; of all others choose makes them count.
   [[nodiscard]] virtual bool weighs_priorities() const { return false; }
   // Whether its parameters make sense where blocks have `grain` tokens.

@@ -5,18 +5,14 @@
 #include "session/session.h"
 
 namespace ebb {
-namespace {
-
-// Where nothing leaves, what a prompt has beyond the session's own budget would stay in it.
-bool shrinks(const Policy& policy) { return policy.name() != "none"; }
-
-}  // namespace
 
 // What a prompt has beside the session's own is lent by the pool, where that has any beside its limit. What is over leaves before
 // the pool has its frames back, so that law 1 holds at every moment.
 void Session::apply_budgets(Acts& acts) {
   const std::int32_t per_block = deps_.shape.frames_per_block();
-  const FrameBudget wanted = is_in_prompt_ && shrinks(*policy_) ? std::max(own_budget_, prompt_budget_) : own_budget_;
+  // Where nothing leaves, what a prompt has beyond the session's own budget would stay in it.
+  const bool has_more = is_in_prompt_ && policy_->lets_go();
+  const FrameBudget wanted = has_more ? std::max(own_budget_, prompt_budget_) : own_budget_;
   const std::int32_t n_more = wanted.n_frames - own_budget_.n_frames;
   if (n_more > lent_.n_frames()) lent_.set(n_more);
   budget_ = wanted;
