@@ -6,6 +6,7 @@
 
 #include "bench/session_steps.h"
 #include "engine/engine.h"
+#include "engine/generation.h"
 
 namespace ebb {
 namespace {
@@ -224,6 +225,40 @@ TEST_P(ChosenSquares, are_adopted_whole_by_prompts_that_choose_alike_and_by_no_o
   std::vector<Token> other = tokens;
   other[100] = other[100] == Token(300) ? Token(301) : Token(300);
   EXPECT_EQ(n_adopted(kChosen, other), 96);
+}
+
+// Rows that a step has beside those of others may be less than a block: prompts take turns then.
+TEST_P(ChosenSquares, are_whole_blocks_in_company_too) {
+  const std::unique_ptr<Engine> engine = open(2 * kBlockSize);
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::unique_ptr<Generation>> generations;
+  std::vector<Generation*> running;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    auto session = engine->new_session({.budget_tokens = 320, .sparse_prompt = kChosen, .adopts = false});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    sessions.push_back(*std::move(session));
+    auto generation = Generation::start(*sessions.back(), engine->vocabulary(), Prompt(make_tokens(*engine, 20 + i)),
+                                        {.max_tokens = 1});
+    ASSERT_TRUE(generation.ok()) << generation.status().message();
+    generations.push_back(*std::move(generation));
+    running.push_back(generations.back().get());
+  }
+  const auto is_over = [](const Generation* generation) { return generation->finished(); };
+  for (int n = 0; n < 400 && !std::ranges::all_of(running, is_over); ++n) ASSERT_TRUE(engine->step(running).ok());
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(generations[i]->finished());
+    const std::unique_ptr<Engine> other = open();
+    const std::unique_ptr<Session> alone = begin(*other, kChosen);
+    ASSERT_TRUE(compute_tokens(*other, *alone, make_tokens(*engine, 20 + i)).ok());
+    // Products of other rows round otherwise, and with them the names behind; what was seen is told in each lineage.
+    EXPECT_EQ(sessions[i]->exact_name(BlockIndex(0)), alone->exact_name(BlockIndex(0))) << i;
+    const std::unique_ptr<Session> dense = begin(*other, {});
+    ASSERT_TRUE(compute_tokens(*other, *dense, make_tokens(*engine, 20 + i)).ok());
+    EXPECT_NE(sessions[i]->exact_name(BlockIndex(0)), dense->exact_name(BlockIndex(0))) << i;
+    for (std::int32_t b = 0; b < kDense / kBlockSize; ++b) {
+      EXPECT_EQ(sessions[i]->hot().info(BlockIndex(b)).lineage.runs().size(), 1U);
+    }
+  }
 }
 
 // What is cut off from its block keeps its bytes, and a name that says of which block it was.

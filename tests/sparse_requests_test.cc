@@ -38,6 +38,21 @@ TEST_F(SparseRequests, read_a_prompt_as_they_say_and_as_the_server_does_where_th
   EXPECT_EQ(say(messages, "none", "four")["prompt"]["new"], say(messages, "", "five")["prompt"]["new"]);
 }
 
+// Without a session id whose rows they are is told by what they say and by how they were read.
+TEST_F(SparseRequests, that_name_no_session_go_on_only_where_prompts_are_read_as_theirs) {
+  const Json messages = long_talk();
+  const auto ask_for = [&](const std::string& scheme) {
+    Json more = {{"max_tokens", 2}};
+    if (!scheme.empty()) more["kv_sparse_prompt"] = scheme;
+    return chat(messages, more, {})->json()["ebb"]["prompt"];
+  };
+  const Json sparse = ask_for("xattention:threshold=0.5,tail=10");
+  const Json dense = ask_for("none");
+  EXPECT_EQ(dense["new"], sparse["new"]) << dense;
+  EXPECT_LT(ask_for("")["new"], 8) << "as the server reads them";
+  EXPECT_LT(ask_for("xattention:threshold=0.5,tail=10")["new"], 8);
+}
+
 TEST_F(SparseRequests, every_route_that_generates_takes_it) {
   const auto reply_of = [&](const std::string& path, Json body) {
     body.update({{"kv_sparse_prompt", "tri_shape:recent=64,start=64,chunk=64"}, {"max_tokens", 2}});

@@ -1,6 +1,7 @@
 #include "bench/recall_ceiling.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/clock.h"
 #include "bench/recall_prompts.h"
@@ -36,7 +37,8 @@ class Ceiling {
         }
       }
     }
-    std::ranges::sort(report_.relations, {}, [](const CeilingRelation& r) { return std::pair(r.name, r.paraphrased); });
+    std::ranges::sort(report_.relations, {},
+                      [](const CeilingRelation& r) { return std::tuple(r.name, r.paraphrased, r.sparse_prompt); });
     return {};
   }
 
@@ -103,7 +105,7 @@ class Ceiling {
     for (const RecallQuestion& question : task.questions) {
       EBB_ASSIGN_OR_RETURN(const std::string said, reply(session, question.text, before));
       const bool right = is_right(said, task, question);
-      CeilingRelation& relation = relation_of(question);
+      CeilingRelation& relation = relation_of(question, of);
       ++of.n_asked;
       ++relation.n_asked;
       if (right) {
@@ -134,11 +136,16 @@ class Ceiling {
     return running->text();
   }
 
-  CeilingRelation& relation_of(const RecallQuestion& question) {
+  CeilingRelation& relation_of(const RecallQuestion& question, const CeilingCase& of) {
+    const CeilingRelation wanted = {
+        .name = question.relation, .sparse_prompt = of.sparse_prompt, .paraphrased = question.is_paraphrased};
     for (CeilingRelation& relation : report_.relations) {
-      if (relation.name == question.relation && relation.paraphrased == question.is_paraphrased) return relation;
+      if (relation.name == wanted.name && relation.paraphrased == wanted.paraphrased &&
+          relation.sparse_prompt == wanted.sparse_prompt) {
+        return relation;
+      }
     }
-    report_.relations.push_back({.name = question.relation, .paraphrased = question.is_paraphrased});
+    report_.relations.push_back(wanted);
     return report_.relations.back();
   }
 
@@ -162,6 +169,9 @@ Result<CeilingReport> run_ceiling(const CeilingOptions& options) {
   }
   for (const std::string& sparse_prompt : options.sparse_prompts) {
     EBB_RETURN_IF_ERROR(SparsePrompt::parse(sparse_prompt).status());
+    if (std::ranges::count(options.sparse_prompts, sparse_prompt) > 1) {
+      return error(Code::kInvalidArgument, "'{}' is given twice; each way of reading once", sparse_prompt);
+    }
   }
   options.progress("loading", 0.0);
   EBB_ASSIGN_OR_RETURN(

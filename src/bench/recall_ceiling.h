@@ -56,9 +56,10 @@ struct CeilingCase {
   [[nodiscard]] double share() const { return n_asked > 0 ? static_cast<double>(n_right) / n_asked : 0.0; }
 };
 
-// All cases together.
+// All cases together that were read in one way.
 struct CeilingRelation {
   std::string name;
+  std::string sparse_prompt;
   bool paraphrased = false;
   std::int32_t n_right = 0;
   std::int32_t n_asked = 0;
@@ -75,7 +76,7 @@ struct CeilingReport {
   std::string model;
   CeilingOptions options;
   std::vector<CeilingCase> cases;
-  std::vector<CeilingRelation> relations;  // by name
+  std::vector<CeilingRelation> relations;  // by name, then by how they were asked and read
   std::vector<CeilingReading> readings;    // in the order in which they were first read
 };
 

@@ -80,9 +80,9 @@ std::string ceiling_text(const CeilingReport& report) {
     }
     table.add_row(std::move(cells));
   }
-  TextTable relations({{"told of", Align::kLeft}, {"asked", Align::kLeft}, {"n"}, {"right"}});
+  TextTable relations({{"told of", Align::kLeft}, {"asked", Align::kLeft}, {"prompt", Align::kLeft}, {"n"}, {"right"}});
   for (const CeilingRelation& r : report.relations) {
-    relations.add_row({r.name, r.paraphrased ? "paraphrased" : "as told", std::to_string(r.n_asked),
+    relations.add_row({r.name, r.paraphrased ? "paraphrased" : "as told", r.sparse_prompt, std::to_string(r.n_asked),
                        percent_text(static_cast<double>(r.n_right) / r.n_asked)});
   }
   return fmt::format(
@@ -97,8 +97,11 @@ Status write_ceiling_json(const std::filesystem::path& path, const CeilingReport
   for (const CeilingCase& c : report.cases) cases.push_back(case_json(c));
   nlohmann::json relations = nlohmann::json::array();
   for (const CeilingRelation& r : report.relations) {
-    relations.push_back(
-        {{"name", r.name}, {"paraphrased", r.paraphrased}, {"n_right", r.n_right}, {"n_asked", r.n_asked}});
+    relations.push_back({{"name", r.name},
+                         {"paraphrased", r.paraphrased},
+                         {"sparse_prompt", r.sparse_prompt},
+                         {"n_right", r.n_right},
+                         {"n_asked", r.n_asked}});
   }
   nlohmann::json readings = nlohmann::json::array();
   for (const CeilingReading& reading : report.readings) {

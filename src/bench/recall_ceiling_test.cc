@@ -51,6 +51,7 @@ TEST(RecallCeiling, every_case_asks_as_told_and_paraphrased) {
 
 TEST(RecallCeiling, nothing_to_measure_is_refused) {
   EXPECT_EQ(run_ceiling({.sparse_prompts = {"streaming"}}).status().code(), Code::kNotFound);
+  EXPECT_EQ(run_ceiling({.sparse_prompts = {"none", "none"}}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(run_ceiling({.kinds = {}}).status().code(), Code::kInvalidArgument);
 }
 

@@ -42,6 +42,8 @@ struct Engine::State {
   HotBlocks hot;
   BlockStarts starts;
   std::unique_ptr<Runner> runner;
+  // Steps whose prompts took turns.
+  std::size_t n_gathered = 0;
   std::shared_ptr<const Policy> policy;
   std::unique_ptr<ColdStore> store;
   std::unique_ptr<BlockMover> mover;
@@ -178,17 +180,19 @@ Result<SessionOptions> Engine::State::checked(SessionOptions options) const {
   EBB_RETURN_IF_ERROR(options.validate());
   const std::int32_t most = budget.n_tokens(shape);
   if (options.budget_tokens == 0) options.budget_tokens = most;
+  // Whole blocks, as every budget is.
+  options.prompt_budget_tokens = FrameBudget::of_tokens(options.prompt_budget_tokens, shape).n_tokens(shape);
   if (options.budget_tokens < kMinSessionBlocks * shape.block_size || options.budget_tokens > most) {
     return error(Code::kInvalidArgument, "a session's KV budget of {} tokens; give {} to {}", options.budget_tokens,
                  kMinSessionBlocks * shape.block_size, most);
   }
   const std::int32_t most_of_prompt = FrameBudget{pool->n_frames()}.n_tokens(shape);
-  if (const std::int32_t n = options.prompt_budget_tokens;
-      n != 0 && (n < options.budget_tokens || n > most_of_prompt)) {
+  const std::int32_t own = FrameBudget::of_tokens(options.budget_tokens, shape).n_tokens(shape);
+  if (const std::int32_t n = options.prompt_budget_tokens; n != 0 && (n < own || n > most_of_prompt)) {
     return error(Code::kInvalidArgument,
                  "a session's prompt budget of {} tokens; give {}, its KV budget, to {}, which this engine has frames "
                  "for, or 0 for none",
-                 n, options.budget_tokens, most_of_prompt);
+                 n, own, most_of_prompt);
   }
   if (options.budget_list != nullptr) {
     EBB_RETURN_IF_ERROR(options.budget_list->validate(shape.n_layers, shape.n_kv_heads));
@@ -276,7 +280,12 @@ std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) c
     if (generation->is_prefilling()) ++n_prompts;
     if (!generation->is_prefilling()) --n_rows;
   }
-  return std::max(1, n_rows / std::max(1, n_prompts));
+  const std::int32_t n_each = n_rows / std::max(1, n_prompts);
+  const std::int32_t n_whole = state_->shape.block_size;
+  // Blocks whose rows choose together are computed whole, by some prompts in one step and by others in the next.
+  const auto chooses = [](const Generation* generation) { return generation->computes_whole_blocks(); };
+  if (n_each < n_whole && n_rows >= n_whole && std::ranges::any_of(generations, chooses)) return n_whole;
+  return std::max(1, n_each);
 }
 
 // Decoding generations first, one row each: they are waited for by people. Prompts share the rest, so that a short one
@@ -286,9 +295,16 @@ void Engine::State::gather(std::span<Generation* const> generations, std::int32_
   std::int32_t n_rows_left = runner->max_rows();
   std::int32_t n_spare = 0;
   std::int32_t n_outputs = 0;
+  const auto chooses = [](const Generation* generation) { return generation->computes_whole_blocks(); };
+  const std::size_t first = std::ranges::any_of(generations, chooses) ? n_gathered++ : 0;
   for (const bool prefilling : {false, true}) {
-    for (Generation* generation : generations) {
+    const bool has_whole_block = n_rows_left >= shape.block_size;
+    for (std::size_t i = 0; i < generations.size(); ++i) {
+      // Those that find no rows left are the first ones soon.
+      Generation* const generation = generations[(first + i) % generations.size()];
       if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
+      const bool waits = has_whole_block && n_rows_left < shape.block_size;
+      if (prefilling && waits && generation->computes_whole_blocks()) continue;
       const std::int32_t n_rows = prefilling ? std::min(n_rows_left, n_rows_of_prompts + n_spare) : n_rows_left;
       std::optional<SequenceInput> input = generation->begin_step(n_rows);
       const std::int32_t n_taken = input ? static_cast<std::int32_t>(input->tokens.size()) : 0;

@@ -105,6 +105,8 @@ class Generation {
 
   // --- for those who compute its steps (Engine, Scheduler) ---
   [[nodiscard]] bool is_prefilling() const { return tokens_.empty(); }
+  // Whether the next rows of its prompt choose what they look at by whole blocks (cache/sight.h).
+  [[nodiscard]] bool computes_whole_blocks() const { return is_prefilling() && turn_.computes_whole_blocks(); }
   // Turn::prepare, kNow of one that has ended; and what that or the next step needs of the pool.
   Turn::Ready prepare(std::int32_t max_rows);
   [[nodiscard]] std::int32_t n_frames_from_pool(std::int32_t max_rows) const;

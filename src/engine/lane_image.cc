@@ -8,7 +8,7 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebb lane";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 void put_text(ByteWriter& out, std::string_view text) {
   out.put_count(text.size());
@@ -46,6 +46,7 @@ std::vector<std::byte> encode_lane_image(const LaneImage& lane) {
   put_text(out, lane.id);
   put_text(out, lane.public_id);
   put_text(out, lane.policy);
+  put_text(out, lane.sparse_prompt);
   const std::vector<std::byte> image = encode_image(lane.image);
   out.put_count(image.size());
   out.put_bytes(image);
@@ -77,6 +78,7 @@ Result<LaneImage> decode_lane_image(std::span<const std::byte> bytes) {
   lane.id = in.get_text(in.get_count(1));
   lane.public_id = in.get_text(in.get_count(1));
   if (version > 1) lane.policy = in.get_text(in.get_count(1));
+  if (version > 2) lane.sparse_prompt = in.get_text(in.get_count(1));
   const auto image = in.get_bytes(in.get_count(1));
   if (!in.ok() || !in.at_end()) return error(Code::kDamaged, "an exported session whose parts do not fill its bytes");
   EBB_ASSIGN_OR_RETURN(lane.image, decode_image(image));

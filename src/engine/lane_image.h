@@ -4,9 +4,9 @@
 // It holds the token ids of the whole conversation. K and V are not in it: they come from the cold store by exact name,
 // or are computed again. Nothing of it is believed before its checksum holds. Little-endian:
 //
-//   "ebb lane", version 2 (u32), block size (u32), model, layout (16 bytes each), saved at (i64, seconds since 1970),
-//   owner, id, public id, own policy (u32 and so many bytes each; version 1 has no policy), the image (u32 and so many
-//   bytes; session/image.h), XXH3-128 of all before it
+//   "ebb lane", version 3 (u32), block size (u32), model, layout (16 bytes each), saved at (i64, seconds since 1970),
+//   owner, id, public id, own policy, sparse prompt (u32 and so many bytes each; version 1 has no policy, 1 and 2 no sparse
+//   prompt), the image (u32 and so many bytes; session/image.h), XXH3-128 of all before it
 //
 // Thread rule: functions of their arguments.
 #pragma once
@@ -32,6 +32,8 @@ struct LaneImage {
   std::string public_id;
   // As make_policy() takes it; empty: none of its own. Not believed: who takes it in looks whether it may be chosen.
   std::string policy;
+  // How its first prompt was read. Compared, and never carried out.
+  std::string sparse_prompt = "none";
   SessionImage image;
 
   // Whether its blocks are of this engine's model and layout.

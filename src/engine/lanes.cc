@@ -113,7 +113,8 @@ void Lanes::release(Lane& lane) {
   lane.sketch.follow(held_by(lane).computed);
 }
 
-Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history) {
+Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history,
+                          std::string_view sparse_prompt) {
   Lane* best = nullptr;
   std::int32_t best_common = 0;
   for (Lane& lane : lanes_) {
@@ -122,7 +123,7 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
       best = &lane;
       break;
     }
-    if (lane.busy) continue;
+    if (lane.busy || lane.sparse_prompt != sparse_prompt) continue;
     const std::int32_t common = n_common(lane, history);
     const Held held = held_by(lane);
     const auto n_held = static_cast<double>(held.computed.size() + held.waiting.size());
@@ -132,7 +133,11 @@ Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span
   }
   if (best == nullptr) {
     best = find_changed(owner, id, history);
-    if (best == nullptr) return open(owner, id);
+    if (best == nullptr) {
+      best = open(owner, id);
+      if (best != nullptr) best->sparse_prompt = sparse_prompt;
+      return best;
+    }
     rename(*best, id);
   }
   best->last_use = ++n_uses_;
@@ -195,6 +200,7 @@ Result<Lane*> Lanes::take_in(std::string_view owner, std::string_view id, const 
   if (lane == nullptr) return error(Code::kOutOfBudget, "all sessions that may be are at work; try again later");
   lane->session = std::move(session);
   lane->policy = policy;
+  lane->sparse_prompt = given.sparse_prompt;
   lane->sketch.follow(lane->session->tokens());
   keep(*lane);
   return lane;
@@ -212,6 +218,7 @@ void Lanes::keep(Lane& lane) {
   image.id = lane.id;
   image.public_id = lane.public_id;
   image.policy = lane.own_policy();
+  image.sparse_prompt = lane.sparse_prompt;
   folder_->save(std::move(image));
   if (lane.session == nullptr) return;
   // No image names the record of the open block as it was before; it would fill the store turn by turn.
@@ -233,6 +240,7 @@ void Lanes::resume_kept(const std::function<bool(std::string_view owner)>& is_kn
     if (lane == nullptr) return;
     lane->public_id = std::move(kept.public_id);
     lane->policy = kept_policy(kept.policy);
+    lane->sparse_prompt = std::move(kept.sparse_prompt);
     lane->image = std::move(kept.image);
     lane->sketch.follow(lane->image->tokens);
   }

@@ -54,6 +54,8 @@ struct Lane {
   // Chooses what leaves, where a request does not say; null: the engine's.
   std::shared_ptr<const Policy> policy;
   [[nodiscard]] std::string own_policy() const { return policy != nullptr ? policy->spec() : std::string(); }
+  // How its first prompt was read (policy/sparse_prompt.h).
+  std::string sparse_prompt = "none";
   // The counters of its session, awake or parked.
   [[nodiscard]] SessionStats stats() const {
     if (session != nullptr) return session->stats();
@@ -72,8 +74,10 @@ class Lanes {
   // With a folder, which must outlive it, they are kept there from request to request.
   Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& limits, LaneFolder* folder = nullptr);
 
-  // The lane for a request; busy ones are found by id only. Null when a new one is needed and all are busy.
-  Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history);
+  // The lane for a request; busy ones are found by id only. Without an id, only one whose prompts are read as this one's: nobody is
+  // given what was computed otherwise without having said that it is his. Null when a new one is needed and all are busy.
+  Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history,
+                     std::string_view sparse_prompt = "none");
   // What a request did in a busy lane is done; it is idle.
   void release(Lane& lane);
   // Leaves it as one that was never awake: what it holds is not to be gone on with, and its next request computes or

@@ -36,6 +36,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
   }
   SchedulerOptions held = options;
   held.session.most_pinned = kMostPinned;
+  held.lanes.policies.set_own(engine.policy().spec());
   auto state = std::make_unique<State>(engine, held, std::move(folder));
   state->fetch_news->state = state.get();
   engine.set_when_fetched([news = state->fetch_news] {

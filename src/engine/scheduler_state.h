@@ -94,6 +94,9 @@ struct Scheduler::State {
   void work();
   void take_cancelled();
   void start_waiting();
+  [[nodiscard]] const SparsePrompt& sparse_prompt_of(const Request& request) const {
+    return request.sparse_prompt ? *request.sparse_prompt : engine.session_options().sparse_prompt;
+  }
   void start(WaitingRequest next, Lane& lane);
   Status begin(Running& request);
   [[nodiscard]] std::size_t free_seat() const;

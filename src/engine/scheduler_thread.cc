@@ -108,7 +108,8 @@ void Scheduler::State::start_waiting() {
     if (!next) return;
     Lane* lane = nullptr;
     try {
-      lane = lanes.find_or_open(next->request.owner, next->request.lane_id, next->request.history.tokens());
+      lane = lanes.find_or_open(next->request.owner, next->request.lane_id, next->request.history.tokens(),
+                                sparse_prompt_of(next->request).text());
     } catch (...) {
       end_waiting(*next, caught("its session was looked for"));
       continue;
@@ -151,7 +152,7 @@ Status Scheduler::State::begin(Running& request) {
   Lane& lane = *request.lane;
   EBB_RETURN_IF_ERROR(lanes.wake(lane, share(lane, running.size()), request.request.policy));
   share_budget();
-  lane.session->set_sparse_prompt(request.request.sparse_prompt.value_or(engine.session_options().sparse_prompt));
+  lane.session->set_sparse_prompt(sparse_prompt_of(request.request));
   EBB_ASSIGN_OR_RETURN(request.generation,
                        Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
                                           request.request.options, request.request.resuming));

@@ -48,6 +48,10 @@ Result<OfferedPolicies> OfferedPolicies::parse(std::string_view list) {
 bool OfferedPolicies::has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
 
 Result<std::shared_ptr<const Policy>> OfferedPolicies::make(std::string_view spec) const {
+  if (spec == own_) {
+    EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> own, make_policy(spec));
+    return own;
+  }
   if (names_.empty()) {
     return error(Code::kInvalidArgument, "this server lets nobody choose a policy; leave it out");
   }
@@ -60,18 +64,18 @@ Result<std::shared_ptr<const Policy>> OfferedPolicies::make(std::string_view spe
                  name.substr(0, kMostRepeated), fmt::join(names_, ", "));
   }
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Policy> policy, make_policy(spec));
+  if (policy->compares_blocks() && !with_costly_) {
+    return error(Code::kInvalidArgument,
+                 "'{}' compares blocks with each other, which takes much time; have the server name {} in "
+                 "--allowed-policies, or take other parameters",
+                 spec, name);
+  }
   const Ask ask = policy->asks();
   if (ask.slice > 0 && ask.window > 0 && !with_costly_) {
     return error(Code::kInvalidArgument,
                  "'{}' notes a window by slice, which takes much memory; take slice=0, or have the server name it in "
                  "--allowed-policies",
                  name);
-  }
-  if (policy->compares_blocks() && !with_costly_) {
-    return error(Code::kInvalidArgument,
-                 "'{}' compares blocks with each other, which takes much time; have the server name {} in "
-                 "--allowed-policies, or take other parameters",
-                 spec, name);
   }
   return policy;
 }

@@ -27,10 +27,13 @@ class OfferedPolicies {
   // As make_policy(), of those that are offered. kInvalidArgument says which those are, or the policy's parameters.
   Result<std::shared_ptr<const Policy>> make(std::string_view spec) const;
   [[nodiscard]] bool has(std::string_view name) const;
+  // What the server goes by itself (Policy::spec()) may always be named.
+  void set_own(std::string spec) { own_ = std::move(spec); }
 
  private:
   std::vector<std::string_view> names_;  // of the registry, in its order
   bool with_costly_ = false;
+  std::string own_;
 };
 
 }  // namespace ebb

@@ -78,7 +78,8 @@ TEST(Policies, every_one_gives_one_comparable_score_a_row_whatever_the_evidence)
 
 TEST(Policies, none_lets_nothing_leave_and_says_so) {
   EXPECT_THAT(order(*policy("none"), blocks(5)), IsEmpty());
-  for (const PolicyEntry& entry : policies()) EXPECT_EQ(policy(entry.name)->lets_go(), entry.name != "none") << entry.name;
+  for (const PolicyEntry& entry : policies())
+    EXPECT_EQ(policy(entry.name)->lets_go(), entry.name != "none") << entry.name;
 }
 
 TEST(Policies, streaming_wants_sinks_and_recency_does_not) {

@@ -16,18 +16,18 @@ constexpr Parameter kTriShapeParameters[] = {
      .value = 128,
      .most = kMostSparseSize,
      .is_whole = true,
-     .summary = "first tokens that all look at"},
+     .summary = "first tokens that all look at, whole blocks"},
     {.name = "recent",
      .value = 1920,
      .most = kMostSparseSize,
      .is_whole = true,
-     .summary = "tokens before a chunk that it looks at"},
+     .summary = "tokens before a chunk that it looks at, whole blocks"},
     {.name = "chunk",
      .value = 256,
      .least = 1,
      .most = kMostSparseSize,
      .is_whole = true,
-     .summary = "tokens that look at the same"},
+     .summary = "tokens that look at the same, whole blocks"},
     {.name = "tail",
      .value = 100,
      .most = kMostSparseSize,
@@ -46,7 +46,7 @@ constexpr Parameter kXAttentionParameters[] = {
      .least = 2,
      .most = 16,
      .is_whole = true,
-     .summary = "of so many antidiagonals one is looked at; 2, 4, 8 or 16"},
+     .summary = "of so many antidiagonals one is looked at; 2, 4, 8 or 16, and divides the block"},
     {.name = "tail",
      .value = 100,
      .most = kMostSparseSize,
@@ -75,6 +75,7 @@ std::span<const SparseScheme> sparse_schemes() { return kSchemes; }
 Result<SparsePrompt> SparsePrompt::parse(std::string_view text) {
   if (text == "none") return SparsePrompt();
   const std::string_view name = spec_name(text);
+  if (name == "none") return error(Code::kInvalidArgument, "none takes no parameters");
   std::string names = "none";
   for (const SparseScheme& scheme : kSchemes) {
     names += ", " + std::string(scheme.name);

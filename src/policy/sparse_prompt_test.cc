@@ -43,7 +43,7 @@ TEST(SparsePrompt, what_is_none_is_refused_with_what_there_is) {
             "no sparse prompt is called 'streaming'; there are none, tri_shape, xattention");
   for (const char* wrong :
        {"", "tri_shape:", "tri_shape:chunk=0", "tri_shape:start=-1", "tri_shape:recent=1.5", "tri_shape:tail",
-        "tri_shape:tail=1,tail=1", "tri_shape,tail=1", "none:tail=1", "xattention:threshold=0",
+        "tri_shape:tail=1,tail=1", "tri_shape,tail=1", "none:tail=1", "none:", "xattention:threshold=0",
         "xattention:threshold=1.1", "xattention:stride=1", "xattention:start=64"}) {
     EXPECT_FALSE(SparsePrompt::parse(wrong).ok()) << wrong;
   }

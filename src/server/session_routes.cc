@@ -257,6 +257,7 @@ void answer_export(ApiState& state, const ApiCall& call) {
   const auto save = [&](Lanes& lanes, Lane& lane) {
     image = make_lane_image(state.engine, lanes.save(lane));
     image.policy = lane.own_policy();
+    image.sparse_prompt = lane.sparse_prompt;
     return Status();
   };
   if (!act_on_session(state, call, Wants::kIdle, save)) return;

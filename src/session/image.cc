@@ -174,7 +174,7 @@ Status get_slices(ByteReader& in, std::size_t n_notes, AttentionImage::Slices& s
         in.get_bytes(n_notes * static_cast<std::size_t>(slices.n_slices) * sizeof(float));
     std::vector<float>& column = slices.*AttentionImage::columns()[i];
     column.resize(bytes.size() / sizeof(float));
-    std::memcpy(column.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(column.data(), bytes.data(), bytes.size());
   }
   return {};
 }

@@ -97,6 +97,10 @@ class Turn {
 
   // Tokens whose K and V are not computed yet.
   [[nodiscard]] std::int32_t n_pending() const { return pending_.size(); }
+  // Whether the next of them choose what they look at by whole blocks.
+  [[nodiscard]] bool computes_whole_blocks() const {
+    return n_pending() > 0 && session_->hot().sight().has_squares(session_->end());
+  }
   // Tokens of the prompt and of what came before it have computed so far, and those that they have yet to. What
   // is adopted or grafted later leaves the second for neither.
   [[nodiscard]] std::int32_t n_computed() const;
