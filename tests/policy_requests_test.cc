@@ -145,8 +145,9 @@ TEST_F(PolicyRequests, the_operator_says_which_may_be_chosen) {
   EXPECT_EQ(refused->status(), 400);
   EXPECT_THAT(refused->body(), AllOf(HasSubstr("there are tova, none"), Not(HasSubstr("adakv"))));
   open({}, {}, {.policies = OfferedPolicies::parse("own").value()});
-  EXPECT_THAT(chat(Json::array({user("Hello.")}), {{"kv_eviction", kDefaultPolicy}})->body(),
-              HasSubstr("leave it out"));
+  EXPECT_THAT(chat(Json::array({user("Hello.")}), {{"kv_eviction", "tova"}})->body(), HasSubstr("leave it out"));
+  EXPECT_EQ(say("two", "Hello.", std::string(kDefaultPolicy))["ebb"]["kv_eviction"], kDefaultPolicy)
+      << "the server's own may be named";
 }
 
 TEST_F(PolicyRequests, what_there_is_and_may_be_chosen_is_told_as_the_registry_has_it) {

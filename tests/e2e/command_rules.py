@@ -172,7 +172,7 @@ def asks_recall_tasks(test, words, folder):
             words[words.index(flag) + 1] = value if flag == "--tasks" else words[words.index(flag) + 1]
         else:
             words += [flag, value]
-    says(r"needle +\S+ +yes +1 ")(test, words, folder)
+    says(r"needle +\S+ +yes +none +1 ")(test, words, folder)
 
 
 def with_or_without_data(without, with_data):

@@ -49,6 +49,8 @@ def check_numbers(value, path="report"):
 
 
 def least(value):
+    if isinstance(value, list):
+        return min(value)
     return value["min"] if isinstance(value, dict) else value
 
 
