@@ -39,6 +39,7 @@ CHECKS = {
     "agent": figures.check_agent,
     "gapfill": figures.check_resend,
     "baseline": figures.check_resend,
+    "recall-tasks": figures.check_recall_tasks,
 }
 
 
@@ -68,6 +69,7 @@ NONSENSE = [
     ("2026-11-22-agent.json", lambda report: report["runs"][0].update(n_computed=1)),
     ("2026-11-22-baseline.json", lambda report: report["cases"][0]["arms"][-1].update(peak_hot_tokens=10**6)),
     ("2026-11-22-concurrency.json", lambda report: report["lines"][0]["ebb"]["tokens_per_s"].update(max=float("inf"))),
+    ("2026-11-24-sparse-prompts.json", lambda report: report["cases"][0].update(n_right=report["cases"][0]["n_right"] + 1)),
 ]
 
 

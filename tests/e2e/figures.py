@@ -188,6 +188,19 @@ def check_longbench(report):
                 hold(difference["low"] <= difference["points"] <= difference["high"], f"{where}: {difference}")
 
 
+def check_recall_tasks(report):
+    ways = sorted({case["sparse_prompt"] for case in report["cases"]})
+    hold(sorted({reading["sparse_prompt"] for reading in report["readings"]}) == ways, "what was read is not what was asked")
+    hold(len({len(reading["seconds"]) for reading in report["readings"]}) == 1, "contexts were not read in every way")
+    for case in report["cases"]:
+        where = f"{case['kind']} of {case['n_tokens']}, {case['sparse_prompt']}"
+        hold(case["n_asked"] > 0 and case["n_right"] + len(case["misses"]) == case["n_asked"], f"{where}: answers are missing")
+        hold(all(miss["wanted"] for miss in case["misses"]), f"{where}: a question without an answer")
+    for count in ("n_asked", "n_right"):
+        of_cases, of_relations = (sum(part[count] for part in report[parts]) for parts in ("cases", "relations"))
+        hold(of_cases == of_relations, f"{count}: {of_cases} by case and {of_relations} by relation")
+
+
 def check_limit(report):
     for arm in report["arms"]:
         for at, a_round in enumerate(arm["rounds"]):
