@@ -21,6 +21,10 @@ struct StepPart {
   std::int32_t output = -1;
 };
 
+bool has_whole_blocks(std::span<Generation* const> generations) {
+  return std::ranges::any_of(generations, [](const Generation* g) { return g->computes_whole_blocks(); });
+}
+
 }  // namespace
 
 std::size_t available_memory_bytes() {
@@ -43,7 +47,7 @@ struct Engine::State {
   BlockStarts starts;
   std::unique_ptr<Runner> runner;
   // Steps whose prompts took turns.
-  std::size_t n_gathered = 0;
+  std::size_t n_taken_turns = 0;
   std::shared_ptr<const Policy> policy;
   std::unique_ptr<ColdStore> store;
   std::unique_ptr<BlockMover> mover;
@@ -283,8 +287,7 @@ std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) c
   const std::int32_t n_each = n_rows / std::max(1, n_prompts);
   const std::int32_t n_whole = state_->shape.block_size;
   // Blocks whose rows choose together are computed whole, by some prompts in one step and by others in the next.
-  const auto chooses = [](const Generation* generation) { return generation->computes_whole_blocks(); };
-  if (n_each < n_whole && n_rows >= n_whole && std::ranges::any_of(generations, chooses)) return n_whole;
+  if (n_each < n_whole && n_rows >= n_whole && has_whole_blocks(generations)) return n_whole;
   return std::max(1, n_each);
 }
 
@@ -295,8 +298,7 @@ void Engine::State::gather(std::span<Generation* const> generations, std::int32_
   std::int32_t n_rows_left = runner->max_rows();
   std::int32_t n_spare = 0;
   std::int32_t n_outputs = 0;
-  const auto chooses = [](const Generation* generation) { return generation->computes_whole_blocks(); };
-  const std::size_t first = std::ranges::any_of(generations, chooses) ? n_gathered++ : 0;
+  const std::size_t first = has_whole_blocks(generations) ? n_taken_turns++ : 0;
   for (const bool prefilling : {false, true}) {
     const bool has_whole_block = n_rows_left >= shape.block_size;
     for (std::size_t i = 0; i < generations.size(); ++i) {

@@ -308,9 +308,7 @@ void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& me
   block.query_begin = rows.begin;
   block.query_end = rows.end;
   if (to_size(e + 1) < seen.size()) {
-    block.next_frame = (static_cast<std::ptrdiff_t>(seen[to_size(e + 1)].frame.index()) -
-                        static_cast<std::ptrdiff_t>(entry.frame.index())) *
-                       static_cast<std::ptrdiff_t>(frame_bytes_);
+    block.next_frame = bytes_between(entry.frame, seen[to_size(e + 1)].frame, frame_bytes_);
   }
   if (call_.tensors.mass != nullptr) {
     block.block_l = block_sums;

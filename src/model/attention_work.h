@@ -20,6 +20,12 @@ namespace ebb {
 // The planes of a frame that begins here; what a block holds of it is the caller's to say.
 [[nodiscard]] BlockView view_frame(const FrameLayout& layout, const std::byte* frame);
 
+// From one frame to another, for BlockView::next_frame.
+[[nodiscard]] inline std::ptrdiff_t bytes_between(FrameIndex from, FrameIndex to, std::size_t frame_bytes) {
+  return (static_cast<std::ptrdiff_t>(to.index()) - static_cast<std::ptrdiff_t>(from.index())) *
+         static_cast<std::ptrdiff_t>(frame_bytes);
+}
+
 // Rows at positions [begin, end).
 struct QueryRange {
   std::int32_t begin = INT32_MIN;

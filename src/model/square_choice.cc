@@ -99,10 +99,9 @@ class SquareWork {
     BlockView block = view_frame(layout, frame);
     block.begin = entry.begin.value();
     block.n_tokens = entry.n_tokens;
+    // The rows' own block may lie elsewhere.
     if (e + 2 < seen.size()) {
-      block.next_frame =
-          (static_cast<std::ptrdiff_t>(seen[e + 1].frame.index()) - static_cast<std::ptrdiff_t>(entry.frame.index())) *
-          static_cast<std::ptrdiff_t>(layout.frame_bytes());
+      block.next_frame = bytes_between(entry.frame, seen[e + 1].frame, layout.frame_bytes());
     }
     current_kernels().score_diagonals[static_cast<std::size_t>(layout.row_type)](rows_, block, sums_);
     for (std::size_t g = 0; g < room_.n_groups; ++g) {

@@ -3,7 +3,7 @@
 // Blocks are chosen one by one, and what a chosen block says already counts for less in the next: a question of a form that
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
 // that answers it (maximal marginal relevance, Carbonell and Goldstein 1998, over words). A block is worth it if it
-// still scores at least half of the best cold one. A block beside one that scores is worth half of that, or 0.9 of what the
+// still scores at least half of the best one that is not hot in every head. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
 // Of one that is hot in some heads, coming back brings the share of them that it is missing from, and so much of a block's room it
