@@ -79,6 +79,15 @@ TEST_F(AgentBench, a_session_that_does_not_fit_stays_within_its_budget_and_shows
   EXPECT_LE(run->ratio(), 1.05);
 }
 
+TEST_F(AgentBench, what_was_computed_and_has_left_before_the_reply_counts_as_computed) {
+  AgentOptions streaming = options();
+  streaming.policy = "streaming";
+  const auto run = replay_agent(streaming, 512, Reuse::kExact);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_TRUE(std::ranges::any_of(run->steps, [](const AgentStep& step) { return step.n_computed > step.n_new; }));
+  for (const AgentStep& step : run->steps) EXPECT_GE(step.n_computed, step.n_new) << step.name;
+}
+
 TEST_F(AgentBench, all_arms_are_asked_the_same_behind_the_edit) {
   AgentOptions blocks_of_32 = options();
   blocks_of_32.block_size = 32;

@@ -103,7 +103,9 @@ class AgentReplay {
     const auto count = [&](const char* of) { return counts[of].get<std::int32_t>(); };
     AgentStep step = {.name = std::move(name),
                       .n_prompt = static_cast<std::int32_t>(prompt.size()),
-                      .n_computed = count("new") + count("recomputed"),
+                      // Not what is new: of a prompt longer than the budget much was computed and has left again since.
+                      .n_computed = answer["timings"]["prompt_n"].get<std::int32_t>(),
+                      .n_new = count("new") + count("recomputed"),
                       .n_exact = count("hot") + count("shared") + count("recalled_exact"),
                       .n_partly = count("partly_hot"),
                       .n_approximate = count("recalled_approximate"),
@@ -117,7 +119,7 @@ class AgentReplay {
     }
     // The prompt may be held in other tokens than it was said in; the reply is what is behind it.
     const std::vector<Token> held = client_.held_tokens();
-    const std::int32_t n_held = step.n_computed + step.n_exact + step.n_partly + step.n_approximate + step.n_holes;
+    const std::int32_t n_held = step.n_new + step.n_exact + step.n_partly + step.n_approximate + step.n_holes;
     prompt.insert(prompt.end(), held.begin() + std::min(n_held, static_cast<std::int32_t>(held.size())), held.end());
     remembered_.push_back(std::move(prompt));
     run_.steps.push_back(std::move(step));

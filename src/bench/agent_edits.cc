@@ -67,7 +67,7 @@ Result<bool> ask(ApiClient& client, const EditCase& one, std::string_view sessio
   EBB_ASSIGN_OR_RETURN(const Json answer, client.post("/v1/chat/completions", asked, session));
   const Json& counts = answer["ebb"]["prompt"];
   arm.n_prompt += answer["usage"]["prompt_tokens"].get<std::int64_t>();
-  arm.n_computed += counts["new"].get<std::int64_t>() + counts["recomputed"].get<std::int64_t>();
+  arm.n_computed += answer["timings"]["prompt_n"].get<std::int64_t>();
   arm.n_approximate += counts["recalled_approximate"].get<std::int64_t>();
   const Json& content = answer["choices"][0]["message"]["content"];
   const bool is_said =

@@ -75,6 +75,7 @@ nlohmann::json run_json(const AgentRun& run) {
     steps.push_back({{"name", step.name},
                      {"n_prompt", step.n_prompt},
                      {"n_computed", step.n_computed},
+                     {"n_new", step.n_new},
                      {"n_prefix_cache", step.n_prefix_cache},
                      {"n_exact", step.n_exact},
                      {"n_partly", step.n_partly},

@@ -117,7 +117,7 @@ class Client {
 
   void note(const Generation& generation, ResendTurn turn) {
     const TurnStats& stats = generation.turn_stats();
-    turn.n_computed = stats.from.n_computed() + stats.n_generated;
+    turn.n_computed = stats.n_computed + stats.n_generated;
     turn.n_recalled = static_cast<std::int32_t>(stats.acts.recalled.size());
     turn.n_evicted = static_cast<std::int32_t>(session_->stats().n_evicted_blocks - n_evicted_);
     n_evicted_ = session_->stats().n_evicted_blocks;

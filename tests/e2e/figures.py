@@ -281,9 +281,9 @@ def check_agent(report):
         close(run["ratio"], run["n_computed"] / run["n_prefix_cache"], "computed over prefix cache")
         for step in run["steps"]:
             # Replies may be held in a few other tokens than they are said in.
-            # Runs that were recorded before policies chose by head have no partly hot tokens.
-            parts = sum(step.get(of, 0) for of in ("n_computed", "n_exact", "n_partly", "n_approximate", "n_holes"))
+            parts = sum(step[of] for of in ("n_new", "n_exact", "n_partly", "n_approximate", "n_holes"))
             hold(abs(step["n_prompt"] - parts) <= 8 + step["n_prompt"] // 50, f"places of the prompt's tokens: {step}")
+            hold(step["n_computed"] >= step["n_new"], f"new tokens that nothing computed: {step}")
             hold(step["n_computed"] > 0, f"a request that computes nothing: {step}")
             hold(step["peak_hot_tokens"] <= run["budget_tokens"], f"a peak beyond {run['budget_tokens']}: {step}")
             hold(run["reuse"] == "approximate" or step["n_approximate"] == 0, f"approximate where exact was asked: {step}")
