@@ -52,7 +52,7 @@ struct AgentStep {
   std::string name;
   std::int32_t n_prompt = 0;
   std::int32_t n_computed = 0;  // by a forward pass, also what has left again
-  std::int32_t n_new = 0;       // of those, what was hot in every head when the reply began
+  std::int32_t n_new = 0;       // of those, what was hot in any head when the reply began
   std::int32_t n_exact = 0;     // hot, shared or recalled
   std::int32_t n_partly = 0;    // hot in some heads
   std::int32_t n_approximate = 0;
