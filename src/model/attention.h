@@ -51,6 +51,8 @@ struct SequenceRows {
   std::int32_t row_begin = 0;
   std::int32_t n_rows = 0;
   Position first;
+  // The last rows whose logits are wanted.
+  std::int32_t n_outputs = 0;
   // The last rows whose attention mass is wanted (model/step_mass.h).
   std::int32_t n_mass_rows = 0;
   // The last of these, of which sums and maxima are wanted apart.
@@ -113,11 +115,15 @@ struct AttentionTensors {
   std::size_t out_row_stride = 0, out_head_stride = 0;
   // Null unless a policy asks: attention mass, [row][kv head][AttentionStep::mass_stride], at [e] that of entry e of
   // the row's block table: the sum over the query heads of the group of their probabilities of its tokens, so that a
-  // row's entries add up to the number of heads in the group. 0 for what the row does not see; past the table nothing
-  // is written. In float: sum over heads of (sum p * 2^(m of the block - final m)) * (1 / final l).
+  // row's entries add up to the number of heads in the group. 0 for what the row does not see; past the table, and for
+  // rows that do not ask, nothing is written. In float: sum over heads of
+  // (sum p * 2^(m of the block - final m)) * (1 / final l).
   float* mass = nullptr;
   // Where the slices' mass goes, of sequences that ask; needs `mass`.
   SliceMass* slices = nullptr;
+  // Behind the last layer nothing reads the rows that ask neither for logits nor for mass: with it, what they give may be
+  // left as it is in `out`.
+  bool last_layer = false;
   // What blocks of rows look at (model/square_choice.h), chosen for this layer; null: at everything.
   const SquareChoice* squares = nullptr;
 };

@@ -49,16 +49,11 @@ void add_slices(const float* slots, std::size_t n_slots, std::size_t n_slices, f
 
 }  // namespace
 
-// The last queries of the member in this tile.
-std::int32_t AttentionWork::n_asking_slices(const AttentionTile& tile, const TileMember& member) const {
-  const SequenceRows& rows = call_.step.sequences[member.sequence];
-  if (!rows.asks_slices()) return 0;
-  return std::clamp(tile.token_begin + tile.n_tokens - (rows.n_rows - rows.n_mass_rows), 0, tile.n_tokens);
-}
-
 bool AttentionWork::asks_slices(const AttentionTile& tile) const {
   return call_.tensors.slices != nullptr && plan_.slot_stride > 0 &&
-         std::ranges::any_of(tile.members, [&](const TileMember& member) { return n_asking_slices(tile, member) > 0; });
+         std::ranges::any_of(tile.members, [&](const TileMember& member) {
+           return call_.step.sequences[member.sequence].asks_slices() && n_asking(tile, member) > 0;
+         });
 }
 
 // Behind weigh_block_sums(): where block_m was there is 2^(m of the block - final m).
@@ -71,13 +66,13 @@ void AttentionWork::finish_slices(const AttentionTile& tile, std::int32_t e) con
 void AttentionWork::finish_slices_of(const AttentionTile& tile, std::size_t member, std::int32_t e) const {
   const TileMember& of = tile.members[member];
   const SequenceRows& rows = call_.step.sequences[of.sequence];
-  const std::int32_t n_asking = n_asking_slices(tile, of);
-  if (n_asking == 0) return;
+  const std::int32_t n = n_asking(tile, of);
+  if (!rows.asks_slices() || n == 0) return;
   const std::size_t n_slices = to_size(rows.n_slices);
   SliceSums sums;
   sums.clear(n_slices);
   alignas(64) std::array<float, kMaxBlockKeys> slots;
-  for (std::int32_t token = tile.n_tokens - n_asking; token < tile.n_tokens; ++token) {
+  for (std::int32_t token = tile.n_tokens - n; token < tile.n_tokens; ++token) {
     const std::int32_t query = static_cast<std::int32_t>(member) * tile.n_tokens + token;
     weigh_slots(block_sums(tile, e), query * plan_.group, slots.data());
     add_slices(slots.data(), to_size(call_.shape.layout.block_size), n_slices, sums.slices.data());
@@ -92,7 +87,7 @@ void AttentionWork::finish_slices_of(const AttentionTile& tile, std::size_t memb
                              .window_sum = std::span(sums.window_sum).first(n_slices),
                              .window_max = std::span(sums.window_max).first(n_slices),
                              .last = std::span(sums.slices).first(has_last ? n_slices : 0),
-                             .is_alone = has_last && n_asking == rows.n_mass_rows});
+                             .is_alone = has_last && n == rows.n_mass_rows});
 }
 
 // What the query whose rows begin at `row` gave each slot: over heads in order. total_.l holds 1 / l.

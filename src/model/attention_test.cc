@@ -187,6 +187,74 @@ TEST(Attention, asking_for_mass_changes_no_bit_of_the_output) {
   EXPECT_TRUE(same_bits(with[0].out, without[0].out));
 }
 
+// Nothing else is reckoned or written, whether a tile holds rows that ask or not.
+TEST(Attention, gives_the_mass_of_the_rows_that_ask_as_if_all_did) {
+  for (std::uint32_t seed = 400; seed < 412; ++seed) {
+    std::mt19937 random(seed);
+    const AttentionShape shape = random_shape(random);
+    SCOPED_TRACE(describe(seed, shape));
+    Layer layer(shape, seed);
+    const std::vector<Session> sessions = {layer.make_session(260, Position(850), 0.2, shape.layout.seals())};
+    const std::vector<toy::Cut> cuts = {{200, 59, 1}};
+    const Output all = layer.run(sessions, cuts, {.n_threads = 2})[0];
+    for (const std::int32_t n_asking : {1, 5, 40}) {
+      const Output some = layer.run(sessions, cuts, {.n_threads = 2, .n_mass_rows = n_asking})[0];
+      EXPECT_TRUE(same_bits(all.out, some.out));
+      const std::size_t n_of_token = all.mass.size() / 260;
+      for (std::int32_t token = 0; token < 260; ++token) {
+        const std::int32_t step_end = token < 200 ? 200 : token < 259 ? 259 : 260;
+        const auto mass_of = [&](const Output& output) {
+          const auto begin = output.mass.begin() + static_cast<std::ptrdiff_t>(to_size(token) * n_of_token);
+          return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(n_of_token));
+        };
+        const bool asks = token >= step_end - n_asking;
+        EXPECT_EQ(mass_of(some), asks ? mass_of(all) : std::vector<float>(n_of_token, 0.0F)) << "token " << token;
+      }
+    }
+  }
+}
+
+TEST(Attention, of_the_last_layer_is_whole_for_the_rows_that_are_read_and_spared_for_most_others) {
+  for (std::uint32_t seed = 420; seed < 432; ++seed) {
+    std::mt19937 random(seed);
+    const AttentionShape shape = random_shape(random);
+    SCOPED_TRACE(describe(seed, shape));
+    Layer layer(shape, seed);
+    const std::vector<Session> sessions = {layer.make_session(460, Position(850), 0.2, true),
+                                           layer.make_session(20, Position(3), 0.0, true)};
+    const std::vector<toy::Cut> cuts = {{200, 259, 1}, {19, 1}};
+    for (const std::int32_t n_threads : {1, 3}) {
+      for (const auto& [n_outputs, n_asking] : {std::pair(0, 0), {0, 5}, {1, 0}, {7, 3}, {1, 40}}) {
+        RunOptions options{
+            .n_threads = n_threads, .mass = n_asking > 0, .n_mass_rows = n_asking, .n_outputs = n_outputs};
+        const std::vector<Output> all = layer.run(sessions, cuts, options);
+        options.last_layer = true;
+        const std::vector<Output> read = layer.run(sessions, cuts, options);
+        std::size_t n_spared = 0;
+        for (std::size_t s = 0; s < sessions.size(); ++s) {
+          EXPECT_TRUE(same_bits(all[s].mass, read[s].mass));
+          const std::size_t n_of_token = all[s].out.size() / to_size(sessions[s].n_tokens);
+          std::int32_t end = 0;
+          for (const std::int32_t n_tokens : cuts[s]) {
+            end += n_tokens;
+            for (std::int32_t token = end - n_tokens; token < end; ++token) {
+              const auto row_of = [&](const Output& output) {
+                return std::span(output.out).subspan(to_size(token) * n_of_token, n_of_token);
+              };
+              if (token >= end - std::max(n_outputs, n_asking)) {
+                EXPECT_TRUE(std::ranges::equal(row_of(all[s]), row_of(read[s]))) << "token " << token;
+              } else {
+                n_spared += std::isnan(row_of(read[s])[0]) ? 1 : 0;  // nobody wrote there
+              }
+            }
+          }
+        }
+        EXPECT_GE(n_spared, n_outputs + n_asking == 0 ? 480U : 200U);
+      }
+    }
+  }
+}
+
 TEST(Attention, is_bitwise_the_same_for_any_threads_frames_cuts_and_company) {
   for (std::uint32_t seed = 100; seed < 112; ++seed) {
     std::mt19937 random(seed);

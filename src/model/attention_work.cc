@@ -123,7 +123,9 @@ void AttentionWork::run() {
     const std::int32_t item = call_.scratch.next_item_.fetch_add(1, std::memory_order_relaxed);
     if (!cursor.seek(item)) return;
     const AttentionTile& tile = cursor.tile();
-    keeps_slots_ = asks_slices(tile);
+    if (!is_read(tile)) continue;
+    keeps_mass_ = asks_mass(tile);
+    keeps_slots_ = keeps_mass_ && asks_slices(tile);
     if (tile.members.size() == 1) load(tile, 0, tile.n_queries());
     if (plan_.split) {
       attend_part(tile, item - tile.first_item);
@@ -221,7 +223,7 @@ void AttentionWork::attend_squares(const AttentionTile& tile, std::int32_t e, fl
   const auto looks = [&](Position row) {
     return call_.tensors.squares->looks_at(member.sequence, tile.head, row, member.entry_begin + e);
   };
-  if (call_.tensors.mass != nullptr) clear_block_sums(block_sums);
+  if (keeps_mass_) clear_block_sums(block_sums);
   for (Position begin = first; begin < end;) {
     const bool is_looked_at = looks(begin);
     Position run_end = begin;
@@ -267,7 +269,7 @@ void AttentionWork::attend_own(const AttentionTile& tile, std::int32_t query, En
   add_up_in(own_);
   for (std::int32_t e = entries.begin; e < entries.end; ++e) {
     attend_entry(tile, tile.member(query), e, own_block_sums_);
-    if (call_.tensors.mass != nullptr) keep_own(tile, query, e);
+    if (keeps_mass_) keep_own(tile, query, e);
   }
   copy_rows(own_, rows_at(sums, row));
 }
@@ -310,7 +312,7 @@ void AttentionWork::attend_entry(const AttentionTile& tile, const TileMember& me
   if (to_size(e + 1) < seen.size()) {
     block.next_frame = bytes_between(entry.frame, seen[to_size(e + 1)].frame, frame_bytes_);
   }
-  if (call_.tensors.mass != nullptr) {
+  if (keeps_mass_) {
     block.block_l = block_sums;
     block.block_m = block_sums + plan_.row_capacity;
     if (keeps_slots_) block.block_p = slots_of(block_sums, 0);
@@ -380,11 +382,37 @@ void AttentionWork::finish(const AttentionTile& tile) const {
                        to_size(head) * tensors.out_head_stride;
     for (std::int32_t d = 0; d < rows_.head_dim_v; ++d) out[d] = o[d] * l;
   }
-  if (tensors.mass != nullptr) finish_mass(tile);
+  if (keeps_mass_) finish_mass(tile);
+}
+
+// How many of a sequence's last rows are a member's queries in this tile.
+std::int32_t AttentionWork::n_of_last(const AttentionTile& tile, const TileMember& member, std::int32_t n_last) const {
+  const SequenceRows& rows = call_.step.sequences[member.sequence];
+  return std::clamp(tile.token_begin + tile.n_tokens - (rows.n_rows - n_last), 0, tile.n_tokens);
+}
+
+std::int32_t AttentionWork::n_asking(const AttentionTile& tile, const TileMember& member) const {
+  return n_of_last(tile, member, call_.step.sequences[member.sequence].n_mass_rows);
+}
+
+bool AttentionWork::asks_mass(const AttentionTile& tile) const {
+  return call_.tensors.mass != nullptr &&
+         std::ranges::any_of(tile.members, [&](const TileMember& member) { return n_asking(tile, member) > 0; });
+}
+
+bool AttentionWork::is_read(const AttentionTile& tile) const {
+  return !call_.tensors.last_layer || asks_mass(tile) ||
+         std::ranges::any_of(tile.members, [&](const TileMember& member) {
+           return n_of_last(tile, member, call_.step.sequences[member.sequence].n_outputs) > 0;
+         });
 }
 
 void AttentionWork::finish_mass(const AttentionTile& tile) const {
+  const auto asks = [&](std::int32_t query) {
+    return query % tile.n_tokens >= tile.n_tokens - n_asking(tile, tile.member(query));
+  };
   for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
+    if (!asks(query)) continue;
     const TileMember& member = tile.member(query);
     float* const out = mass_of(tile, query);
     std::fill(out, out + member.entry_begin, 0.0F);
@@ -395,7 +423,7 @@ void AttentionWork::finish_mass(const AttentionTile& tile) const {
     weigh_block_sums(sums, tile.n_queries() * plan_.group);
     for (std::int32_t query = 0; query < tile.n_queries(); ++query) {
       const TileMember& member = tile.member(query);
-      if (member.entry_begin + e >= member.entry_end) continue;
+      if (!asks(query) || member.entry_begin + e >= member.entry_end) continue;
       float sum = 0.0F;
       for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[query * plan_.group + h];
       mass_of(tile, query)[member.entry_begin + e] = sum;

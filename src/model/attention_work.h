@@ -82,7 +82,11 @@ struct AttentionWork {
   void finish(const AttentionTile& tile) const;
   void finish_mass(const AttentionTile& tile) const;
   void weigh_block_sums(float* sums, std::int32_t n_rows) const;
-  [[nodiscard]] std::int32_t n_asking_slices(const AttentionTile& tile, const TileMember& member) const;
+  [[nodiscard]] std::int32_t n_of_last(const AttentionTile& tile, const TileMember& member, std::int32_t n_last) const;
+  // Of a member's queries in this tile the last ones.
+  [[nodiscard]] std::int32_t n_asking(const AttentionTile& tile, const TileMember& member) const;
+  [[nodiscard]] bool asks_mass(const AttentionTile& tile) const;
+  [[nodiscard]] bool is_read(const AttentionTile& tile) const;
   [[nodiscard]] bool asks_slices(const AttentionTile& tile) const;
   void finish_slices(const AttentionTile& tile, std::int32_t e) const;
   void finish_slices_of(const AttentionTile& tile, std::size_t member, std::int32_t e) const;
@@ -115,7 +119,9 @@ struct AttentionWork {
   float* own_block_sums_ = nullptr;
   float* thread_block_sums_ = nullptr;
   float* shared_block_sums_ = nullptr;
-  bool keeps_slots_ = false;  // of the tile under way
+  // Of the tile under way.
+  bool keeps_mass_ = false;
+  bool keeps_slots_ = false;
 };
 
 }  // namespace ebb

@@ -77,6 +77,7 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .out_head_stride = head_stride(dst),
                                     .mass = op.step->mass_stride > 0 ? op.mass->rows() : nullptr,
                                     .slices = op.mass->slices(*op.step),
+                                    .last_layer = op.layer.value() == op.step->n_layers - 1,
                                     .squares = op.has_squares() ? op.squares : nullptr};
   guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
 }

@@ -227,6 +227,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
     step.sequences.push_back({.row_begin = row_begin,
                               .n_rows = n_tokens,
                               .first = input.first,
+                              .n_outputs = input.n_outputs,
                               .n_mass_rows = input.n_mass_rows,
                               .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows),
                               .queries = input.queries,

@@ -310,10 +310,11 @@ class Layer {
     bool attends = false;
     for (const Chunk& chunk : chunks) {
       const Session& session = sessions[chunk.session];
-      const std::int32_t n_asking = options.n_slices > 0 ? std::min(options.n_mass_rows, chunk.n_tokens) : 0;
+      const std::int32_t n_asking = options.mass ? std::min(options.n_mass_rows, chunk.n_tokens) : 0;
       step.sequences.push_back({.row_begin = n_rows,
                                 .n_rows = chunk.n_tokens,
                                 .first = session.first + chunk.begin,
+                                .n_outputs = std::min(options.n_outputs, chunk.n_tokens),
                                 .n_mass_rows = n_asking,
                                 .n_window_rows = std::min(options.n_window_rows, n_asking),
                                 .n_slices = options.n_slices,
@@ -341,6 +342,7 @@ class Layer {
     tensors.v = v.data();
     tensors.out = out.data();
     tensors.mass = options.mass ? mass.data() : nullptr;
+    tensors.last_layer = options.last_layer;
     tensors.q_head_stride = tensors.k_head_stride = to_size(dk);
     tensors.v_head_stride = tensors.out_head_stride = to_size(dv);
     tensors.q_row_stride = to_size(shape_.n_heads * dk);

@@ -47,10 +47,13 @@ struct RunOptions {
   bool share = false;
   // Only tokens from here on are queries; those before are written and no more.
   std::int32_t attend_from = 0;
-  // Of each step the last so many rows ask for slices, those of them in a window of so many too.
+  // Of each step the last so many rows ask for mass, and for that of slices where there are any; in a window so many of them.
   std::int32_t n_slices = 0;
-  std::int32_t n_mass_rows = 3;
+  std::int32_t n_mass_rows = INT32_MAX;
   std::int32_t n_window_rows = 2;
+  // As the last layer of a model, of each step of which so many rows are outputs.
+  bool last_layer = false;
+  std::int32_t n_outputs = 0;
   // What rows leave out, of all sessions; not null with squares: where their choices go, of the last step at the end.
   Sight sight;
   SquareChoice* squares = nullptr;
