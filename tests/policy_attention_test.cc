@@ -2,6 +2,7 @@
 // the same weights (policy/originals_twin.h), layer by layer and head by head, and holds no more frames than its budget.
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include <ggml.h>
 #include <gtest/gtest.h>
@@ -257,6 +258,56 @@ TEST_F(PolicyAttention, dropkv_keeps_what_the_last_query_cannot_do_without) {
     const Rows scores = originals::dropkv_scores(last_weights(layer, 1), of_layer(values_, layer));
     EXPECT_EQ(kept[to_size(layer)], originals::keep_highest(scores, 30)) << layer;
   }
+}
+
+// A row of queries is a pass of the scheme, which pools each by itself.
+TEST_F(PolicyAttention, areas_keeps_what_the_scheme_keeps_pass_by_pass) {
+  constexpr std::int32_t kStart = 8;
+  constexpr std::int32_t kRecent = 16;
+  constexpr std::int32_t kBlock = 2;
+  constexpr std::int32_t kEvictable = kTokens - kStart - kRecent;
+  constexpr std::int32_t kKept = 8;  // blocks
+  bool differs = false;
+  for (const Aggregation aggregation : {Aggregation::kSum, Aggregation::kNormSum}) {
+    const auto kept = keep(fmt::format("areas:norm={},window={},start=8,recent=16,block=2",
+                                       aggregation == Aggregation::kSum ? 0 : 1, kWindow),
+                           kStart + kRecent + kKept * kBlock, 0);
+    for (std::int32_t layer = 0; layer < shape_.n_layers; ++layer) {
+      LayerScores scheme({.start_tokens = kStart, .aggregation = aggregation, .n_window_queries = kWindow});
+      std::vector<double> together(kTokens - kStart, 0.0);
+      for (std::int32_t q = kTokens - kWindow; q < kTokens; ++q) {
+        std::vector<float> scores(to_size(q + 1 - kStart), 0.0F);
+        for (const Rows& head : of_layer(layer)) {
+          for (std::size_t t = 0; t < scores.size(); ++t) {
+            scores[t] += static_cast<float>(head[to_size(q)][kStart + t]);
+          }
+        }
+        for (std::size_t t = 0; t < scores.size(); ++t) together[t] += double{scores[t]};
+        scheme.add(scores, {.n_window = kWindow, .n_in_pass = 1, .n_total = q + 1 - (kTokens - kWindow)});
+      }
+      const auto best_of = [&](const std::vector<double>& values) {
+        std::vector<std::size_t> order(values.size());
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+        std::vector<std::size_t> best(order.end() - kKept, order.end());
+        std::ranges::sort(best);
+        return best;
+      };
+      const std::vector<std::size_t> best = best_of(scheme.block_values(
+          {.begin = kStart / kBlock, .end = (kStart + kEvictable) / kBlock}, kStart / kBlock, kBlock));
+      Tokens expected;
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const bool is_evictable = t >= kStart && t < kTokens - kRecent;
+        if (!is_evictable || std::ranges::binary_search(best, (t - kStart) / kBlock)) expected.push_back(t);
+      }
+      for (const Tokens& head : kept[to_size(layer)]) EXPECT_EQ(head, expected) << "layer " << layer;
+      const std::vector<double> pooled_late = pool_ahead(together);
+      std::vector<double> late(kEvictable / kBlock, 0.0);
+      for (std::size_t t = 0; t < kEvictable; ++t) late[t / kBlock] += pooled_late[t];
+      differs = differs || (aggregation == Aggregation::kSum && best_of(late) != best);
+    }
+  }
+  EXPECT_TRUE(differs) << "one pass, or all of them together, would be the same";
 }
 
 // Of the same numbers, what the scheme's own arithmetic says, from every token's keys.

@@ -41,7 +41,7 @@ class Observer {
       : recording_(recording),
         ask_(ask),
         n_heads_(to_size(recording.shape.n_heads())),
-        notes_(n_heads_, ask, recording.shape.grain),
+        notes_(n_heads_, ask, recording.shape.grain, to_size(recording.shape.n_kv_heads)),
         last_access_(to_size(recording.n_blocks(recording.n_tokens)), 0.0),
         shares_(last_access_.size(), 0.0) {}
 

@@ -9,8 +9,7 @@
 // `block` is valued and rescued as a whole: KVCrush then compares the tokens of rows, and rescues as many as make up its blocks.
 // Without slices (slice=0) a row is valued as if it were a token; at a grain of 1 it is one. The whole scheme, pass by pass, is
 // policy/areas.h. Different here: rows are chosen whenever room is needed, and not behind a prompt only; the
-// scores of all passes are pooled together, and not each pass by itself; the generator of KVCrush's RANDOM anchor begins anew
-// with each choice; rescued blocks count inside the budget. Keys are turned back by --kv-removal compact.
+// generator of KVCrush's RANDOM anchor begins anew with each choice; rescued blocks count inside the budget. Keys are turned back by --kv-removal compact.
 //
 // With norm=2 it is Adaptive R-KV (policy/adaptive_rkv.h): the best by what the last `history` queries gave them stay until they
 // have `mass` of all that the evictable area has; before them the others leave, those first whose keys are most like the others'.
@@ -61,7 +60,11 @@ class Areas final : public Policy {
     if (is_adaptive()) {
       return {.scope = Scope::kLayer, .window = options_.n_history, .slice = options_.slice, .keys = true};
     }
-    return {.scope = Scope::kLayer, .totals = true, .prompt_window = options_.window, .slice = options_.slice};
+    return {.scope = Scope::kLayer,
+            .totals = true,
+            .prompt_window = options_.window,
+            .pool_ahead = static_cast<std::int32_t>(kPoolTokens),
+            .slice = options_.slice};
   }
 
   [[nodiscard]] Status check_grain(std::int32_t grain) const override {
@@ -251,16 +254,17 @@ class Areas final : public Policy {
     return span.end.value() > whole - options_.recent;
   }
 
-  // What a token got, or one of the next, since those before a looked-at one are kept with it.
+  // What a token got, or one of the next, since those before a looked-at one are kept with it. Totals are pooled where they are
+  // noted, pass by pass (Ask::pool_ahead); a mean of passes is pooled as it is.
   [[nodiscard]] SliceValues pooled_sums(const Evidence& evidence, const ScopeEvidence& scope) const {
+    if (!is_adaptive()) return list_tokens(evidence, scope, scope.slices.total, scope.total);
     const std::int32_t n_tokens = scope.slices.n_slices > 0 ? scope.slices.n_tokens : evidence.grain;
     const std::size_t reach = kPoolTokens / static_cast<std::size_t>(n_tokens);
-    const SliceValues sums = is_adaptive() ? list_tokens(evidence, scope, scope.slices.window_mean, scope.window_mean)
-                                           : list_tokens(evidence, scope, scope.slices.total, scope.total);
-    SliceValues pooled = sums;
-    for (std::size_t i = 0; i < sums.values.size(); ++i) {
-      const std::size_t end = std::min(sums.values.size(), i + std::max<std::size_t>(reach, 1));
-      for (std::size_t j = i + 1; j < end; ++j) pooled.values[i] = std::max(pooled.values[i], sums.values[j]);
+    const SliceValues means = list_tokens(evidence, scope, scope.slices.window_mean, scope.window_mean);
+    SliceValues pooled = means;
+    for (std::size_t i = 0; i < means.values.size(); ++i) {
+      const std::size_t end = std::min(means.values.size(), i + std::max<std::size_t>(reach, 1));
+      for (std::size_t j = i + 1; j < end; ++j) pooled.values[i] = std::max(pooled.values[i], means.values[j]);
     }
     return pooled;
   }

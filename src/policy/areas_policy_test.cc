@@ -8,6 +8,7 @@
 
 #include "base/to_size.h"
 #include "policy/areas.h"
+#include "policy/areas_scores.h"
 #include "policy/choose.h"
 #include "policy/policy_test.h"
 
@@ -24,7 +25,7 @@ constexpr std::int32_t kMost = 96;
 constexpr std::int32_t kPrompt = 203;
 constexpr std::int32_t kWindow = 6;
 
-// A prompt in one pass, then a token that looks at nothing, so that pooling all passes is pooling the first.
+// A prompt in one pass, then a token that looks at nothing.
 std::vector<float> random_scores(std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> scores;
@@ -46,8 +47,10 @@ std::vector<std::int32_t> victims_of_scheme(const AreasConfig& config, const std
 Evidence evidence_of(const std::vector<float>& prompt) {
   Evidence evidence = policy_test::blocks(kPrompt + 1, 1, 1);
   ScopeEvidence& scope = evidence.scopes.front();
+  // Totals are noted pooled.
+  const std::vector<double> pooled = pool_ahead(std::vector<double>(prompt.begin(), prompt.end()));
   for (std::int32_t i = 0; i <= kPrompt; ++i) {
-    scope.total.push_back(i < kPrompt ? double{prompt[static_cast<std::size_t>(i)]} : 0.0);
+    scope.total.push_back(i < kPrompt ? pooled[to_size(i)] : 0.0);
     scope.n_queries.push_back(std::min(kWindow, kPrompt - i) + 1);
   }
   return evidence;

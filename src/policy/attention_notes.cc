@@ -21,13 +21,19 @@ double follow_share(double before, double now) { return kShareKept * before + (1
 
 bool is_notable_share(double share, std::size_t n_blocks) { return share * static_cast<double>(n_blocks) >= 1.0; }
 
-AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size)
-    : n_heads_(n_heads), ask_(ask), block_size_(block_size), n_slices_(to_size(ask.n_slices(block_size))) {
+AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size, std::size_t n_in_layer)
+    : n_heads_(n_heads),
+      n_in_layer_(n_in_layer),
+      ask_(ask),
+      block_size_(block_size),
+      n_slices_(to_size(ask.n_slices(block_size))) {
   if (ask_.totals && n_slices_ > 0) slice_totals_.resize(n_heads);
   if (ask_.totals) totals_.resize(n_heads);
   if (ask_.reread) reread_.resize(n_heads);
   EBB_CHECK(ask.prompt_window == 0 || (ask.window == 0 && !ask.shares),
             "totals of a prompt's last {} queries beside others", ask.prompt_window);
+  EBB_CHECK(ask.pool_ahead == 0 || ask.scope == Scope::kLayer, "totals pooled over {} tokens, and not by layer",
+            ask.pool_ahead);
 }
 
 std::int32_t AttentionNotes::n_observed(std::int32_t n_rows, std::int32_t n_behind) const {
@@ -65,21 +71,30 @@ void AttentionNotes::Step::add(BlockIndex block, float s, float m, float l) {
   last.push_back(l);
 }
 
-void AttentionNotes::add(std::size_t head, const HeadStep& step) {
-  if (ask_.totals) {
-    std::vector<Total>& totals = totals_[head];
-    if (!step.blocks.empty() && totals.size() <= step.blocks.back().index()) {
-      totals.resize(step.blocks.back().index() + 1);
-    }
-    for (std::size_t i = 0; i < step.blocks.size(); ++i) {
-      Total& total = totals[step.blocks[i].index()];
-      total.sum += static_cast<double>(step.sum[i]);
-      const Position begin(step.blocks[i].value() * block_size_);
-      total.n_queries += queries_.end - std::max(queries_.begin, begin);  // earlier ones do not see it
-    }
+void AttentionNotes::add_totals(std::size_t head, const HeadStep& step) {
+  std::vector<Total>& totals = totals_[head];
+  if (!step.blocks.empty() && totals.size() <= step.blocks.back().index()) {
+    totals.resize(step.blocks.back().index() + 1);
   }
-  if (n_slices_ > 0) add_slices(head, step);
+  for (std::size_t i = 0; i < step.blocks.size(); ++i) {
+    Total& total = totals[step.blocks[i].index()];
+    total.sum += static_cast<double>(step.sum[i]);
+    const Position begin(step.blocks[i].value() * block_size_);
+    total.n_queries += queries_.end - std::max(queries_.begin, begin);  // earlier ones do not see it
+  }
+  if (n_slices_ > 0) add_slice_totals(head, step);
+}
+
+void AttentionNotes::add(std::size_t head, const HeadStep& step) {
+  EBB_CHECK(step.slices.sum.size() == step.blocks.size() * n_slices_, "{} sums for {} slices of each of {} blocks",
+            step.slices.sum.size(), n_slices_, step.blocks.size());
+  if (ask_.totals && ask_.pool_ahead > 0) {
+    add_to_pass(head, step);
+  } else if (ask_.totals) {
+    add_totals(head, step);
+  }
   if (!keeps_steps()) return;
+  if (n_slices_ > 0) add_slices_to(steps_.back(), step);
   Step& kept = steps_.back();
   EBB_CHECK(kept.begins.size() == head + 1, "head {} after {}", head, kept.begins.size() - 1);
   for (std::size_t i = 0; i < step.blocks.size(); ++i) {

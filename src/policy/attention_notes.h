@@ -3,7 +3,8 @@
 // Each step gives, for the queries that are observed, every block's mass in every head where it is hot. What a policy wants
 // of it is kept and no more:
 //
-//   totals   [head][block]   mass since the block was first looked at, and by how many queries
+//   totals   [head][block]   mass since the block was first looked at, and by how many queries; where a step's mass is pooled
+//                            (Ask::pool_ahead), a layer's stand in its first head
 //   window   [step][head]    the last steps whose queries together are as many as the window
 //   reread   [head][block]   the most that one query gave the block when the session was read again
 //
@@ -85,8 +86,9 @@ struct AttentionImage {
 
 class AttentionNotes {
  public:
-  // `block_size`: of a full block, by which slices are counted; 1 where there are none.
-  AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size = 1);
+  // `block_size`: of a full block, by which slices are counted; 1 where there are none. `n_in_layer`: heads of a layer, for what
+  // they have together.
+  AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size = 1, std::size_t n_in_layer = 1);
 
   // How many of a step's queries are observed, its last ones, where the prompt goes on for n_behind more.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
@@ -165,12 +167,22 @@ class AttentionNotes {
     std::vector<std::int32_t> n_in_window;
   };
 
+  void add_totals(std::size_t head, const HeadStep& step);
+  // A layer's heads of the step under way, and what they gave together.
+  struct Pass {
+    std::vector<BlockIndex> blocks;
+    std::vector<double> sums;  // [block][slice], or [block]
+  };
+  // attention_notes_pooled.cc
+  void add_to_pass(std::size_t head, const HeadStep& step);
+  void note_pass(std::size_t first_head);
+
   void add_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks, bool is_newest,
                   std::vector<NotedMass>& noted) const;
   void drop_old_steps();
 
   // attention_notes_slices.cc
-  void add_slices(std::size_t head, const HeadStep& step);
+  void add_slice_totals(std::size_t head, const HeadStep& step);
   void add_slices_to(Step& kept, const HeadStep& step) const;
   [[nodiscard]] NotedSlices noted_slices(std::size_t head, std::span<const BlockIndex> blocks) const;
   void add_slice_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks,
@@ -185,6 +197,7 @@ class AttentionNotes {
   void restore_slices(const AttentionImage& image, Step& window);
 
   std::size_t n_heads_;
+  std::size_t n_in_layer_;
   Ask ask_;
   [[nodiscard]] bool keeps_steps() const { return ask_.window > 0 || ask_.last; }
 
@@ -193,6 +206,7 @@ class AttentionNotes {
   std::size_t n_slices_ = 0;
   std::vector<SliceTotals> slice_totals_;  // [head]
   std::vector<std::vector<Total>> totals_;
+  Pass pass_;
   std::deque<Step> steps_;
   std::vector<std::vector<float>> reread_;
 };

@@ -30,26 +30,22 @@ Position AttentionNotes::begin_of(BlockIndex block, std::size_t slice) const {
 
 // --- noting ---
 
-void AttentionNotes::add_slices(std::size_t head, const HeadStep& step) {
-  EBB_CHECK(step.slices.sum.size() == step.blocks.size() * n_slices_, "{} sums for {} slices of each of {} blocks",
-            step.slices.sum.size(), n_slices_, step.blocks.size());
-  if (ask_.totals && !step.blocks.empty()) {
-    SliceTotals& totals = slice_totals_[head];
-    const std::size_t n = (step.blocks.back().index() + 1) * n_slices_;
-    if (totals.sum.size() < n) {
-      totals.sum.resize(n);
-      totals.n_queries.resize(n);
-    }
-    for (std::size_t i = 0; i < step.blocks.size(); ++i) {
-      const std::size_t to = step.blocks[i].index() * n_slices_;
-      for (std::size_t j = 0; j < n_slices_; ++j) {
-        totals.sum[to + j] += static_cast<double>(step.slices.sum[i * n_slices_ + j]);
-        const Position begin = std::max(queries_.begin, begin_of(step.blocks[i], j));  // earlier ones do not see it
-        totals.n_queries[to + j] += std::max(0, queries_.end - begin);
-      }
+void AttentionNotes::add_slice_totals(std::size_t head, const HeadStep& step) {
+  if (step.blocks.empty()) return;
+  SliceTotals& totals = slice_totals_[head];
+  const std::size_t n = (step.blocks.back().index() + 1) * n_slices_;
+  if (totals.sum.size() < n) {
+    totals.sum.resize(n);
+    totals.n_queries.resize(n);
+  }
+  for (std::size_t i = 0; i < step.blocks.size(); ++i) {
+    const std::size_t to = step.blocks[i].index() * n_slices_;
+    for (std::size_t j = 0; j < n_slices_; ++j) {
+      totals.sum[to + j] += static_cast<double>(step.slices.sum[i * n_slices_ + j]);
+      const Position begin = std::max(queries_.begin, begin_of(step.blocks[i], j));  // earlier ones do not see it
+      totals.n_queries[to + j] += std::max(0, queries_.end - begin);
     }
   }
-  if (keeps_steps()) add_slices_to(steps_.back(), step);
 }
 
 void AttentionNotes::add_slices_to(Step& kept, const HeadStep& step) const {

@@ -1,5 +1,6 @@
 #include "policy/attention_notes.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -119,6 +120,36 @@ TEST(AttentionNotes, refuse_an_image_that_no_session_writes) {
     change(entry);
     EXPECT_THAT(refused({entry}).message(), HasSubstr("that no session writes"));
   }
+}
+
+// Two layers of two heads, in blocks of two slices of two tokens, of which the second head lacks one.
+TEST(AttentionNotes, pool_each_step_of_a_layers_heads_together) {
+  constexpr Ask kPooled = {.scope = Scope::kLayer, .totals = true, .pool_ahead = 4, .slice = 2};
+  AttentionNotes notes(4, kPooled, kBlockSize, 2);
+  for (std::int32_t step = 0; step < 2; ++step) {
+    notes.begin_step({.observed = {Position(12 + step), Position(13 + step)}}, kBlockSize);
+    for (std::size_t head = 0; head < 4; ++head) {
+      const bool is_second = head % 2 == 1;
+      const std::vector<BlockIndex> hot = is_second ? blocks({0, 3}) : blocks({0, 1, 3});
+      // The largest slice of the second step is another one.
+      std::vector<float> slices = is_second ? std::vector<float>{1, 0, 4, 0} : std::vector<float>{0, 2, 8, 0, 1, 0};
+      if (step == 1) std::ranges::reverse(slices);
+      const std::vector<float> sums(hot.size(), 0.0F);
+      notes.add(head, {.blocks = hot, .sum = sums, .slices = {.sum = slices}});
+    }
+  }
+  ScopeEvidence scope;
+  notes.fill(kPooled, 2, 2, blocks({0, 1, 3}), scope);
+  // First 1 2 8 0 5 0, pooled 2 8 8 5 5 0; then 0 5 0 8 2 1, pooled 5 5 8 8 2 1.
+  EXPECT_THAT(scope.slices.total, ElementsAre(7, 13, 16, 13, 7, 1));
+  EXPECT_THAT(scope.slices.n_queries, ElementsAre(2, 2, 2, 2, 2, 0));
+  EXPECT_THAT(scope.total, ElementsAre(20, 29, 8));
+  AttentionNotes again(4, kPooled, kBlockSize, 2);
+  ASSERT_TRUE(again.restore(notes.image(), 4).ok());
+  ScopeEvidence restored;
+  again.fill(kPooled, 2, 2, blocks({0, 1, 3}), restored);
+  EXPECT_EQ(restored.slices.total, scope.slices.total);
+  EXPECT_EQ(restored.total, scope.total);
 }
 
 }  // namespace

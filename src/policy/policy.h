@@ -36,6 +36,10 @@ struct Ask {
   bool totals = false;
   // Of a prompt, so many of its last queries count into the totals and none before them; 0: all.
   std::int32_t prompt_window = 0;
+  // Totals of Scope::kLayer only: what a step's queries gave is added up over a layer's heads, and each token has the most that it or
+  // one of the next got, so many together with it, before it counts; 0: each what it got. Of rows or slices of
+  // several tokens as many whole ones.
+  std::int32_t pool_ahead = 0;
   // ScopeEvidence::last: of the very last query.
   bool last = false;
   // How many queries window_mean and window_max look back; 0: not at all.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/to_size.h"
+
 namespace ebb {
 namespace {
 
@@ -75,7 +77,8 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
                             ? Status()
                             : options.budget_list->validate(deps.shape.n_layers, deps.shape.n_kv_heads);
   EBB_CHECK(listed.ok(), "{}", listed.message());
-  if (policy_->asks().attention()) attention_.emplace(deps.shape.n_heads(), policy_->asks(), block_size());
+  if (policy_->asks().attention())
+    attention_.emplace(deps.shape.n_heads(), policy_->asks(), block_size(), to_size(deps.shape.n_kv_heads));
   begin_queries();
 }
 

@@ -183,7 +183,7 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
   if ((ask.expected > 0) != (before.expected > 0)) begin_queries();
   if (ask == before) return;
   attention_.reset();
-  if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask, block_size());
+  if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask, block_size(), to_size(deps_.shape.n_kv_heads));
   for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).attention = 0.0;
   frame_notes_.clear();
   expected_.clear();
