@@ -45,7 +45,8 @@ Result<ResendReport> run_baseline(const BaselineOptions& options) {
     options.setup.progress(played.name,
                            static_cast<double>(report.cases.size()) / static_cast<double>(options.turns.size()));
     EBB_RETURN_IF_ERROR(
-        play_resend_case(*engine, scripts, kBaselineArms, {.budget_tokens = options.budget_tokens}, played));
+        play_resend_case(*engine, scripts, kBaselineArms,
+                         {.budget_tokens = options.budget_tokens, .watermarks = options.setup.watermarks}, played));
     report.cases.push_back(std::move(played));
   }
   return report;

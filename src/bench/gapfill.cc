@@ -68,7 +68,8 @@ Result<ResendReport> run_gapfill(const GapfillOptions& options) {
     for (const std::int32_t budget : options.budgets) {
       ResendCase played{.name = fmt::format("{} chunks, budget {}", n_chunks, budget), .budget_tokens = budget};
       options.setup.progress(played.name, static_cast<double>(report.cases.size()) / n_cases);
-      EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kGapfillArms, {.budget_tokens = budget}, played));
+      EBB_RETURN_IF_ERROR(play_resend_case(*engine, scripts, kGapfillArms,
+                                           {.budget_tokens = budget, .watermarks = options.setup.watermarks}, played));
       report.cases.push_back(std::move(played));
     }
   }

@@ -31,6 +31,7 @@ struct Exchange {
 SessionOptions session_options(const Engine& engine, const ResendOptions& options) {
   const bool evicts = options.arm != ResendArm::kTruncate && options.arm != ResendArm::kNone;
   return {.budget_tokens = evicts ? options.budget_tokens : engine.budget_tokens(),
+          .watermarks = evicts ? options.watermarks : Watermarks(),
           .rebases = evicts,
           .tenant = options.tenant};
 }
@@ -197,6 +198,7 @@ Result<std::unique_ptr<Engine>> open_resend_engine(const ResendSetup& setup, Res
   report.setup = setup;
   if (setup.n_threads == 0) report.setup.n_threads = default_threads();
   report.machine = read_machine();
+  EBB_RETURN_IF_ERROR(setup.watermarks.validate());
   setup.progress("loading", 0.0);
   EngineOptions options{.model = setup.model,
                         .n_threads = report.setup.n_threads,

@@ -27,6 +27,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "engine/engine.h"
+#include "policy/choose.h"
 #include "policy/policy.h"
 
 namespace ebb {
@@ -42,6 +43,8 @@ struct ResendSetup {
   std::int32_t block_size = 64;
   // What leaves, as --kv-eviction has it.
   std::string policy{kDefaultPolicy};
+  // When, of the arms that evict; as --kv-high-watermark and --kv-low-watermark have it.
+  Watermarks watermarks;
   RowType kv_type = RowType::kF16;
   std::size_t ram_bytes = std::size_t{4} << 30;
   std::uint64_t seed = 1;
@@ -58,6 +61,7 @@ struct ResendMessage {
 struct ResendOptions {
   ResendArm arm = ResendArm::kOurs;
   std::int32_t budget_tokens = 0;
+  Watermarks watermarks;
   // The most tokens of one reply.
   std::int32_t n_reply = 24;
   // Sessions of one engine that share nothing have different ones.

@@ -114,10 +114,12 @@ TextTable table_of(const ResendReport& report) {
 }
 
 std::string setup_text(const ResendReport& report) {
-  return fmt::format("{}, trained for {} tokens, {} threads; blocks of {} tokens, policy {}, K and V in {}\n{}\n",
-                     report.setup.model.stem().string(), report.n_ctx_train, report.setup.n_threads,
-                     report.setup.block_size, report.setup.policy, row_type_name(report.setup.kv_type),
-                     report.protocol);
+  return fmt::format(
+      "{}, trained for {} tokens, {} threads; blocks of {} tokens, policy {} at {} to {} of the budget, K and V in "
+      "{}\n{}\n",
+      report.setup.model.stem().string(), report.n_ctx_train, report.setup.n_threads, report.setup.block_size,
+      report.setup.policy, report.setup.watermarks.high, report.setup.watermarks.low,
+      row_type_name(report.setup.kv_type), report.protocol);
 }
 
 std::string endings_text(const ResendReport& report) {
@@ -232,6 +234,8 @@ Status write_resend_json(const std::filesystem::path& path, const ResendReport& 
                            {"n_threads", report.setup.n_threads},
                            {"block_size", report.setup.block_size},
                            {"policy", report.setup.policy},
+                           {"high_watermark", report.setup.watermarks.high},
+                           {"low_watermark", report.setup.watermarks.low},
                            {"kv_type", row_type_name(report.setup.kv_type)},
                            {"seed", report.setup.seed},
                            {"cases", std::move(cases)}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <ranges>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -69,6 +70,25 @@ TEST_F(ResendTest, all_arms_of_gapfill_read_and_ask_the_same_under_the_budget_th
   EXPECT_FALSE(side_of(played, ResendArm::kNone).sessions.front().answers.front().was_cold);
 }
 
+TEST_F(ResendTest, a_lower_mark_makes_room_for_more_at_once_of_the_arms_that_evict) {
+  GapfillOptions options = gapfill({4});
+  const Result<ResendReport> at_need = run_gapfill(options);
+  options.setup.watermarks.low = 0.5;
+  const Result<ResendReport> at_once = run_gapfill(options);
+  ASSERT_TRUE(at_need.ok() && at_once.ok());
+  const auto hot_tokens = [&](const ResendReport& report, ResendArm arm) {
+    std::vector<std::int32_t> hot;
+    for (const ResendTurn& turn : side_of(report.cases[0], arm).sessions.front().turns) hot.push_back(turn.hot_tokens);
+    return hot;
+  };
+  EXPECT_EQ(hot_tokens(*at_once, ResendArm::kNone), hot_tokens(*at_need, ResendArm::kNone));
+  // Recall fills what was left free.
+  EXPECT_NE(hot_tokens(*at_once, ResendArm::kOurs), hot_tokens(*at_need, ResendArm::kOurs));
+  EXPECT_LT(std::ranges::min(hot_tokens(*at_once, ResendArm::kAware) | std::views::drop(3)),
+            std::ranges::min(hot_tokens(*at_need, ResendArm::kAware) | std::views::drop(3)));
+  EXPECT_THAT(resend_text(*at_once), HasSubstr("at 1 to 0.5 of the budget"));
+}
+
 TEST_F(ResendTest, where_nothing_is_evicted_the_trained_context_ends_the_session) {
   const Result<ResendReport> report = run_gapfill(gapfill({12}));
   ASSERT_TRUE(report.ok()) << report.status().message();
@@ -125,6 +145,9 @@ TEST_F(ResendTest, refuses_what_cannot_be_measured) {
   EXPECT_EQ(run_gapfill(gapfill({})).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(run_gapfill(gapfill({2})).status().code(), Code::kInvalidArgument) << "no chunk is behind the question's";
   EXPECT_EQ(run_baseline({.setup = setup(), .turns = {1}}).status().code(), Code::kInvalidArgument);
+  GapfillOptions crossed = gapfill({3});
+  crossed.setup.watermarks = {.high = 0.5, .low = 0.8};
+  EXPECT_EQ(run_gapfill(crossed).status().code(), Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -71,6 +71,11 @@ void add_setup_flags(CLI::App& command, ResendFlags<Options>& flags) {
   add_count_flag(command, "-t,--threads", setup.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_count_flag(command, "--block-size", setup.block_size, {8, 128}, "Tokens of a block");
   add_policy_flag(command, setup.policy);
+  const auto add_mark = [&](const char* name, double& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::Range(0.01, 1.0))->type_name("SHARE")->capture_default_str();
+  };
+  add_mark("--kv-high-watermark", setup.watermarks.high, "Evict when this share of the budget is hot");
+  add_mark("--kv-low-watermark", setup.watermarks.low, "... until this share is");
   add_kv_type_flag(command, flags.kv_type, "Type of K and V in frames");
   command.add_option("--seed", setup.seed, "Another seed makes other texts and facts")
       ->type_name("N")
