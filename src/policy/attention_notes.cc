@@ -201,7 +201,7 @@ void AttentionNotes::forget(BlockIndex from, std::int32_t n_kept) {
 }
 
 AttentionImage AttentionNotes::image() const {
-  AttentionImage image;
+  AttentionImage image{.is_pooled = ask_.pool_ahead > 0};
   for (std::size_t head = 0; head < n_heads_; ++head) {
     std::size_t n_blocks = std::max(ask_.totals ? totals_[head].size() : 0, ask_.reread ? reread_[head].size() : 0);
     for (const Step& step : steps_) {
@@ -248,9 +248,10 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
     before = &e;
   }
   EBB_RETURN_IF_ERROR(check_slices(image, n_blocks));
+  const bool has_totals = ask_.totals && (ask_.pool_ahead > 0 || !image.is_pooled);
   for (const AttentionImage::Entry& e : image.entries) {
     const std::size_t head = to_size(e.head);
-    if (ask_.totals) {
+    if (has_totals) {
       totals_[head].resize(to_size(e.block) + 1);
       totals_[head].back() = {.sum = e.total, .n_queries = static_cast<std::int64_t>(e.n_queries)};
     }
@@ -266,6 +267,7 @@ Status AttentionNotes::restore(const AttentionImage& image, std::int32_t n_block
   while (window.begins.size() <= n_heads_) window.begins.push_back(window.blocks.size());
   if (n_slices_ > 0) restore_slices(image, window);
   if (window.n_queries > 0) steps_.push_back(std::move(window));
+  if (has_totals && ask_.pool_ahead > 0 && !image.is_pooled) pool_totals();
   return {};
 }
 

@@ -61,6 +61,8 @@ struct AttentionImage {
   };
   // By rising head, then block.
   std::vector<Entry> entries;
+  // Totals are those of layers, pooled step by step, and stand in first heads (Ask::pool_ahead).
+  bool is_pooled = false;
 
   // The same by slice, [entry][n_slices] each; columns that nobody asked for are empty.
   struct Slices {
@@ -130,7 +132,8 @@ class AttentionNotes {
 
   [[nodiscard]] AttentionImage image() const;
   // kDamaged for what no image() gives: unordered, not finite, negative, or of heads and blocks that there are not. An image
-  // without what is asked here leaves that unknown.
+  // without what is asked here leaves that unknown. Totals by head are pooled as if one step had given them, where pooled
+  // ones are asked for; pooled ones say nothing of heads.
   Status restore(const AttentionImage& image, std::int32_t n_blocks);
 
  private:
@@ -176,6 +179,8 @@ class AttentionNotes {
   // attention_notes_pooled.cc
   void add_to_pass(std::size_t head, const HeadStep& step);
   void note_pass(std::size_t first_head);
+  [[nodiscard]] std::vector<double> pool(const Pass& pass) const;
+  void pool_totals();
 
   void add_window(const Step& step, std::size_t head, std::span<const BlockIndex> blocks, bool is_newest,
                   std::vector<NotedMass>& noted) const;

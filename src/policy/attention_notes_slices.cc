@@ -219,7 +219,7 @@ void AttentionNotes::restore_slices(const AttentionImage& image, Step& window) {
                                                        all.begin() + to_offset((i + 1) * n_slices_))
                                   : std::vector<float>(n_slices_, 0.0F);
     };
-    if (ask_.totals) {
+    if (ask_.totals && (ask_.pool_ahead > 0 || !image.is_pooled)) {
       SliceTotals& totals = slice_totals_[to_size(e.head)];
       totals.sum.resize(to_size(e.block) * n_slices_);
       totals.n_queries.resize(totals.sum.size());

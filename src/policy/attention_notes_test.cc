@@ -122,6 +122,39 @@ TEST(AttentionNotes, refuse_an_image_that_no_session_writes) {
   }
 }
 
+// What a session noted by head before it was told to pool: as if one step had given it.
+TEST(AttentionNotes, pool_totals_that_were_noted_by_head) {
+  constexpr Ask kByHead = {.scope = Scope::kHead, .totals = true, .slice = 2};
+  constexpr Ask kPooled = {.scope = Scope::kLayer, .totals = true, .pool_ahead = 4, .slice = 2};
+  AttentionNotes by_head(2, kByHead, kBlockSize, 2);
+  AttentionNotes pooled(2, kPooled, kBlockSize, 2);
+  for (auto* notes : {&by_head, &pooled}) {
+    notes->begin_step({.observed = {Position(12), Position(13)}}, kBlockSize);
+    const std::vector<float> sums = {2.0F, 8.0F, 1.0F};
+    const std::vector<float> slices = {0, 2, 8, 0, 1, 0};
+    notes->add(0, {.blocks = blocks({0, 1, 2}), .sum = sums, .slices = {.sum = slices}});
+    const std::span<const float> few(slices);
+    notes->add(1, {.blocks = blocks({0, 1}), .sum = std::span(sums).first(2), .slices = {.sum = few.subspan(2)}});
+  }
+  EXPECT_FALSE(by_head.image().is_pooled);
+  AttentionNotes again(2, kPooled, kBlockSize, 2);
+  ASSERT_TRUE(again.restore(by_head.image(), 4).ok());
+  ScopeEvidence expected;
+  ScopeEvidence scope;
+  pooled.fill(kPooled, 0, 2, blocks({0, 1, 2}), expected);
+  again.fill(kPooled, 0, 2, blocks({0, 1, 2}), scope);
+  EXPECT_EQ(scope.slices.total, expected.slices.total);
+  EXPECT_EQ(scope.slices.n_queries, expected.slices.n_queries);
+  EXPECT_EQ(scope.total, expected.total);
+  EXPECT_GT(scope.slices.total[0], 0.0);
+  // The other way nothing is known of heads.
+  AttentionNotes heads(2, kByHead, kBlockSize, 2);
+  ASSERT_TRUE(heads.restore(pooled.image(), 4).ok());
+  ScopeEvidence of_head;
+  heads.fill(kByHead, 0, 1, blocks({0, 1, 2}), of_head);
+  EXPECT_THAT(of_head.total, ElementsAre(0, 0, 0));
+}
+
 // Two layers of two heads, in blocks of two slices of two tokens, of which the second head lacks one.
 TEST(AttentionNotes, pool_each_step_of_a_layers_heads_together) {
   constexpr Ask kPooled = {.scope = Scope::kLayer, .totals = true, .pool_ahead = 4, .slice = 2};

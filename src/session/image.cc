@@ -11,8 +11,10 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 6;
-// Has all but the notes on slices and on queries.
+constexpr std::uint32_t kVersion = 7;
+// Does not say whether totals are pooled: none were.
+constexpr std::uint32_t kUnpooledVersion = 6;
+// Nor has it notes on slices and on queries.
 constexpr std::uint32_t kOldestVersion = 5;
 
 // Least bytes of each, to bound counts before anything is allocated for them.
@@ -205,6 +207,7 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   for (const SessionImage::Block& block : image.blocks) put_block(out, block);
   out.put_count(image.attention.entries.size());
   for (const AttentionImage::Entry& note : image.attention.entries) put_note(out, note);
+  out.put(std::uint32_t{image.attention.is_pooled});
   put_slices(out, image.attention.slices);
   put_queries(out, image.queries);
   if (!image.borders.empty()) out.put_count(image.borders.size());
@@ -228,7 +231,7 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   if (in.get_text(kMagic.size()) != kMagic) return error(Code::kDamaged, "bytes that are no session image");
   const auto version = in.get<std::uint32_t>();
   if (version < kOldestVersion || version > kVersion) {
-    return error(Code::kUnsupported, "a session image of version {}, and this ebb reads version {} and {}", version,
+    return error(Code::kUnsupported, "a session image of version {}, and this ebb reads versions {} to {}", version,
                  kOldestVersion, kVersion);
   }
   const std::size_t n_tokens = in.get_count(kTokenBytes);
@@ -245,6 +248,7 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < n_blocks && in.ok(); ++i) image.blocks.push_back(get_block(in));
   const std::size_t n_notes = in.ok() ? in.get_count(kNoteBytes) : 0;
   for (std::size_t i = 0; i < n_notes && in.ok(); ++i) image.attention.entries.push_back(get_note(in));
+  if (in.ok() && version > kUnpooledVersion) image.attention.is_pooled = in.get<std::uint32_t>() != 0;
   if (in.ok() && version > kOldestVersion) EBB_RETURN_IF_ERROR(get_slices(in, n_notes, image.attention.slices));
   if (in.ok() && version > kOldestVersion) {
     EBB_ASSIGN_OR_RETURN(image.queries, get_queries(in));

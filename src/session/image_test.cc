@@ -68,10 +68,10 @@ TEST(SessionImages, carry_every_field_of_a_block) {
 }
 
 TEST(SessionImages, of_another_version_are_refused_with_the_one_that_is_read) {
-  for (const std::uint32_t version : {0U, 1U, 4U, 7U}) {
+  for (const std::uint32_t version : {0U, 1U, 4U, 8U}) {
     const Result<SessionImage> image = decode_image(with_checksum(body_of_version(version)));
     EXPECT_EQ(image.status().code(), Code::kUnsupported);
-    EXPECT_NE(image.status().message().find("reads version 5 and 6"), std::string::npos) << image.status().message();
+    EXPECT_NE(image.status().message().find("reads versions 5 to 7"), std::string::npos) << image.status().message();
   }
 }
 
@@ -80,6 +80,7 @@ SessionImage with_slices() {
   SessionImage image = counted();
   image.attention = {.entries = {{.head = 0, .block = 0, .total = 3.0F, .n_queries = 2.0F},
                                  {.head = 0, .block = 1, .total = 7.0F, .n_queries = 1.0F}},
+                     .is_pooled = true,
                      .slices = {.n_slices = 2,
                                 .end = 40,
                                 .total = {1.0F, 2.0F, 3.0F, 4.0F},
@@ -93,6 +94,7 @@ TEST(SessionImages, carry_what_was_noted_of_slices) {
   const Result<SessionImage> read = decode_image(encode_image(image));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->attention.entries.size(), 2U);
+  EXPECT_TRUE(read->attention.is_pooled);
   EXPECT_EQ(read->attention.slices.n_slices, 2);
   EXPECT_EQ(read->attention.slices.end, 40);
   for (const auto column : AttentionImage::columns()) {
@@ -135,9 +137,20 @@ TEST(SessionImages, carry_notes_on_queries_bit_by_bit) {
   EXPECT_EQ(decode_image(encode_image(counted()))->queries.n_dims, 0);
 }
 
-TEST(SessionImages, of_the_version_before_are_read_without_notes_on_slices_and_queries) {
+TEST(SessionImages, of_the_version_before_have_totals_that_are_not_pooled) {
+  std::vector<std::byte> body = body_of_version(6);
+  const auto n_behind = static_cast<std::ptrdiff_t>(2 * sizeof(std::uint32_t));
+  body.erase(body.end() - n_behind - sizeof(std::uint32_t), body.end() - n_behind);
+  const Result<SessionImage> image = decode_image(with_checksum(body));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(image->tokens, counted().tokens);
+  EXPECT_FALSE(image->attention.is_pooled);
+}
+
+TEST(SessionImages, of_the_first_version_are_read_without_notes_on_slices_and_queries) {
   std::vector<std::byte> body = body_of_version(5);
-  body.resize(body.size() - 2 * sizeof(std::uint32_t));  // how many slices there are and numbers a query has: none
+  // Whether totals are pooled, how many slices there are and numbers a query has: none.
+  body.resize(body.size() - 3 * sizeof(std::uint32_t));
   const Result<SessionImage> image = decode_image(with_checksum(body));
   ASSERT_TRUE(image.ok()) << image.status().message();
   EXPECT_EQ(image->tokens, counted().tokens);
