@@ -1,8 +1,8 @@
 // Totals of a layer whose heads are noted together, pooled step by step (Ask::pool_ahead).
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
-#include "base/check.h"
 #include "base/to_size.h"
 #include "policy/attention_notes.h"
 
