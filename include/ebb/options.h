@@ -51,8 +51,8 @@ enum class Remains { kNothing, kTokens, kBytes };
 // Which rotary positions recalled blocks carry. All but kOriginal move blocks, which is approximate and counted so.
 enum class RecallPlace { kOriginal, kCompacted, kTail };
 
-// What survivors of an eviction do: stay where they are, or close up as shifting caches do (approximate, for
-// comparison).
+// What survivors of an eviction do: stay where they are, or close up as shifting caches do, in each head by what left that head
+// (approximate, for comparison).
 enum class Removal { kSparse, kCompact };
 
 struct SessionOptions {

@@ -366,6 +366,19 @@ void HotSet::set_turned(BlockIndex block, bool turned) {
   b.turned = turned;
 }
 
+void HotSet::set_advances(BlockIndex block, std::vector<std::int32_t> advances) {
+  Block& b = get(block);
+  if (b.advances == advances) return;
+  EBB_CHECK(!b.listed && b.n_hot > 0, "block {} lies unevenly in {} heads, {} others may use", block.value(), b.n_hot,
+            b.listed ? "which" : "and no");
+  EBB_CHECK(advances.empty() || advances.size() == shape_.n_heads(), "block {} advances in {} heads of {}",
+            block.value(), advances.size(), shape_.n_heads());
+  n_moved_ -= is_moved(block) ? 1 : 0;
+  b.advances = std::move(advances);
+  n_moved_ += is_moved(block) ? 1 : 0;
+  update_leaf(block);
+}
+
 void HotSet::set_variant(BlockIndex block, const Hash128& variant) {
   Block& b = get(block);
   EBB_CHECK(!b.listed, "block {} is renamed while others may use its frames", block.value());

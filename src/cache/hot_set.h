@@ -133,6 +133,9 @@ class HotSet {
   [[nodiscard]] Position anchor(BlockIndex block) const { return get(block).info.anchor; }
   // Its frames were turned away from the bytes that its name means.
   [[nodiscard]] bool is_turned(BlockIndex block) const { return get(block).turned; }
+  // [layer][KV head]: by how far its keys lie, or would if they came, beyond its anchor; empty where they lie there in all heads.
+  [[nodiscard]] std::span<const std::int32_t> advances(BlockIndex block) const { return get(block).advances; }
+  [[nodiscard]] bool is_uneven(BlockIndex block) const { return !get(block).advances.empty(); }
   [[nodiscard]] Position next_anchor() const { return next_anchor_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   // Hash of the block's tokens, of what was visible when they were computed, and of the identity.
@@ -215,6 +218,9 @@ class HotSet {
   // exact.
   void set_anchor(BlockIndex block, Position anchor);
   void set_turned(BlockIndex block, bool turned);
+  // The keys of a hot block lie so far beyond its anchor, by head; empty: in no head. That is part of the names of those behind
+  // it, lasts until the block is hot in no head, and no others use such frames.
+  void set_advances(BlockIndex block, std::vector<std::int32_t> advances);
   void set_variant(BlockIndex block, const Hash128& variant);
   // Behind the last anchor that is taken.
   void set_next_anchor(Position anchor) { next_anchor_ = anchor; }
@@ -233,6 +239,7 @@ class HotSet {
     std::vector<FrameIndex> open;
     std::int32_t n_hot = 0;
     bool turned = false;
+    std::vector<std::int32_t> advances;
     // Some of its frames may be listed; where it is not set, none is, and none is another's.
     bool listed = false;
     // Set once the block is full, when its name can no longer change by itself.
@@ -265,7 +272,7 @@ class HotSet {
   // The tables are to say again what is so of the block.
   void note_change(BlockIndex block);
   void edit_tables() const;
-  [[nodiscard]] bool is_moved(BlockIndex block) const { return shift(block) != 0; }
+  [[nodiscard]] bool is_moved(BlockIndex block) const { return shift(block) != 0 || is_uneven(block); }
   void add_lineage(BlockIndex block, Span rows);
   // hot_set_names.cc
   void rename(BlockIndex block);
@@ -281,7 +288,7 @@ class HotSet {
   Position rows_end_;
   std::vector<BlockIndex> hot_;
   std::int32_t n_hot_frames_ = 0;
-  std::int32_t n_moved_ = 0;  // blocks, hot or not, whose anchor is not their position
+  std::int32_t n_moved_ = 0;  // blocks, hot or not, whose anchor is not their position in every head
   Position next_anchor_;
   std::int64_t epoch_ = 0;
   Position eye_;

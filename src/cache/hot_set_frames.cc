@@ -23,6 +23,9 @@ void HotSet::set_cold(BlockIndex block, std::size_t head) {
   b.open = {};
   b.listed = false;
   b.turned = false;
+  n_moved_ -= is_moved(block) ? 1 : 0;
+  b.advances = {};
+  n_moved_ += is_moved(block) ? 1 : 0;
 }
 
 // Takes those of its frames off the list that nobody else uses.
@@ -115,7 +118,7 @@ void HotSet::seal(BlockIndex block) {
 }
 
 const HotBlock* HotSet::find_listed(BlockIndex block) const {
-  if (sources_.shared == nullptr || !has_all_tokens(block)) return nullptr;
+  if (sources_.shared == nullptr || !has_all_tokens(block) || is_uneven(block)) return nullptr;
   const HotBlock* const listed = sources_.shared->find(exact_name(block));
   const BlockRecordInfo& info = get(block).info;
   const bool is_same = listed != nullptr && listed->anchor == info.anchor &&
@@ -126,7 +129,8 @@ const HotBlock* HotSet::find_listed(BlockIndex block) const {
 
 void HotSet::publish(BlockIndex block) {
   Block& b = get(block);
-  if (sources_.shared == nullptr || b.turned || b.n_hot == 0 || b.info.body == Hash128() || !has_all_tokens(block))
+  if (sources_.shared == nullptr || b.turned || is_uneven(block) || b.n_hot == 0 || b.info.body == Hash128() ||
+      !has_all_tokens(block))
     return;
   const Hash128 name = exact_name(block);
   if (sources_.shared->find(name) == nullptr) {

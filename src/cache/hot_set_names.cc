@@ -77,7 +77,11 @@ void HotSet::rename(BlockIndex block) {
 
 // What a full block is to those behind it: nothing where it is hot nowhere that they look; all of it, or all but `missing`.
 Hash128 HotSet::leaf(BlockIndex block, const HeadSet* missing) const {
-  const Hash128 whole = whole_leaf(exact_name(block), get(block).info.body, shift(block));
+  Hash128 whole = whole_leaf(exact_name(block), get(block).info.body, shift(block));
+  if (const std::span<const std::int32_t> advances = this->advances(block); !advances.empty()) {
+    const Hash128 uneven = hash_bytes(std::as_bytes(advances));
+    whole = hash_words({whole.low, whole.high, uneven.low, uneven.high, 1});
+  }
   if (missing == nullptr || missing->empty()) return whole;
   const Hash128 but = hash_bytes(std::as_bytes(std::span(missing->words())));
   return hash_words({whole.low, whole.high, but.low, but.high});
@@ -95,7 +99,8 @@ void HotSet::update_leaf(BlockIndex block) {
 // What others may use is listed under the block's name, and what is listed there and not its own is not in its frames.
 void HotSet::check_sharing(BlockIndex block) const {
   const Block& b = get(block);
-  EBB_CHECK(!b.turned || !b.listed, "block {} is hot for others as what it is not", block.value());
+  EBB_CHECK((!b.turned && !is_uneven(block)) || !b.listed, "block {} is hot for others as what it is not",
+            block.value());
   if (sources_.shared == nullptr) return;
   const HotBlock* const listed = has_all_tokens(block) ? sources_.shared->find(exact_name(block)) : nullptr;
   for (std::size_t head = 0; head < b.frames.size(); ++head) {
@@ -126,7 +131,9 @@ void HotSet::check_invariants() const {
                   "block {} is neither full nor open in head {}", i, head);
       }
     }
+    EBB_CHECK(b.advances.empty() || b.n_hot > 0, "block {} is hot nowhere and lies unevenly", i);
     if (b.n_hot > 0 && !has_all_tokens(block)) {
+      EBB_CHECK(b.advances.empty(), "tokens are to join block {}, which lies unevenly", i);
       const Position next = anchor(block) + (end() - span(block).begin);
       EBB_CHECK(next == next_anchor_, "the last block goes on at anchor {}, and new tokens at {}", next.value(),
                 next_anchor_.value());

@@ -109,7 +109,7 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
       ->group(group);
   app.add_option("--kv-removal", flags.removal,
                  "What survivors of an eviction do: sparse, they stay where they are; compact, they close up as "
-                 "shifting caches do, which is approximate")
+                 "shifting caches do, in each head by what left that head, which is approximate")
       ->check(CLI::IsMember(kRemovals))
       ->type_name("WAY")
       ->capture_default_str()

@@ -9,7 +9,8 @@
 // `block` is valued and rescued as a whole: KVCrush then compares the tokens of rows, and rescues as many as make up its blocks.
 // Without slices (slice=0) a row is valued as if it were a token; at a grain of 1 it is one. The whole scheme, pass by pass, is
 // policy/areas.h. Different here: rows are chosen whenever room is needed, and not behind a prompt only; the
-// generator of KVCrush's RANDOM anchor begins anew with each choice; rescued blocks count inside the budget. Keys are turned back by --kv-removal compact.
+// generator of KVCrush's RANDOM anchor begins anew with each choice; rescued blocks count inside the budget. With --kv-removal
+// compact the keys of each layer are turned by what left that layer (apply_rotation).
 //
 // With norm=2 it is Adaptive R-KV (policy/adaptive_rkv.h): the best by what the last `history` queries gave them stay until they
 // have `mass` of all that the evictable area has; before them the others leave, those first whose keys are most like the others'.

@@ -57,15 +57,40 @@ void BlockIo::prepare(BlockIndex block, const HeadSet& heads) {
   heads.for_each([&](std::size_t head) { deps_.memory.prepare(hot_.frames(block)[head]); });
 }
 
-void BlockIo::turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes, std::int32_t n_anchors) const {
-  if (n_anchors == 0) return;
-  EBB_CHECK(deps_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
+std::vector<std::int32_t> BlockIo::anchors_from(BlockIndex block, Position from) const {
+  std::vector<std::int32_t> n_anchors(hot_.shape().n_heads(), hot_.anchor(block) - from);
+  const std::span<const std::int32_t> advances = hot_.advances(block);
+  for (std::size_t head = 0; head < advances.size(); ++head) n_anchors[head] += advances[head];
+  return n_anchors;
+}
+
+// Heads that are turned alike together, since the cosines are theirs in common.
+void BlockIo::turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes,
+                   std::span<const std::int32_t> n_anchors) const {
   const std::int32_t n_tokens = hot_.span(block).n_tokens();
-  if (is_open(block)) {
-    deps_.mover->move_open(bytes, heads, n_tokens, n_anchors);
-  } else {
-    deps_.mover->move(bytes, heads, n_tokens, n_anchors);
-  }
+  const std::size_t n = frame_bytes(block);
+  HeadSet alike(hot_.shape().n_heads());
+  std::int32_t by = 0;
+  const auto turn_alike = [&] {
+    const std::span<std::byte> own = bytes.first(n * static_cast<std::size_t>(alike.count()));
+    bytes = bytes.subspan(own.size());
+    if (by == 0 || own.empty()) return;
+    EBB_CHECK(deps_.mover != nullptr, "block {} cannot be moved: no mover", block.value());
+    if (is_open(block)) {
+      deps_.mover->move_open(own, alike, n_tokens, by);
+    } else {
+      deps_.mover->move(own, alike, n_tokens, by);
+    }
+  };
+  heads.for_each([&](std::size_t head) {
+    if (n_anchors[head] != by) {
+      turn_alike();
+      alike = HeadSet(hot_.shape().n_heads());
+      by = n_anchors[head];
+    }
+    alike.add(head);
+  });
+  turn_alike();
 }
 
 void BlockIo::copy_rows(std::span<const std::byte> source, std::int32_t from, BlockIndex block, std::int32_t to,
@@ -202,15 +227,16 @@ Status BlockIo::copy_out(const EncodedRecord& record, const HeadSet& heads, std:
 }
 
 Status BlockIo::fill(BlockIndex block, const HeadSet& heads, const EncodedRecord& record) try {
-  const std::int32_t n_anchors = hot_.anchor(block) - record.header().anchor;
+  const Position from = record.header().anchor;
   const std::size_t n = frame_bytes(block);
-  if (n_anchors != 0) {
+  if (hot_.anchor(block) != from || hot_.is_uneven(block)) {
     if (deps_.mover == nullptr) {
-      return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(), n_anchors);
+      return error(Code::kUnsupported, "block {} cannot be moved by {} anchors here", block.value(),
+                   hot_.anchor(block) - from);
     }
     std::vector<std::byte> bytes(n * static_cast<std::size_t>(heads.count()));
     EBB_RETURN_IF_ERROR(copy_out(record, heads, bytes));
-    turn(block, heads, bytes, n_anchors);
+    turn(block, heads, bytes, anchors_from(block, from));
     write(block, heads, bytes);
     return {};
   }

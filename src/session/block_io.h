@@ -54,8 +54,11 @@ class BlockIo {
   void write(BlockIndex block, const HeadSet& heads, std::span<const std::byte> bytes);
   // Before new frames of a block are computed into.
   void prepare(BlockIndex block, const HeadSet& heads);
-  // Turns bytes that read() gave, or a record holds, by so many anchors.
-  void turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes, std::int32_t n_anchors) const;
+  // By how many anchors keys that lie at `from` are turned to where the block's lie, [layer][KV head].
+  [[nodiscard]] std::vector<std::int32_t> anchors_from(BlockIndex block, Position from) const;
+  // Turns bytes that read() gave, or a record holds, by so many anchors, [layer][KV head].
+  void turn(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes,
+            std::span<const std::int32_t> n_anchors) const;
   // Rows of a whole block's bytes into the frames of the last one, which is hot in every head.
   void copy_rows(std::span<const std::byte> source, std::int32_t from, BlockIndex block, std::int32_t to,
                  std::int32_t n_rows);

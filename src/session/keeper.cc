@@ -220,17 +220,37 @@ void Keeper::place_at_tail(BlockIndex block) {
   hot_.set_next_anchor(hot_.next_anchor() + hot_.span(block).n_tokens());
 }
 
-void Keeper::compact(Acts& acts) {
-  Position next(0);
+void Keeper::compact(bool by_head, Acts& acts) {
   hot_.begin_epoch();
-  const std::vector<BlockIndex> blocks(hot_.hot_blocks().begin(), hot_.hot_blocks().end());
-  for (const BlockIndex block : blocks) {
-    move_block(block, next, acts);
-    if (hot_.n_hot_frames(block) == 0) continue;
-    hot_.join_epoch(block);
-    next = next + hot_.span(block).n_tokens();
-  }
+  std::vector<BlockIndex> blocks;
+  Position next;
+  // Where one had to leave, what lies before it in other heads is one block nearer than was reckoned.
+  do {
+    blocks.assign(hot_.hot_blocks().begin(), hot_.hot_blocks().end());
+    std::vector<std::vector<std::int32_t>> advances(blocks.size());
+    if (by_head) advances = find_advances(blocks);
+    next = Position(0);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      move_block(blocks[i], next, std::move(advances[i]), acts);
+      if (hot_.n_hot_frames(blocks[i]) == 0) continue;
+      hot_.join_epoch(blocks[i]);
+      next = next + hot_.span(blocks[i]).n_tokens();
+    }
+  } while (by_head && hot_.hot_blocks().size() < blocks.size());
   hot_.set_next_anchor(next);
+}
+
+// Of rising hot blocks: by how many tokens that are hot behind a block, but not in a head, it is nearer there to what comes.
+std::vector<std::vector<std::int32_t>> Keeper::find_advances(std::span<const BlockIndex> blocks) const {
+  std::vector<std::vector<std::int32_t>> advances(blocks.size());
+  std::vector<std::int32_t> n_missing(hot_.shape().n_heads(), 0);
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    if (std::ranges::any_of(n_missing, [](std::int32_t n) { return n > 0; })) advances[i] = n_missing;
+    for (std::size_t head = 0; head < n_missing.size(); ++head) {
+      if (!hot_.is_hot(blocks[i], head)) n_missing[head] += hot_.span(blocks[i]).n_tokens();
+    }
+  }
+  return advances;
 }
 
 void Keeper::move_last_block(Acts& acts) {
@@ -239,15 +259,15 @@ void Keeper::move_last_block(Acts& acts) {
   if (hot_.is_full(last) || hot_.n_hot_frames(last) == 0) return;
   const std::int32_t n_tokens = hot_.span(last).n_tokens();
   if (hot_.anchor(last) + n_tokens == hot_.next_anchor()) return;
-  move_block(last, hot_.next_anchor(), acts);
+  move_block(last, hot_.next_anchor(), {}, acts);
   hot_.join_epoch(last);
   hot_.set_next_anchor(hot_.next_anchor() + n_tokens);
 }
 
 // A block is turned from its saved bytes where there are any, so that it is rounded once however often it moves. Where others
 // use its frames and there are none for a copy, it leaves instead, however firmly it is held.
-void Keeper::move_block(BlockIndex block, Position anchor, Acts& acts) {
-  if (hot_.anchor(block) == anchor) return;
+void Keeper::move_block(BlockIndex block, Position anchor, std::vector<std::int32_t> advances, Acts& acts) {
+  if (hot_.anchor(block) == anchor && std::ranges::equal(hot_.advances(block), advances)) return;
   io_.wait_for_copy(block);
   const HeadSet heads = hot_.hot_heads(block);
   std::vector<std::byte> bytes(io_.frame_bytes(block) * static_cast<std::size_t>(heads.count()));
@@ -255,14 +275,21 @@ void Keeper::move_block(BlockIndex block, Position anchor, Acts& acts) {
   const Position from = saved.value_or(hot_.anchor(block));
   if (!saved) io_.read(block, heads, bytes);
   if (!hot_.make_own(block).ok()) return evict(block, heads, acts);
-  io_.turn(block, heads, bytes, anchor - from);
-  io_.write(block, heads, bytes);
-  if (!saved) name_moved(block, anchor - from);
+  const std::vector<std::int32_t> before(hot_.advances(block).begin(), hot_.advances(block).end());
+  const Position anchor_before = hot_.anchor(block);
   hot_.set_anchor(block, anchor);
+  hot_.set_advances(block, std::move(advances));
+  std::vector<std::int32_t> n_anchors = io_.anchors_from(block, from);
+  for (std::size_t head = 0; !saved && head < before.size(); ++head) n_anchors[head] -= before[head];
+  io_.turn(block, heads, bytes, n_anchors);
+  io_.write(block, heads, bytes);
   if (saved) {
-    hot_.set_turned(block, anchor != from);
-  } else if (hot_.is_full(block) && heads == hot_.shape().all_heads()) {
-    hot_.set_body(block, io_.checksum(block), {});
+    hot_.set_turned(block, anchor != from || hot_.is_uneven(block));
+  } else {
+    name_moved(block, anchor_before, n_anchors);
+    if (hot_.is_full(block) && heads == hot_.shape().all_heads() && !hot_.is_uneven(block)) {
+      hot_.set_body(block, io_.checksum(block), {});
+    }
   }
   count_move(block);
   publish(block);
@@ -275,12 +302,13 @@ void Keeper::count_move(BlockIndex block) {
 }
 
 // No record has these bytes; under a name of their own they can be saved and come back as they are.
-void Keeper::name_moved(BlockIndex block, std::int32_t n_anchors) {
+// An uneven one lies at no one anchor that a record could tell: it is never saved as it lies.
+void Keeper::name_moved(BlockIndex block, Position from, std::span<const std::int32_t> n_anchors) {
   Hasher moves;
   moves.add(hot_.info(block).variant).add(static_cast<std::uint64_t>(hot_.span(block).n_tokens()));
-  if (hot_.is_turned(block)) moves.add(static_cast<std::uint64_t>(hot_.anchor(block).value()));
-  hot_.set_variant(block, moves.add(static_cast<std::uint64_t>(std::int64_t{n_anchors})).finish());
-  hot_.set_turned(block, false);
+  if (hot_.is_turned(block)) moves.add(static_cast<std::uint64_t>(from.value()));
+  hot_.set_variant(block, moves.add_bytes(std::as_bytes(n_anchors)).finish());
+  hot_.set_turned(block, hot_.is_uneven(block));
   hot_.set_body(block, {}, {});
 }
 
@@ -322,6 +350,8 @@ void Keeper::cut(Position end, bool has_room, Acts& acts) {
   // joins it.
   const bool rows_are_gone = is_split && io_.layout().seals() && hot_.is_full(open);
   if (is_split) {
+    // Rows that join it lie at one anchor in all heads.
+    if (hot_.n_hot_frames(open) > 0) move_block(open, hot_.anchor(open), {}, acts);
     if (hot_.is_full(open)) (void)save(open);
     io_.wait_for_copy(open);
   }
@@ -348,7 +378,7 @@ void Keeper::cut(Position end, bool has_room, Acts& acts) {
   hot_.cut(end);
   // Rows that join it now are not moved as those that stay were.
   if (is_split && hot_.n_hot_frames(open) > 0 && (hot_.is_turned(open) || hot_.info(open).variant != Hash128())) {
-    name_moved(open, 0);
+    name_moved(open, hot_.anchor(open), {});
   }
   settle_next_anchor();
   // One without rows to turn is placed when it comes back (wake_last).

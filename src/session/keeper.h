@@ -196,8 +196,9 @@ class Keeper {
   // --- anchors ---
   // Whether a block comes back where it was: where some of it is hot, or its anchor still means something.
   [[nodiscard]] bool keeps_anchor(BlockIndex block) const;
-  // Hot blocks close up in position order, from anchor 0.
-  void compact(Acts& acts);
+  // Hot blocks close up in position order, from anchor 0: those that are hot in any head, or, `by_head`, those of each head,
+  // whose last lies right before what comes, so that holes of one head are none of another.
+  void compact(bool by_head, Acts& acts);
   // The block that is written to goes behind what was placed at the tail.
   void move_last_block(Acts& acts);
 
@@ -209,8 +210,9 @@ class Keeper {
   // After leave_from(end). The block that is cut in two stays hot where its rows can be had; one that is cold comes back only
   // where there is room.
   void cut(Position end, bool has_room, Acts& acts);
-  // The block has another begin of names from now on, since what moved is not what computing gives.
-  void name_moved(BlockIndex block, std::int32_t n_anchors);
+  // The block has another name from now on, since what moved, from there so far in each head, is not what
+  // computing gives.
+  void name_moved(BlockIndex block, Position from, std::span<const std::int32_t> n_anchors);
 
  private:
   struct Arrival {
@@ -242,7 +244,8 @@ class Keeper {
   void keep_reach(Adoption& adoption, std::vector<RecordRequest>& requests) const;
   void place_cold(BlockIndex block);
   void place_at_tail(BlockIndex block);
-  void move_block(BlockIndex block, Position anchor, Acts& acts);
+  void move_block(BlockIndex block, Position anchor, std::vector<std::int32_t> advances, Acts& acts);
+  [[nodiscard]] std::vector<std::vector<std::int32_t>> find_advances(std::span<const BlockIndex> blocks) const;
   std::optional<Position> read_saved(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const;
   [[nodiscard]] BlockStarts::Match find_alike(std::span<const Token> tokens) const;
   [[nodiscard]] std::int32_t n_in_last() const { return hot_.end().value() % hot_.block_size(); }

@@ -145,10 +145,10 @@ Status Keeper::end_arrival(Arrival& arrival) {
   }
   if (arrival.record != nullptr) {
     const RecordHeader& header = arrival.record->header();
-    const std::int32_t n_anchors = hot_.anchor(block) - header.anchor;
+    const bool is_turned = hot_.anchor(block) != header.anchor || hot_.is_uneven(block);
     if (hot_.info(block).body == Hash128()) hot_.set_body(block, header.body, {});
-    hot_.set_turned(block, n_anchors != 0);
-    if (n_anchors != 0) count_move(block);
+    hot_.set_turned(block, is_turned);
+    if (is_turned) count_move(block);
   } else if (const HotBlock* const listed = hot_.find_listed(block);
              listed != nullptr && hot_.info(block).body == Hash128()) {
     hot_.set_body(block, listed->body, {});

@@ -362,6 +362,7 @@ class Session {
   // that left and came back.
   struct FrameNotes {
     Position anchor;
+    std::vector<std::int32_t> advances;
     std::vector<FrameDigest> digests;  // [head]
   };
   std::map<BlockIndex, FrameNotes> frame_notes_;

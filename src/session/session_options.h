@@ -58,8 +58,10 @@ struct SessionDeps {
 };
 
 enum class Removal : std::uint8_t {
-  kSparse,   // survivors stay where they are: no work
-  kCompact,  // survivors close up, turned once per eviction, as shifting caches do; for comparison
+  kSparse,  // survivors stay where they are: no work
+  // Survivors close up, turned once per eviction, as shifting caches do: by head, where blocks leave by head. What is recalled
+  // into some heads of a block that is hot in others comes between them until the next eviction. For comparison.
+  kCompact,
 };
 
 struct SessionOptions {

@@ -150,7 +150,7 @@ void Session::compact(Acts& acts) {
   std::int32_t n_copies = 0;
   for (const BlockIndex block : hot().hot_blocks()) n_copies += hot().n_hot_frames(block) - hot().n_own_frames(block);
   if (n_copies > 0) evict_for_pool(n_copies, acts);
-  keeper_.compact(acts);
+  keeper_.compact(options_.removal == Removal::kCompact, acts);
 }
 
 void Session::settle_anchors(Acts& acts) {
@@ -166,7 +166,7 @@ Position Session::find_exact_end(Position end) const {
     const BlockRecordInfo& info = hot().info(block);
     const Span span = hot().span(block);
     const bool is_split = end < span.begin + block_size();
-    if (!info.is_exact || (is_split && info.anchor != span.begin)) return span.begin;
+    if (!info.is_exact || (is_split && (info.anchor != span.begin || hot().is_uneven(block)))) return span.begin;
   }
   return end;
 }
@@ -178,7 +178,7 @@ Acts Session::cut_anew(Position end) {
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const BlockIndex block(b);
     const Position begin = hot().span(block).begin;
-    if (hot().anchor(block) != begin && hot().n_hot_frames(block) > 0) {
+    if ((hot().anchor(block) != begin || hot().is_uneven(block)) && hot().n_hot_frames(block) > 0) {
       keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
     blocks.set_anchor(block, begin);
