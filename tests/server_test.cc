@@ -126,9 +126,13 @@ TEST_F(Server, what_is_seen_by_some_heads_is_cached_and_no_hole) {
 }
 
 TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_within_it) {
-  Json messages = Json::array({user("The code of the north gate is 4711.")});
+  // The oldest leave, but for the first block.
+  const Json more = {{"kv_eviction", "streaming"}};
+  std::string opening = "Listen:";
+  for (int i = 0; i < 8; ++i) opening += " The miller counted his sacks beside the slow river at noon.";
+  Json messages = Json::array({user(opening + " The code of the north gate is 4711.")});
   for (int turn = 0; turn < 14; ++turn) {
-    const Json reply = chat(messages, {}, {{"x-session-id", "long"}})->json();
+    const Json reply = chat(messages, more, {{"x-session-id", "long"}})->json();
     ASSERT_TRUE(reply.contains("choices")) << reply.dump();
     EXPECT_LE(reply["ebb"]["hot_tokens"].get<int>(), 1024);
     messages.push_back({{"role", "assistant"}, {"content", reply["choices"][0]["message"]["content"]}});
@@ -137,7 +141,7 @@ TEST_F(Server, a_fact_far_beyond_the_budget_is_still_answered_with_hot_tokens_wi
     messages.push_back(user(filler));
   }
   messages.back() = user("What is the code of the north gate?");
-  const Json reply = chat(messages, {}, {{"x-session-id", "long"}})->json();
+  const Json reply = chat(messages, more, {{"x-session-id", "long"}})->json();
   EXPECT_GT(reply["usage"]["prompt_tokens"].get<int>(), 2048);
   EXPECT_GT(reply["ebb"]["recalled_blocks"].get<int>(), 0);
   EXPECT_THAT(reply["choices"][0]["message"]["content"].get<std::string>(), HasSubstr("4711"));

@@ -96,7 +96,8 @@ struct ReplyOptions {
   std::vector<std::string> stop;
   // GBNF; empty: none.
   std::string grammar;
-  // Evicted blocks to recall before the prompt is computed: those that share its rarest words.
+  // Evicted blocks to recall before the prompt is computed, and of a long one again before its last tokens: those that share the
+  // rarest words with its first and last sentences.
   std::int32_t max_recalled_blocks = 8;
 };
 

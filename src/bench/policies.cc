@@ -13,8 +13,6 @@ namespace {
 constexpr std::int32_t kMostReplyTokens = 24;
 // What a question and its reply may take on top of the budget.
 constexpr std::int32_t kQuestionTokens = 160;
-// As a client's request has it.
-constexpr std::int32_t kMostRecalled = 8;
 // Of a budget: one that is written to, and one to keep.
 constexpr std::int32_t kLeastBlocks = 2;
 
@@ -144,7 +142,8 @@ class PoliciesBench {
   Status answer(const Asked& asked, const Base& base, const NamedPolicy& policy, const PoliciesCell& cell) {
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, shrink(base, policy, cell.part));
     if (cell.recalls) {
-      EBB_RETURN_IF_ERROR(engine_.recall(*session, session->select(asked.question.text, kMostRecalled)).status());
+      EBB_RETURN_IF_ERROR(
+          engine_.recall(*session, session->select(find_cues(asked.question.text), kMostRecalled)).status());
     }
     PoliciesArm& arm = arm_of(policy.name, cell);
     const std::int32_t n_hot = FrameBudget{session->room().n_hot_frames}.n_tokens(engine_.shape());

@@ -100,6 +100,10 @@ struct RecallTask {
 // n_tokens does not hold.
 Result<std::vector<RecallTask>> make_recall_tasks(const Vocabulary& vocabulary, const RecallTaskOptions& options);
 
+// What its messages say, as one text, a line each, without the words that ask to read them: a model that is told to read says that
+// it did.
+[[nodiscard]] std::string document_of(const RecallTask& task);
+
 // Whether the reply gives the question's answer, as a word (find_word), with no other value of the task before it.
 [[nodiscard]] bool is_right(std::string_view reply, const RecallTask& task, const RecallQuestion& question);
 

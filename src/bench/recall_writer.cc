@@ -306,4 +306,15 @@ Status RecallWriter::write_pairs(double place) {
   return {};
 }
 
+std::string document_of(const RecallTask& task) {
+  std::string document;
+  for (const RecallMessage& message : task.messages) {
+    std::string_view text = message.text;
+    if (text.starts_with(kRead)) text.remove_prefix(std::min(text.size(), kRead.size() + 1));
+    document += text;
+    document += '\n';
+  }
+  return document;
+}
+
 }  // namespace ebb

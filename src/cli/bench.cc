@@ -84,6 +84,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_agent(*command, action);
   add_bench_policies(*command, action);
   add_bench_recall_tasks(*command, action);
+  add_bench_document(*command, action);
   add_bench_evidence(*command, action);
   add_bench_longbench(*command, action);
   add_bench_limit(*command, action);

@@ -26,6 +26,7 @@ void add_bench_gapfill(CLI::App& bench, Action& action);
 void add_bench_baseline(CLI::App& bench, Action& action);
 void add_bench_agent(CLI::App& bench, Action& action);
 void add_bench_policies(CLI::App& bench, Action& action);
+void add_bench_document(CLI::App& bench, Action& action);
 void add_bench_recall_tasks(CLI::App& bench, Action& action);
 void add_bench_evidence(CLI::App& bench, Action& action);
 void add_bench_limit(CLI::App& bench, Action& action);

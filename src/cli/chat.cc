@@ -41,7 +41,6 @@ struct ChatFlags {
   EngineFlags engine;
   GenerationFlags generation;
   std::string system;
-  std::int32_t recall_blocks = 8;
 };
 
 class Chat {
@@ -51,9 +50,7 @@ class Chat {
         engine_(engine),
         interrupt_(interrupt),
         options_(std::move(options)),
-        conversation_(engine.vocabulary(), flags.system) {
-    options_.max_recalled_blocks = flags.recall_blocks;
-  }
+        conversation_(engine.vocabulary(), flags.system) {}
 
   Status run() {
     EBB_RETURN_IF_ERROR(reset());
@@ -111,7 +108,7 @@ class Chat {
 
   Status ask(const std::string& line) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, conversation_.ask(line));
-    if (flags_.recall_blocks > 0) options_.recall_question = line;
+    options_.cues = find_cues(line);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(*session_, engine_.vocabulary(), Prompt(std::move(tokens)), options_));
     const Status status = stream_reply(engine_, *generation, interrupt_);
@@ -166,11 +163,6 @@ void add_chat(CLI::App& app, Action& action) {
       ->group("Prompt");
   add_generation_flags(*command, flags->generation);
   add_engine_flags(*command, flags->engine);
-  command->add_option("--recall", flags->recall_blocks, "Evicted blocks to recall for each message; 0: none")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("BLOCKS")
-      ->capture_default_str()
-      ->group("KV cache");
   command->callback([flags, &action] {
     action = [flags] {
       const Status status = run_chat(*flags);

@@ -88,7 +88,7 @@ class Demo {
       show_progress(result);
       EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, conversation.ask(user));
       GenerationOptions options = reply_options();
-      if (n_recalled_blocks > 0) options.recall_question = user;
+      if (n_recalled_blocks > 0) options.cues = find_cues(user);
       options.max_recalled_blocks = n_recalled_blocks;
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                            reply(*session, std::move(prompt), options, result));

@@ -63,6 +63,17 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
       ->group(group);
 }
 
+void add_recall_flag(CLI::App& app, std::int32_t& blocks) {
+  app.add_option(
+         "--recall", blocks,
+         "Evicted blocks to bring back at most for what a message asks, and of a message longer than the KV budget "
+         "again before its last words; 0: none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("BLOCKS")
+      ->capture_default_str()
+      ->group("KV cache");
+}
+
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   const char* group = "Reply";
   app.add_option(
@@ -82,6 +93,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
       ->excludes("--grammar")
       ->group(group);
   add_sampling_flags(app, flags);
+  add_recall_flag(app, flags.recall_blocks);
   app.add_option("-l,--logit-bias", flags.logit_bias,
                  "Add to a token's logit: 15043+1.5 prefers token 15043, 15043-inf forbids it; may be repeated")
       ->type_name("ID+X|ID-X")
@@ -108,7 +120,10 @@ Result<LogitBias> parse_logit_bias(std::string_view text) {
 }
 
 Result<GenerationOptions> generation_options(const GenerationFlags& flags) {
-  GenerationOptions options{.sampling = flags.sampling, .max_tokens = flags.max_tokens, .stop_strings = flags.stop};
+  GenerationOptions options{.sampling = flags.sampling,
+                            .max_tokens = flags.max_tokens,
+                            .stop_strings = flags.stop,
+                            .max_recalled_blocks = flags.recall_blocks};
   if (flags.seed >= 0) options.sampling.seed = static_cast<std::uint32_t>(flags.seed);
   for (const std::string& text : flags.logit_bias) {
     EBB_ASSIGN_OR_RETURN(const LogitBias bias, parse_logit_bias(text));

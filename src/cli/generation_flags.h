@@ -22,12 +22,16 @@ struct GenerationFlags {
   std::vector<std::string> logit_bias;
   std::string grammar;
   std::string grammar_file;
+  std::int32_t recall_blocks = kMostRecalled;
   // What is bound to flags directly.
   SamplingOptions sampling;
 };
 
 // `flags` must live as long as the app; what it holds now are the defaults.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
+
+// Adds only --recall, whose default is what `blocks` holds now.
+void add_recall_flag(CLI::App& app, std::int32_t& blocks);
 
 // Adds only the flags that choose among tokens and mean the same for every reply.
 void add_sampling_flags(CLI::App& app, GenerationFlags& flags);

@@ -60,7 +60,8 @@ Result<std::vector<Token>> prompt_tokens(const RunFlags& flags, const Vocabulary
 
 Status run_prompt(const RunFlags& flags, ExitCode& code) {
   EBB_ASSIGN_OR_RETURN(const std::string text, prompt_text(flags));
-  EBB_ASSIGN_OR_RETURN(const GenerationOptions options, generation_options(flags.generation));
+  EBB_ASSIGN_OR_RETURN(GenerationOptions options, generation_options(flags.generation));
+  options.cues = find_cues(text);
   std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));

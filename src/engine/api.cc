@@ -69,7 +69,7 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
 GenerationOptions to_options(const ReplyOptions& options, std::string question) {
   GenerationOptions result{.max_tokens = options.max_tokens,
                            .stop_strings = options.stop,
-                           .recall_question = std::move(question),
+                           .cues = find_cues(question),
                            .max_recalled_blocks = options.max_recalled_blocks};
   result.sampling.temperature = options.temperature;
   result.sampling.top_k = options.top_k;

@@ -61,7 +61,7 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
   EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), history, options,
                                              [&] { return Turn::resume(session, history, resuming); }));
   // What is still saved of a lane that was parked, or had to do with less, fills the room that the prompt leaves.
-  generation->turn_.refill(kReplyBlocks, options.recall_question);
+  generation->turn_.refill(kReplyBlocks, options.cues);
   return generation;
 }
 
@@ -72,7 +72,8 @@ Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Wri
   EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt.tokens()));
   std::unique_ptr<Generation> generation(
       new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));
-  if (!options.recall_question.empty()) generation->turn_.recall(options.recall_question, options.max_recalled_blocks);
+  const std::vector<Cue> cues = options.max_recalled_blocks > 0 ? options.cues : std::vector<Cue>();
+  generation->turn_.recall(cues, options.max_recalled_blocks, options.recall_names);
   return generation;
 }
 

@@ -22,48 +22,7 @@ constexpr double kFocusForgotten = 1e-3;
 // back that say nothing of it. Less: half a sentence does. In a short block each word has one border, the nearer one.
 constexpr std::int32_t kBorderWords = 12;
 
-bool is_letter_or_digit(unsigned char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
-}
-
-char fold(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Adds a run such as "config_server" whole, and its parts where it has several.
-void add_run(std::string_view run, std::vector<std::string>& words) {
-  std::vector<std::string> parts;
-  std::string part;
-  for (const char c : run) {
-    if (c == '_') {
-      if (!part.empty()) parts.push_back(std::move(part));
-      part.clear();
-    } else {
-      part += fold(c);
-    }
-  }
-  if (!part.empty()) parts.push_back(std::move(part));
-  if (parts.size() > 1) {
-    std::string whole;
-    for (const char c : run) whole += fold(c);
-    words.push_back(std::move(whole));
-  }
-  for (std::string& p : parts) words.push_back(std::move(p));
-}
-
 }  // namespace
-
-bool is_word_byte(char c) { return is_letter_or_digit(static_cast<unsigned char>(c)) || c == '_'; }
-
-std::vector<std::string> split_words(std::string_view text) {
-  std::vector<std::string> words;
-  std::size_t i = 0;
-  while (i < text.size()) {
-    std::size_t end = i;
-    while (end < text.size() && is_word_byte(text[end])) ++end;
-    if (end > i) add_run(text.substr(i, end - i), words);
-    i = std::max(end, i + 1);
-  }
-  return words;
-}
 
 void WordIndex::add(BlockIndex block, std::string_view text) {
   EBB_CHECK(!contains(block), "block {} indexed twice", block.value());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "policy/words.h"
 
 namespace ebb {
 
@@ -32,12 +33,6 @@ struct Scored {
   double score = 0.0;  // of all words together
   std::vector<WordScore> words;
 };
-
-// The words of a text, case folded: runs of letters, digits and bytes beyond ASCII. Identifiers count whole and in their
-// parts: "config_server.max" gives config_server, config, server, max.
-[[nodiscard]] std::vector<std::string> split_words(std::string_view text);
-// Whether a byte belongs to a word: two such bytes side by side, across a block's border too, are of one word.
-[[nodiscard]] bool is_word_byte(char c);
 
 // Words of the blocks of one session.
 class WordIndex {

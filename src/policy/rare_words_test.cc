@@ -11,11 +11,33 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 TEST(RareWords, splits_identifiers_and_folds_case) {
   EXPECT_THAT(split_words("The max_items, of CONFIG.py=7"),
               ElementsAre("the", "max_items", "max", "items", "of", "config", "py", "7"));
   EXPECT_THAT(split_words("__ _ --"), IsEmpty());
+  EXPECT_THAT(split_words("maxItems HTTPServer2 Ada ADA"),
+              ElementsAre("maxitems", "max", "items", "httpserver2", "http", "server2", "ada", "ada"));
+}
+
+TEST(RareWords, scripts_without_spaces_give_every_two_neighbouring_characters) {
+  EXPECT_THAT(split_words("\u7eff\u8239\u65e7"), ElementsAre("\u7eff\u8239", "\u8239\u65e7"));
+  EXPECT_THAT(split_words("\u7eff boat\u8239\u65e7x"), ElementsAre("\u7eff", "boat", "\u8239\u65e7", "x"));
+  EXPECT_THAT(split_words("\u0e40\u0e23\u0e37"), ElementsAre("\u0e40\u0e23", "\u0e23\u0e37"));
+  EXPECT_THAT(split_words("\uc548\ub155 \u00dcber"), ElementsAre("\uc548\ub155", "\u00dcber")) << "with spaces";
+  EXPECT_THAT(split_words("\xe7\xbb a\xff"), ElementsAre("\xe7\xbb", "a\xff")) << "what is no text";
+}
+
+TEST(RareWords, a_question_in_a_script_without_spaces_finds_what_was_said) {
+  WordIndex index;
+  index.add(BlockIndex(0), "\u7eff\u8272\u7684\u8239\u5728\u6e7e\u91cc");
+  index.add(BlockIndex(1), "\u7ea2\u8272\u7684\u623f\u5b50\u5728\u5c71\u4e0a");
+  index.add(BlockIndex(2), "\u5929\u6c14\u5f88\u597d");
+  const auto ranked = index.rank("\u623f\u5b50\u5728\u54ea\u91cc");
+  ASSERT_FALSE(ranked.empty());
+  EXPECT_EQ(ranked.front().block, BlockIndex(1));
 }
 
 TEST(RareWords, the_block_with_the_rarest_shared_word_comes_first) {
@@ -175,6 +197,36 @@ TEST(Select, what_answers_comes_back_though_it_is_missing_from_one_head_in_ten) 
     ranked.push_back(scored(static_cast<std::int32_t>(5 * i), words));
   }
   EXPECT_EQ(select_blocks(ranked, few, 3).recall.size(), 12U);
+}
+
+CueRanking cue(double weight, std::vector<Scored> ranked) { return {.weight = weight, .ranked = std::move(ranked)}; }
+
+TEST(SelectForCues, each_cue_has_its_turn_before_any_has_a_second) {
+  const std::vector<double> missing(40, 1.0);
+  std::vector<Scored> much;
+  for (const std::int32_t b : {2, 6, 10, 14}) much.push_back(scored(b, {10.0}));
+  const std::vector<CueRanking> rankings = {cue(1.0, much), cue(1.0, {scored(20, {9.0})}),
+                                            cue(1.0, {scored(30, {4.0})})};
+  const Selection selection = select_for_cues(rankings, missing, 3);
+  EXPECT_THAT(selection.recall, UnorderedElementsAre(BlockIndex(14), BlockIndex(20), BlockIndex(30)));
+  EXPECT_THAT(select_for_cues(rankings, missing, 0).recall, IsEmpty());
+}
+
+TEST(SelectForCues, a_cue_that_finds_little_beside_the_others_finds_nothing) {
+  const std::vector<double> missing(40, 1.0);
+  const std::vector<CueRanking> rankings = {cue(1.0, {scored(20, {9.0})}), cue(0.25, {scored(30, {8.0})})};
+  EXPECT_THAT(select_for_cues(rankings, missing, 8).recall, Not(Contains(BlockIndex(30))));
+  EXPECT_THAT(select_for_cues({&rankings[1], 1}, missing, 8).recall, Contains(BlockIndex(30))) << "alone it is heard";
+}
+
+TEST(SelectForCues, what_two_cues_find_comes_once_and_what_is_hot_is_kept) {
+  std::vector<double> missing(40, 1.0);
+  missing[5] = 0.0;
+  const std::vector<CueRanking> rankings = {cue(1.0, {scored(20, {9.0}), scored(5, {9.0})}),
+                                            cue(1.0, {scored(20, {9.0})})};
+  const Selection selection = select_for_cues(rankings, missing, 8);
+  EXPECT_EQ(std::ranges::count(selection.recall, BlockIndex(20)), 1);
+  EXPECT_THAT(selection.keep, Contains(BlockIndex(5)));
 }
 
 TEST(Focus, follows_the_messages_and_fades) {

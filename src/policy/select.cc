@@ -20,6 +20,10 @@ constexpr double kBeyond = 0.9;
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
 
+// The least share of the best cue's best block that another cue's must be worth, each by its weight. Lower: sentences that ask for
+// nothing bring back what shares a common word. Higher: of several things asked for, those told in common words stay away.
+constexpr double kCueWorth = 0.25;
+
 // Blocks of which little is missing take few frames: so many times more of them may come.
 constexpr std::int32_t kPartlyHot = 4;
 
@@ -112,13 +116,18 @@ class Choice {
   std::set<BlockIndex> chosen_;
 };
 
+double best_of(std::span<const Scored> ranked, std::span<const double> missing, bool hot) {
+  double best = 0.0;
+  for (const Scored& scored : ranked) {
+    if ((missing[scored.block.index()] == 0.0) == hot) best = std::max(best, scored.score);
+  }
+  return best;
+}
+
 }  // namespace
 
 Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
-  double best = 0.0;
-  for (const Scored& scored : ranked) {
-    if (missing[scored.block.index()] > 0.0) best = std::max(best, scored.score);
-  }
+  const double best = best_of(ranked, missing, false);
   Selection selection;
   for (const bool hot : {false, true}) {
     Choice choice(ranked, missing, hot);
@@ -129,6 +138,40 @@ Selection select_blocks(std::span<const Scored> ranked, std::span<const double> 
       if (!block) break;
       n_left -= hot ? 1.0 : missing[block->index()];
       chosen.push_back(*block);
+    }
+  }
+  return selection;
+}
+
+Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
+                          std::int32_t max_blocks) {
+  double best = 0.0;
+  for (const CueRanking& cue : rankings) {
+    for (const Scored& scored : cue.ranked) best = std::max(best, cue.weight * scored.score);
+  }
+  std::vector<Selection> found;
+  for (const CueRanking& cue : rankings) {
+    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks);
+    if (cue.weight * best_of(cue.ranked, missing, false) < kCueWorth * best) of_cue.recall.clear();
+    if (cue.weight * best_of(cue.ranked, missing, true) < kCueWorth * best) of_cue.keep.clear();
+    found.push_back(std::move(of_cue));
+  }
+  Selection selection;
+  for (const auto list : {&Selection::recall, &Selection::keep}) {
+    std::vector<BlockIndex>& chosen = selection.*list;
+    std::set<BlockIndex> taken;
+    double n_left = max_blocks;
+    bool is_more = true;
+    for (std::size_t turn = 0; is_more; ++turn) {
+      is_more = false;
+      for (const Selection& of_cue : found) {
+        if (turn >= (of_cue.*list).size() || n_left <= 0.0 || std::ssize(chosen) >= kPartlyHot * max_blocks) continue;
+        is_more = true;
+        const BlockIndex block = (of_cue.*list)[turn];
+        if (!taken.insert(block).second) continue;
+        chosen.push_back(block);
+        n_left -= list == &Selection::keep ? 1.0 : missing[block.index()];
+      }
     }
   }
   return selection;

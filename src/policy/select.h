@@ -1,4 +1,7 @@
-// select: which cold blocks are worth recalling, from a ranking by words. A pure function; it moves nothing.
+// select: which cold blocks are worth recalling, from rankings by words. Pure functions; they move nothing.
+//
+// Each cue (policy/cues.h) chooses for itself, and then they take turns, the heaviest first: so what asks for ten things finds
+// ten, and a cue that finds much takes no other's place. One whose best is little beside the best of all finds nothing.
 //
 // Blocks are chosen one by one, and what a chosen block says already counts for less in the next: a question of a form that
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
@@ -25,9 +28,18 @@ struct Selection {
   std::vector<BlockIndex> keep;
 };
 
+// What one cue found, best first.
+struct CueRanking {
+  double weight = 1.0;
+  std::vector<Scored> ranked;
+};
+
 // `missing` says of each block of the session which share of its heads it is not hot in; of each kind as many are
 // chosen as take the room of max_blocks, and at most four times as many.
 [[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
                                       std::int32_t max_blocks);
+// The same of several cues, heaviest first.
+[[nodiscard]] Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
+                                        std::int32_t max_blocks);
 
 }  // namespace ebb

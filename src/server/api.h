@@ -51,7 +51,7 @@ struct ApiOptions {
   ResumeOptions resuming;
   RequestDefaults defaults = {};
   // Blocks that a turn recalls for what its last message asks.
-  std::int32_t n_recalled_blocks = 8;
+  std::int32_t n_recalled_blocks = kMostRecalled;
 };
 
 class Api {

@@ -7,16 +7,17 @@
 #include "chat/message_runs.h"
 
 namespace ebb {
-namespace {
-
-constexpr std::size_t kMostNameBytes = 256;
-constexpr float kMostPriority = 1000.0F;
 
 Source source_of(std::string_view role) {
   if (role == "system" || role == "developer") return Source::kSystem;
   if (role == "assistant") return Source::kAssistant;
   return role == "tool" ? Source::kTool : Source::kUser;
 }
+
+namespace {
+
+constexpr std::size_t kMostNameBytes = 256;
+constexpr float kMostPriority = 1000.0F;
 
 // The names of called functions by the ids of their calls, of which the first counts.
 using CalledFunctions = std::map<std::string, std::string, std::less<>>;

@@ -1,8 +1,7 @@
 // Chats: OpenAI's chat completions and Responses, the prompt that a chat would be, and its size.
-#include <algorithm>
-
 #include "chat/same_reply.h"
 #include "server/answer_start.h"
+#include "server/chat_cues.h"
 #include "server/chat_history.h"
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
@@ -14,18 +13,6 @@
 namespace ebb {
 namespace {
 
-// The end of a message says what it is about; so many bytes of it are looked at.
-constexpr std::size_t kQuestionBytes = 2048;
-
-std::string last_user_text(const ChatRequest& request) {
-  for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
-    if ((*message)["role"] != "user" || !(*message)["content"].is_string()) continue;
-    const auto& text = (*message)["content"].get_ref<const std::string&>();
-    return text.substr(text.size() - std::min(text.size(), kQuestionBytes));
-  }
-  return {};
-}
-
 // Takes the plan's tokens. `body` as chat completions have it.
 Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, ChatPlan& plan, const Json& body) {
   AskedChoices asked{.lane_id = chat_lane_id(call.request, body),
@@ -34,7 +21,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
                      .rules = plan.rules,
                      .n = plan.generation.n_choices};
   EBB_ASSIGN_OR_RETURN(asked.history, chat_history(state, plan, body["messages"]));
-  asked.options.recall_question = last_user_text(plan.request);
+  asked.options.cues = chat_cues(plan.request);
   asked.resuming.same_reply = [rules = plan.rules](std::string_view written, std::string_view said) {
     return is_same_reply(rules, written, said);
   };

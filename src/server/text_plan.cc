@@ -6,14 +6,25 @@
 namespace ebb {
 namespace {
 
-// A long prompt is its own question; its end says what it is about.
-constexpr std::size_t kQuestionBytes = 2048;
+// Tokens at either end of a prompt that is given as tokens, whose text is looked for.
+constexpr std::size_t kCueTokens = 256;
+
+// A long prompt is its own question; its ends say what it is about.
+std::string ends_of(const Vocabulary& vocabulary, std::span<const Token> tokens) {
+  std::string text;
+  const std::size_t n = std::min(tokens.size(), kCueTokens);
+  const Result<std::string> first = vocabulary.detokenize(tokens.first(n), SpecialTokens::kHide);
+  if (first.ok()) text = *first + "\n";
+  if (tokens.size() == n) return text;
+  const Result<std::string> last =
+      vocabulary.detokenize(tokens.last(std::min(tokens.size() - n, kCueTokens)), SpecialTokens::kHide);
+  return last.ok() ? text + *last : text;
+}
 
 // A string, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
 Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
   const Json list = given.is_string() ? Json::array({given}) : given;
   std::vector<Token> tokens;
-  std::string question;
   if (!list.is_array() || list.empty()) {
     return error(Code::kInvalidArgument, "Field 'prompt': must be a string or an array of token ids and strings");
   }
@@ -23,7 +34,6 @@ Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) 
       EBB_ASSIGN_OR_RETURN(const std::vector<Token> more,
                            vocabulary.tokenize(text, {.add_bos = tokens.empty(), .parse_special = true}));
       tokens.insert(tokens.end(), more.begin(), more.end());
-      question = text.substr(text.size() - std::min(text.size(), kQuestionBytes));
     } else if (const auto id = integer_between(part, 0, vocabulary.n_tokens() - 1)) {
       tokens.emplace_back(static_cast<std::int32_t>(*id));
     } else {
@@ -31,7 +41,8 @@ Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) 
     }
   }
   if (tokens.empty()) return error(Code::kInvalidArgument, "Field 'prompt': is empty");
-  return TextPrompt{.said = Prompt(std::move(tokens)), .question = std::move(question)};
+  std::vector<Cue> cues = find_cues(ends_of(vocabulary, tokens));
+  return TextPrompt{.said = Prompt(std::move(tokens)), .cues = std::move(cues)};
 }
 
 // One prompt, or several: an array of strings, or one that holds arrays.

@@ -13,8 +13,8 @@ namespace ebb {
 
 struct TextPrompt {
   Prompt said;
-  // What cold blocks are recalled for: the end of its last string.
-  std::string question = {};
+  // What cold blocks are recalled for: its first and last words.
+  std::vector<Cue> cues = {};
 };
 
 struct TextPlan {

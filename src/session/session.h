@@ -27,6 +27,7 @@
 #include "model/step_mass.h"
 #include "policy/attention_notes.h"
 #include "policy/choose.h"
+#include "policy/cues.h"
 #include "policy/rare_words.h"
 #include "session/keeper.h"
 #include "session/parts.h"
@@ -180,7 +181,7 @@ class Session {
   // Acts::lost are those that would have to be computed again (Recompute).
   Acts recall(std::span<const BlockIndex> blocks);
   // Recalls saved blocks into free frames, leaving n_left_blocks free, so that none leaves for one of them.
-  Acts refill(std::int32_t n_left_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
+  Acts refill(std::int32_t n_left_blocks, std::span<const Cue> cues = {}, Holes holes = Holes::kOfEpoch);
   // Writes every hot block to the cold store, the open one too, so that the session's image can go on elsewhere. The first
   // error, where some could not be saved.
   Status save();
@@ -261,10 +262,10 @@ class Session {
   void end_wave(Wave wave, Acts& acts);
   // After cold blocks came back.
   void settle_anchors(Acts& acts);
-  // Which blocks share the rarest words with a question, or lie beside one that does (policy/select.h).
-  [[nodiscard]] std::vector<BlockIndex> select(std::string_view question, std::int32_t max_blocks);
+  // Which blocks share the rarest words with cues, or lie beside one that does (policy/select.h).
+  [[nodiscard]] std::vector<BlockIndex> select(std::span<const Cue> cues, std::int32_t max_blocks);
   // Cold blocks that may fill holes, the most wanted first.
-  [[nodiscard]] std::vector<BlockIndex> choose_holes(std::string_view question, Holes holes);
+  [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);
   // Cold blocks that cannot be recalled, in order: they would have to be computed again. None where nothing remains of what
   // leaves.
   [[nodiscard]] std::vector<BlockIndex> find_missing(Holes holes) const;

@@ -72,11 +72,11 @@ Acts Session::recall(std::span<const BlockIndex> blocks) {
   return acts;
 }
 
-Acts Session::refill(std::int32_t n_left_blocks, std::string_view question, Holes holes) {
+Acts Session::refill(std::int32_t n_left_blocks, std::span<const Cue> cues, Holes holes) {
   Acts acts;
   const std::int32_t n_left = n_left_blocks * deps_.shape.frames_per_block();
   std::vector<BlockIndex> some;
-  for (const BlockIndex block : choose_holes(question, holes)) {
+  for (const BlockIndex block : choose_holes(cues, holes)) {
     if (n_free_frames() - n_left < deps_.shape.frames_per_block()) break;
     some.assign(1, block);
     end_wave(begin_wave(some, ReadBy::kCaller), acts);
@@ -94,20 +94,22 @@ Status Session::wake_last(Acts& acts) {
   return keeper_.wake_last(acts);
 }
 
-std::vector<BlockIndex> Session::select(std::string_view question, std::int32_t max_blocks) {
-  if (options_.remains == Remains::kNothing || question.empty()) return {};
+std::vector<BlockIndex> Session::select(std::span<const Cue> cues, std::int32_t max_blocks) {
+  if (options_.remains == Remains::kNothing || cues.empty()) return {};
   index_restored_words();
   std::vector<double> missing;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const std::int32_t n_wanted = hot().wanted_heads(BlockIndex(b)).count();
     missing.push_back(hot().missing_heads(BlockIndex(b)).count() / std::max(1.0, static_cast<double>(n_wanted)));
   }
-  Selection selection = select_blocks(words_.rank(question), missing, max_blocks);
+  std::vector<CueRanking> rankings;
+  for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words_.rank(cue.text)});
+  Selection selection = select_for_cues(rankings, missing, max_blocks);
   selection.recall.insert(selection.recall.end(), selection.keep.begin(), selection.keep.end());
   return selection.recall;
 }
 
-std::vector<BlockIndex> Session::choose_holes(std::string_view question, Holes holes) {
+std::vector<BlockIndex> Session::choose_holes(std::span<const Cue> cues, Holes holes) {
   struct Candidate {
     bool is_pinned = false;
     double score = 0.0;
@@ -123,9 +125,12 @@ std::vector<BlockIndex> Session::choose_holes(std::string_view question, Holes h
   }
   if (candidates.empty()) return {};
   std::map<BlockIndex, double> scores;
-  if (!question.empty()) {
-    index_restored_words();
-    for (const Scored& scored : words_.rank(question)) scores[scored.block] = scored.score;
+  if (!cues.empty()) index_restored_words();
+  for (const Cue& cue : cues) {
+    for (const Scored& scored : words_.rank(cue.text)) {
+      double& most = scores[scored.block];
+      most = std::max(most, cue.weight * scored.score);
+    }
   }
   for (Candidate& candidate : candidates) {
     if (const auto found = scores.find(candidate.block); found != scores.end()) candidate.score = found->second;

@@ -10,6 +10,10 @@ namespace {
 // between edits are computed again.
 constexpr std::int32_t kLeastGraft = 32;
 
+// The share of the budget that a prompt's tail has at most, beside what comes back for it, which may have half. More: in small
+// budgets one leaves for the other.
+constexpr std::int32_t kTailShare = 4;
+
 }  // namespace
 
 Turn::Turn(Session& session, Prompt prompt) : Turn(session, std::move(prompt), 0, session.take_unfinished()) {}
@@ -78,9 +82,16 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
 
 // --- what comes before the prompt ---
 
-void Turn::recall(std::string_view question, std::int32_t max_blocks) {
-  recall_question_ = question;
+void Turn::recall(std::vector<Cue> cues, std::int32_t max_blocks, std::vector<std::string> names) {
+  cues_ = std::move(cues);
+  names_ = std::move(names);
   max_recalled_ = max_blocks;
+  has_looked_ = false;
+  // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
+  const std::int32_t size = session_->block_size();
+  const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
+  const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
+  tail_ = begin > session_->end() ? std::optional(begin) : std::nullopt;
 }
 
 void Turn::recall(std::span<const BlockIndex> blocks) {
@@ -102,8 +113,8 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
 }
 
-void Turn::refill(std::int32_t n_reply_blocks, std::string_view question, Holes holes) {
-  refill_ = Refill{.n_reply_blocks = n_reply_blocks, .question = std::string(question), .holes = holes};
+void Turn::refill(std::int32_t n_reply_blocks, std::vector<Cue> cues, Holes holes) {
+  refill_ = Refill{.n_reply_blocks = n_reply_blocks, .cues = std::move(cues), .holes = holes};
 }
 
 // --- steps ---
@@ -111,7 +122,7 @@ void Turn::refill(std::int32_t n_reply_blocks, std::string_view question, Holes 
 StepState Turn::step_state(std::int32_t max_rows) const {
   const HotSet& hot = session_->hot();
   return {.n_pending = n_pending(),
-          .n_to_compute = n_ungrafted(),
+          .n_to_compute = std::min(n_ungrafted(), n_before_look()),
           .max_rows = hot.sight().fit(session_->end(), max_rows),
           .n_rows_left = hot.room_in_last_block(),
           .n_anchors_left = session_->n_ctx_train() - hot.next_anchor().value(),
@@ -248,6 +259,16 @@ const TurnStats& Turn::settle() {
 // Pending tokens before the next graft.
 std::int32_t Turn::n_ungrafted() const {
   return grafts_.empty() ? n_pending() : std::min(n_pending(), grafts_.front().to.begin - session_->end());
+}
+
+// Pending tokens before those that look again; all of them where nothing will have left by then.
+std::int32_t Turn::n_before_look() const {
+  if (!tail_ || (cues_.empty() && names_.empty()) || *tail_ <= session_->end()) return n_pending();
+  const HotSet& hot = session_->hot();
+  const std::int32_t n_blocks = hot.shape().n_blocks(tail_->value()) - session_->n_blocks();
+  const bool lets_go = stats_.acts.evicted.size() > n_evicted_at_look_ ||
+                       session_->n_free_frames() < n_blocks * hot.shape().frames_per_block();
+  return lets_go ? *tail_ - session_->end() : n_pending();
 }
 
 // The next n_tokens stand in the session now; computed, where no origin is given.

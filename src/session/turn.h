@@ -5,7 +5,7 @@
 // are computed with it.
 //
 //   Turn turn(session, prompt);
-//   turn.recall(question, 2);
+//   turn.recall(find_cues(question), 2);
 //   while (turn.n_pending() > 0) { begin_step -> Runner::run -> end_step; then push() the sampled token, or stop }
 //   turn.settle();
 //
@@ -30,6 +30,14 @@
 #include "session/token_origins.h"
 
 namespace ebb {
+
+// The most blocks that a turn has back for what it asks, if nobody says otherwise. More: what merely shares words distracts small
+// models, and leaves less room. Less: of ten things asked for, some stay away.
+inline constexpr std::int32_t kMostRecalled = 8;
+
+// The last tokens of a prompt, before which a turn looks again for what the prompt let go. More: what is asked is longer than most
+// questions, and more is computed before it comes back. Less: the first words of a question do not see what it brings back.
+inline constexpr std::int32_t kTailTokens = 128;
 
 // Where the tokens of one turn came from, as it stood when its first token was sampled: each token of the session before the
 // turn and each of its prompt, once.
@@ -70,8 +78,11 @@ class Turn {
   static Turn resume(Session& session, const Prompt& history, const ResumeOptions& options = {});
 
   // To be brought back before the prompt is computed, and kept hot for this turn: up to max_blocks blocks that share the
-  // rarest words with the question, or lie beside one that does, and hot ones like them (policy/select.h).
-  void recall(std::string_view question, std::int32_t max_blocks);
+  // rarest words with the cues, or lie beside one that does, and hot ones like them (policy/select.h). Once more before the
+  // prompt's last tokens (kTailTokens), where the prompt let blocks go: of a document and a question that are longer than the
+  // budget, what the question is about has left before the question comes. `names`: blocks that come first, by name
+  // (Session::find_blocks), beside max_blocks; what has no such name is left out.
+  void recall(std::vector<Cue> cues, std::int32_t max_blocks, std::vector<std::string> names = {});
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
@@ -79,7 +90,7 @@ class Turn {
   // ones first, then those that share the rarest words with the question, then the newest. Those of older epochs would come back
   // at the tail and bring the next rebase nearer: they wait for a question, unless they are pinned or all holes are to be filled.
   // Of a session that fits its budget whole, what is no longer to be had is computed again: it has no holes then.
-  void refill(std::int32_t n_reply_blocks, std::string_view question = {}, Holes holes = Holes::kOfEpoch);
+  void refill(std::int32_t n_reply_blocks, std::vector<Cue> cues = {}, Holes holes = Holes::kOfEpoch);
 
   // One bounded piece of what comes before the next step: blocks that others computed or that were evicted come in, rows are
   // copied, room is made.
@@ -138,7 +149,7 @@ class Turn {
   };
   struct Refill {
     std::int32_t n_reply_blocks = 0;
-    std::string question;
+    std::vector<Cue> cues;
     Holes holes = Holes::kOfEpoch;
   };
   // Tokens of the prompt that were not computed.
@@ -151,6 +162,7 @@ class Turn {
   void add_graft(const TokenRun& run, std::int32_t n_recomputed);
 
   // What prepare() does, in its order; nothing where there is nothing of it to do.
+  std::optional<Ready> look();
   std::optional<Ready> end_waves();
   std::optional<Ready> wake_last();
   std::optional<Ready> adopt(std::int32_t max_rows);
@@ -163,6 +175,7 @@ class Turn {
 
   [[nodiscard]] StepState step_state(std::int32_t max_rows) const;
   [[nodiscard]] std::int32_t n_ungrafted() const;
+  [[nodiscard]] std::int32_t n_before_look() const;
   [[nodiscard]] Status no_room() const;
   [[nodiscard]] Status no_open_block() const;
   void take(std::int32_t n_tokens, std::optional<Origin> origin);
@@ -181,8 +194,13 @@ class Turn {
 
   Recompute recompute_;
   Reread reread_;
-  std::string recall_question_;
+  // What is looked for, and until where in the prompt it is before it is looked for again; none once it was.
+  std::vector<Cue> cues_;
+  std::vector<std::string> names_;
   std::int32_t max_recalled_ = 0;
+  bool has_looked_ = false;
+  std::optional<Position> tail_;
+  std::size_t n_evicted_at_look_ = 0;
   std::deque<BlockIndex> to_recall_;
   std::optional<Refill> refill_;
   bool refill_chosen_ = false;

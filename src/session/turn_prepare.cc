@@ -14,11 +14,7 @@ void Turn::prepare_all(std::int32_t max_rows) {
 
 Turn::Ready Turn::prepare(std::int32_t max_rows) {
   if (n_step_ > 0) return Ready::kNow;
-  // What the turn asked for does not leave for its prompt.
-  if (!recall_question_.empty()) {
-    recall(session_->select(std::exchange(recall_question_, {}), max_recalled_));
-    return Ready::kMore;
-  }
+  if (const std::optional<Ready> done = look()) return *done;
   if (const std::optional<Ready> done = end_waves()) return *done;
   if (const std::optional<Ready> done = wake_last()) return *done;
   if (recompute_.n_done() > 0) return Ready::kNow;
@@ -32,6 +28,31 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
   if (const std::optional<Ready> done = refill_next()) return *done;
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   return Ready::kNow;
+}
+
+// What the turn asks for does not leave for its prompt; and what its prompt let go comes back before its last tokens.
+std::optional<Turn::Ready> Turn::look() {
+  const bool is_tail = has_looked_ && tail_ && session_->end() >= *tail_;
+  if ((cues_.empty() && names_.empty()) || (has_looked_ && !is_tail)) return std::nullopt;
+  has_looked_ = true;
+  if (is_tail) {
+    tail_.reset();
+    if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
+    // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
+    session_->holds().kept.clear();
+  }
+  std::vector<BlockIndex> wanted;
+  for (const std::string& name : names_) {
+    const std::vector<BlockIndex> named = session_->find_blocks(name);
+    wanted.insert(wanted.end(), named.begin(), named.end());
+  }
+  const std::vector<BlockIndex> found = session_->select(cues_, max_recalled_);
+  wanted.insert(wanted.end(), found.begin(), found.end());
+  // What is said now is not all there yet.
+  std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
+  recall(wanted);
+  n_evicted_at_look_ = stats_.acts.evicted.size();
+  return Ready::kMore;
 }
 
 // Records that were read bring their blocks in.
@@ -130,7 +151,7 @@ std::optional<Turn::Ready> Turn::refill_next() {
   std::int32_t n_free = session_->n_free_frames() - n_left_free() * hot.shape().frames_per_block();
   if (!refill_chosen_) {
     refill_chosen_ = true;
-    if (n_free > 0) to_refill_ = session_->choose_holes(refill_->question, refill_->holes);
+    if (n_free > 0) to_refill_ = session_->choose_holes(refill_->cues, refill_->holes);
     std::ranges::reverse(to_refill_);
     if (n_free > 0 && n_blocks_to_come() <= session_->budget_blocks()) {
       recompute_.add(session_->find_missing(refill_->holes));

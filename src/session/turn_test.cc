@@ -42,6 +42,46 @@ TEST_P(Turns, a_hot_block_that_is_asked_for_stays_through_the_turn) {
   EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
 }
 
+TEST_P(Turns, what_a_prompt_let_go_comes_back_before_its_last_tokens_where_they_ask_for_it) {
+  const auto prompt = [](char filler) { return "quagga " + std::string(300, filler) + " quagga"; };
+  const TurnStats alone = say(prompt('w'));
+  ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0))) << "nothing asked for it";
+  for (const std::int32_t n_rows : {7, 64}) {
+    session_ = make_session(kBudgetBlocks);
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize(prompt(n_rows == 7 ? 'y' : 'z'))));
+    turn.recall(find_cues("quagga"), 2);
+    std::vector<std::int32_t> n_left;
+    while (turn.n_pending() > 0) {
+      const Result<SequenceInput> input = turn.begin_step(n_rows);
+      ASSERT_TRUE(input.ok()) << input.status().message();
+      ASSERT_LE(session_->hot().n_hot_frames(), session_->budget().n_frames);
+      if (session_->hot().is_hot(BlockIndex(0)) && input->first.value() > 160) n_left.push_back(turn.n_pending());
+      fill(*input);
+      turn.end_step();
+    }
+    const TurnStats stats = turn.settle();
+    EXPECT_THAT(stats.acts.recalled, testing::Contains(BlockIndex(0)));
+    EXPECT_LE(stats.acts.recalled.size(), 2U);
+    EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
+    EXPECT_EQ(stats.n_computed, alone.n_computed) << "each token once";
+    ASSERT_FALSE(n_left.empty());
+    EXPECT_LE(n_left.front(), 24 + kBlockSize) << "not before the end";
+    EXPECT_GE(n_left.front(), 8) << "all of the question sees it";
+    check_every_hot_byte();
+  }
+}
+
+TEST_P(Turns, a_prompt_that_lets_nothing_go_is_not_cut_and_brings_nothing_back) {
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("quagga " + std::string(60, 'x') + " quagga")));
+  turn.recall(find_cues("quagga"), 2);
+  const Result<SequenceInput> input = turn.begin_step(24);
+  ASSERT_TRUE(input.ok());
+  EXPECT_EQ(input->tokens.size(), 16U) << "a share of the budget, as ever";
+  turn.abandon_step();
+  compute(turn, 64);
+  EXPECT_TRUE(turn.settle().acts.recalled.empty());
+}
+
 TEST_P(Turns, what_was_asked_for_leaves_last_when_the_budget_shrinks) {
   say("quagga " + kFiller);
   Turn turn(*session_, Prompt(*vocabulary_->tokenize(kFiller)));

@@ -1,0 +1,139 @@
+#include "policy/cues.h"
+
+#include <algorithm>
+
+#include "policy/rare_words.h"
+
+namespace ebb {
+namespace {
+
+// Cues that are looked for. More: each costs a ranking, and the least of them say nothing. Fewer: of a message that asks for
+// many things some are not found.
+constexpr std::size_t kMostCues = 24;
+
+// Bytes of a long message at either end that are cues. More: what is to be read is taken for what is asked. Less: a question of
+// some sentences loses its first.
+constexpr std::size_t kEdgeBytes = 512;
+
+// A sentence of fewer words is no cue by itself, and part of the one before it: "And in spring?"
+constexpr std::size_t kLeastWords = 3;
+
+// What a sentence weighs beside those of its message that ask.
+constexpr double kBesideQuestion = 0.25;
+// What a message weighs beside the next, and what is not the user's beside the user's. EVOKE has no such weights: these keep
+// the last message first, and what a tool has just said before what was asked two calls ago.
+constexpr double kOlder = 0.7;
+constexpr double kNotTheUsers = 0.6;
+
+struct Sentence {
+  std::string_view text;
+  bool asks = false;
+};
+
+// The bytes of a mark that ends a sentence at `at`; 0 where none stands. A full stop within a number, a name or a path ends none.
+std::size_t mark_bytes(std::string_view text, std::size_t at) {
+  const char c = text[at];
+  if (c == '\n' || c == '?' || c == '!') return 1;
+  if (c == '.' || c == ';') {
+    return at + 1 == text.size() || text[at + 1] == ' ' || text[at + 1] == '\n' || text[at + 1] == '\t' ? 1 : 0;
+  }
+  for (const std::string_view mark : {"\u3002", "\uff01", "\uff1f", "\u061f", "\uff1b"}) {
+    if (text.substr(at).starts_with(mark)) return mark.size();
+  }
+  return 0;
+}
+
+bool is_question_mark(std::string_view mark) { return mark == "?" || mark == "\uff1f" || mark == "\u061f"; }
+
+void add_sentence(std::string_view text, bool asks, std::vector<Sentence>& sentences) {
+  const std::size_t n_words = split_words(text).size();
+  if (n_words == 0) {
+    if (asks && !sentences.empty()) sentences.back().asks = true;
+    return;
+  }
+  // Both are views of one text, so that what lies between them comes along.
+  if (n_words < kLeastWords && !sentences.empty()) {
+    Sentence& before = sentences.back();
+    before.text = {before.text.data(), static_cast<std::size_t>(text.data() + text.size() - before.text.data())};
+    before.asks |= asks;
+    return;
+  }
+  sentences.push_back({.text = text, .asks = asks});
+}
+
+std::vector<Sentence> split_sentences(std::string_view text) {
+  std::vector<Sentence> sentences;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = mark_bytes(text, at);
+    if (n == 0) {
+      ++at;
+      continue;
+    }
+    add_sentence(text.substr(begin, at - begin), is_question_mark(text.substr(at, n)), sentences);
+    at += n;
+    begin = at;
+  }
+  add_sentence(text.substr(begin), false, sentences);
+  return sentences;
+}
+
+// No character is cut in two.
+std::string_view last_bytes(std::string_view text, std::size_t n) {
+  std::size_t begin = text.size() - std::min(n, text.size());
+  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U) ++begin;
+  return text.substr(begin);
+}
+
+std::string_view first_bytes(std::string_view text, std::size_t n) {
+  std::size_t end = std::min(n, text.size());
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+// The last first; of a long text its last, its first, the one before the last, and so on inwards.
+std::vector<Sentence> find_sentences(std::string_view text) {
+  if (text.size() <= 2 * kEdgeBytes) {
+    std::vector<Sentence> sentences = split_sentences(text);
+    std::ranges::reverse(sentences);
+    return sentences;
+  }
+  const std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes));
+  const std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes));
+  std::vector<Sentence> sentences;
+  for (std::size_t i = 0; i < std::max(first.size(), last.size()); ++i) {
+    if (i < last.size()) sentences.push_back(last[last.size() - 1 - i]);
+    if (i < first.size()) sentences.push_back(first[i]);
+  }
+  return sentences;
+}
+
+void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
+  const std::vector<Sentence> sentences = find_sentences(said.text);
+  const bool any_asks = std::ranges::any_of(sentences, &Sentence::asks);
+  for (const Sentence& sentence : sentences) {
+    const double share = any_asks && !sentence.asks ? kBesideQuestion : 1.0;
+    cues.push_back({.text = std::string(sentence.text), .weight = weight * share});
+  }
+}
+
+}  // namespace
+
+std::vector<Cue> find_cues(std::span<const SaidText> said) {
+  std::vector<Cue> cues;
+  double weight = 1.0;
+  for (auto text = said.rbegin(); text != said.rend() && cues.size() < 4 * kMostCues; ++text) {
+    add_cues(*text, text->source == Source::kUser ? weight : kNotTheUsers * weight, cues);
+    weight *= kOlder;
+  }
+  std::ranges::stable_sort(cues, std::ranges::greater(), &Cue::weight);
+  if (cues.size() > kMostCues) cues.resize(kMostCues);
+  return cues;
+}
+
+std::vector<Cue> find_cues(std::string_view text) {
+  const SaidText said{.text = std::string(text)};
+  return find_cues({&said, 1});
+}
+
+}  // namespace ebb

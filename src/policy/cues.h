@@ -1,0 +1,39 @@
+// Cues: what recall looks for: what was just said, cut into the pieces that may each ask for something.
+//
+// A short message is cut into sentences, so that one that asks for ten things finds all ten, and not ten times what fits its
+// whole best. Of a long one, which is mostly there to be read, its first and last sentences are cues: what is asked stands in
+// front of a document or behind it. Where some sentences ask, the others say little of what is wanted, and weigh less; so does
+// what was said before the last message, and what tools and systems say beside the user.
+//
+// It knows words and no blocks. Thread rule: pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/evidence.h"
+
+namespace ebb {
+
+// A message, or what a tool was called with or returned.
+struct SaidText {
+  std::string text;
+  Source source = Source::kUser;
+};
+
+struct Cue {
+  std::string text;
+  double weight = 1.0;  // above 0, at most 1
+
+  friend bool operator==(const Cue&, const Cue&) = default;
+};
+
+// Of what was said since the assistant last spoke to the user, oldest first. Heaviest first, of those that weigh the same the
+// newest, and of a long message those nearest to its ends; at most 24.
+[[nodiscard]] std::vector<Cue> find_cues(std::span<const SaidText> said);
+// Of one message of the user's.
+[[nodiscard]] std::vector<Cue> find_cues(std::string_view text);
+
+}  // namespace ebb

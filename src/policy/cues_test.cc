@@ -1,0 +1,86 @@
+#include "policy/cues.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+std::vector<std::string> texts(const std::vector<Cue>& cues) {
+  std::vector<std::string> all;
+  for (const Cue& cue : cues) all.push_back(cue.text);
+  return all;
+}
+
+TEST(Cues, each_sentence_of_a_short_message_is_one_the_newest_first) {
+  const std::vector<Cue> cues = find_cues("Where does Ada live? What does Ben grow? Who sold the red boat?");
+  EXPECT_EQ(texts(cues),
+            (std::vector<std::string>{" Who sold the red boat", " What does Ben grow", "Where does Ada live"}));
+  for (const Cue& cue : cues) EXPECT_EQ(cue.weight, 1.0);
+}
+
+TEST(Cues, what_says_something_beside_a_question_weighs_less_and_alone_it_does_not) {
+  const std::vector<Cue> both = find_cues("Thank you for the report. Who wrote the third page?");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].text, " Who wrote the third page");
+  EXPECT_LT(both[1].weight, both[0].weight);
+  EXPECT_EQ(find_cues("Write down who wrote the third page").front().weight, 1.0);
+}
+
+TEST(Cues, a_full_stop_in_a_path_or_a_number_ends_no_sentence) {
+  EXPECT_EQ(texts(find_cues("Why does src/base/hash.cc print 3.14 there?")),
+            (std::vector<std::string>{"Why does src/base/hash.cc print 3.14 there"}));
+}
+
+TEST(Cues, a_word_or_two_go_with_the_sentence_before_them) {
+  EXPECT_EQ(texts(find_cues("What grew there in autumn? And spring?")),
+            (std::vector<std::string>{"What grew there in autumn? And spring"}));
+  EXPECT_EQ(texts(find_cues("Velkor?")), (std::vector<std::string>{"Velkor"}));
+}
+
+TEST(Cues, of_a_long_message_only_its_ends_are) {
+  std::string document;
+  for (int i = 0; i < 400; ++i) document += "The mill stood by river number " + std::to_string(i) + " for years. ";
+  for (const std::string& message :
+       {document + "\nWhich lock opens the mill?", "Which lock opens the mill?\n" + document}) {
+    const std::vector<Cue> cues = find_cues(message);
+    EXPECT_THAT(cues.front().text, testing::HasSubstr("Which lock opens the mill"));
+    EXPECT_EQ(cues.front().weight, 1.0);
+    EXPECT_LE(cues.size(), 24U);
+    for (const std::string& text : texts(cues)) EXPECT_LE(text.size(), 1024U);
+  }
+}
+
+TEST(Cues, sentences_of_scripts_with_marks_of_their_own_end_there) {
+  EXPECT_EQ(
+      texts(find_cues("\u7eff\u8272\u7684\u8239\u5728\u54ea\u91cc\uff1f\u7ea2\u8272\u7684\u8239\u5f88\u65e7\u3002"))
+          .size(),
+      2U);
+}
+
+TEST(Cues, the_last_thing_said_comes_first_and_what_a_tool_says_weighs_less_than_a_user) {
+  const std::vector<SaidText> said = {{.text = "Find out why the build of velkor fails"},
+                                      {.text = "read_file velkor/build.log", .source = Source::kAssistant},
+                                      {.text = "error in module quagga at line nine", .source = Source::kTool}};
+  const std::vector<Cue> cues = find_cues(said);
+  ASSERT_EQ(cues.size(), 3U);
+  EXPECT_EQ(cues[0].text, "error in module quagga at line nine");
+  const std::vector<SaidText> asked = {{.text = "error in module quagga at line nine", .source = Source::kTool},
+                                       {.text = "What does that mean now"}};
+  EXPECT_EQ(find_cues(asked)[0].text, "What does that mean now");
+}
+
+TEST(Cues, nothing_said_and_nothing_but_marks_are_none) {
+  EXPECT_TRUE(find_cues("").empty());
+  EXPECT_TRUE(find_cues(" ... ?!\n\n").empty());
+  EXPECT_TRUE(find_cues(std::span<const SaidText>()).empty());
+}
+
+TEST(Cues, bytes_that_are_no_text_and_cut_characters_are_taken_as_they_are) {
+  std::string odd(5000, '\x80');
+  odd += "\xe4\xb8";
+  for (std::size_t n = 0; n < 64; ++n) EXPECT_LE(find_cues(odd.substr(n)).size(), 24U);
+}
+
+}  // namespace
+}  // namespace ebb

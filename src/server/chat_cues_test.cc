@@ -1,0 +1,61 @@
+#include "server/chat_cues.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ChatRequest request_of(const char* messages) {
+  const Result<ChatRequest> request = read_chat_request({{"messages", Json::parse(messages)}});
+  EXPECT_TRUE(request.ok()) << request.status().message();
+  return *request;
+}
+
+std::string all_cues(const char* messages) {
+  std::string all;
+  for (const Cue& cue : chat_cues(request_of(messages))) all += cue.text + "|";
+  return all;
+}
+
+TEST(ChatCues, are_the_words_of_the_last_message_and_of_none_before_the_assistants_last) {
+  const std::string cues = all_cues(R"([{"role":"system","content":"Be brief about yaks."},
+    {"role":"user","content":"What eats the zebra?"},{"role":"assistant","content":"The lion eats it."},
+    {"role":"user","content":"And what eats the quagga?"}])");
+  EXPECT_THAT(cues, testing::HasSubstr("quagga"));
+  for (const char* const old : {"zebra", "lion", "yaks"}) EXPECT_THAT(cues, testing::Not(testing::HasSubstr(old)));
+}
+
+TEST(ChatCues, in_a_tool_loop_are_of_the_question_the_calls_and_the_results) {
+  const std::string cues = all_cues(R"([{"role":"user","content":"Why does the build fail?"},
+    {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+      "function":{"name":"read_file","arguments":"{\"path\":\"src/velkor.cc\",\"lines\":[7,{\"to\":90}]}"}}]},
+    {"role":"tool","tool_call_id":"1","content":"error: quagga was not declared"}])");
+  EXPECT_THAT(cues, testing::StartsWith("error: quagga was not declared"));
+  for (const char* const word : {"build", "read_file", "src/velkor.cc", "90"})
+    EXPECT_THAT(cues, testing::HasSubstr(word));
+}
+
+TEST(ChatCues, a_long_result_is_looked_at_from_both_ends) {
+  std::string result = "begin of log mentions quagga here. ";
+  for (int i = 0; i < 4000; ++i) result += "line " + std::to_string(i) + " is dull. ";
+  result += "the log ends with the okapi alone.";
+  const ChatRequest request = request_of(Json::array({{{"role", "user"}, {"content", "Read it"}},
+                                                      {{"role", "assistant"}, {"content", "x"}},
+                                                      {{"role", "user"}, {"content", result}}})
+                                             .dump()
+                                             .c_str());
+  std::string all;
+  for (const Cue& cue : chat_cues(request)) all += cue.text;
+  EXPECT_THAT(all, testing::AllOf(testing::HasSubstr("quagga"), testing::HasSubstr("okapi")));
+  EXPECT_LT(all.size(), 2048U);
+}
+
+TEST(ChatCues, of_no_message_but_the_system_text_are_none) {
+  EXPECT_TRUE(chat_cues(request_of(R"([{"role":"system","content":"Be brief about yaks."}])")).empty());
+}
+
+}  // namespace
+}  // namespace ebb
