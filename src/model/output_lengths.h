@@ -23,6 +23,7 @@
 namespace ebb {
 
 class Model;
+struct MatrixView;
 
 class OutputLengths {
  public:
@@ -31,6 +32,8 @@ class OutputLengths {
 
   // The mean over the query heads of KV head `head`, which is layer * n_kv_heads + KV head. `value` is [head_dim_v].
   [[nodiscard]] double length(std::size_t head, std::span<const float> value) const;
+  // Of several values, [n][head_dim_v]: the same bits, in less time, since they go through the matrices together.
+  [[nodiscard]] std::vector<double> lengths(std::size_t head, std::span<const float> values) const;
   [[nodiscard]] std::size_t bytes() const { return grams_.size() * sizeof(float); }
 
  private:
@@ -38,6 +41,8 @@ class OutputLengths {
   [[nodiscard]] std::size_t gram_floats() const {
     return static_cast<std::size_t>(n_dims_) * static_cast<std::size_t>(stride_);
   }
+  [[nodiscard]] MatrixView gram(std::size_t head, std::size_t query_head) const;
+  void add_squares(const MatrixView& gram, const MatrixView& values, std::span<double> squares) const;
   Status add_layer(const Model& model, std::size_t layer);
 
   std::int32_t n_dims_;       // head_dim_v
