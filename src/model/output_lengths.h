@@ -5,7 +5,7 @@
 // The Gram matrices W W^T are computed once, from the file's own weights, whatever layout the backend has them in; a length then
 // costs head_dim_v^2 products for each query head instead of head_dim_v * n_embd. They take 4 * head_dim_v^2 bytes for each
 // query head of each layer: 8 MB of a model of 16 layers with 32 heads of 64. Making them costs head_dim_v^2 * n_embd products
-// for each query head, spread over threads: for four such layers 52 ms of one processor (frame_digest_benchmark.cc). So they
+// for each query head, spread over threads: for four such layers 33 ms of one processor (frame_digest_benchmark.cc). So they
 // are made for those who ask only.
 //
 // Biases, norms behind the matrix (gemma3) and what other heads add are not looked at: it is the length of what this value alone
