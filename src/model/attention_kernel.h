@@ -62,6 +62,13 @@ struct MatrixView {
   std::int32_t stride = 0;
 };
 
+// `n` vectors of as many numbers as a matrix has rows, `stride` floats apart.
+struct VectorsView {
+  const float* data = nullptr;
+  std::int32_t n = 0;
+  std::int32_t stride = 0;
+};
+
 using AttendBlock = void (*)(const TileRows& tile, const BlockView& block);
 
 // scores[r][s] = scale * the sum over dimensions d, by fma in order, of q[r][d][s mod 16] * k[d][s], of the block's slots s; a row has
@@ -81,8 +88,8 @@ struct AttentionKernels {
   void (*from_f16)(const std::uint16_t* x, float* out, std::int32_t n);
   // fma(code, scale, least) of a run of sealed codes; n is a multiple of 16.
   void (*from_codes)(const std::uint8_t* codes, float scale, float least, float* out, std::int32_t n);
-  // product[j] = the sum over i, in order, of vector[i] * matrix[i][j].
-  void (*multiply)(const MatrixView& matrix, const float* vector, float* product);
+  // products[v][j] = the sum over i, by fma in order, of vectors[v][i] * matrix[i][j]; [n][n_columns].
+  void (*multiply)(const MatrixView& matrix, const VectorsView& vectors, float* products);
 };
 
 // The most rows in a step and keys in a block of any kernel set.

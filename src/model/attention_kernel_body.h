@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "model/attention_kernel.h"
+#include "model/attention_kernel_multiply.h"
 #include "model/attention_kernel_rows.h"
 
 namespace ebb::kernel {
@@ -393,30 +394,6 @@ void from_codes(const std::uint8_t* codes, float scale, float least, float* out,
   for (int i = 0; i < n; i += kVectorFloats) {
     V::fma(V::load_codes(codes + i / 2), V::broadcast(scale), V::broadcast(least)).store(out + i);
   }
-}
-
-// Columns of multiply() from j on.
-template <class V, int kColumns>
-void multiply_columns(const MatrixView& matrix, std::int32_t j, const float* vector, float* product) {
-  V sums[kColumns];
-  for (int c = 0; c < kColumns; ++c) sums[c] = V::broadcast(0.0F);
-  const float* row = matrix.data + j;
-  for (std::int32_t i = 0; i < matrix.n_rows; ++i, row += matrix.stride) {
-    const V x = V::broadcast(vector[i]);
-    for (int c = 0; c < kColumns; ++c) sums[c] = V::fma(x, V::load(row + c * kVectorFloats), sums[c]);
-  }
-  for (int c = 0; c < kColumns; ++c) sums[c].store(product + j + c * kVectorFloats);
-}
-
-template <class V>
-void multiply(const MatrixView& matrix, const float* vector, float* product) {
-  // As many sums as hide how long one fma takes.
-  constexpr int kColumns = 4;
-  std::int32_t j = 0;
-  for (; j + kColumns * kVectorFloats <= matrix.n_columns; j += kColumns * kVectorFloats) {
-    multiply_columns<V, kColumns>(matrix, j, vector, product);
-  }
-  for (; j < matrix.n_columns; j += kVectorFloats) multiply_columns<V, 1>(matrix, j, vector, product);
 }
 
 template <class V>

@@ -70,11 +70,9 @@ FrameDigest digest_frame(const FrameLayout& layout, std::span<const std::byte> f
   if (ask.ranges) digest.values = ranges_of(values);
   if (ask.value_means && !ask.ranges) digest.values.mean = mean_of(values);
   if (ask.lengths != nullptr) {
-    double length = 0.0;
-    for (std::size_t slot = 0; slot < values.n_tokens(); ++slot) {
-      length += ask.lengths->length(ask.head, values.row(slot));
-    }
-    digest.output_length = static_cast<float>(length / static_cast<double>(values.n_tokens()));
+    double sum = 0.0;
+    for (const double length : ask.lengths->lengths(ask.head, values.rows())) sum += length;
+    digest.output_length = static_cast<float>(sum / static_cast<double>(values.n_tokens()));
   }
   return digest;
 }

@@ -5,7 +5,7 @@
 // Bytes: of frames whose K and V have d numbers each some 170, and 4 d more for each column: directions 1, value means 1,
 // ranges 6. Beside a frame of 4 d bytes a token in f16 that is little of a block of 64 tokens, and more than the frame is of a
 // block of one. Time, once for each block that becomes hot: a block of 64 tokens in 32 heads (a quarter of a model of 1B
-// parameters, d 64) took 0.5 ms for directions or ranges, 0.2 ms for value means and 2 ms for lengths, of one processor of a busy
+// parameters, d 64) took 0.5 ms for directions or ranges, 0.2 ms for value means and 0.9 ms for lengths, of one processor of a busy
 // EPYC (frame_digest_benchmark.cc, processor time).
 //
 // Thread rule: pure functions.

@@ -23,11 +23,18 @@ namespace {
 // Rows of W_O read from the file at once: less than a megabyte of most models.
 constexpr std::size_t kRowsRead = 64;
 
+// Tokens that go through a matrix together, a row of the kernels' vectors.
+constexpr std::size_t kLanes = 16;
+
 // Rows [n_rows][n_dims] of one head, each padded with zeros, and the same by column.
 class HeadRows {
  public:
   HeadRows(std::size_t n_dims, std::size_t stride)
-      : n_dims_(n_dims), stride_(stride), rows_(kRowsRead * stride), columns_(n_dims * kRowsRead), product_(stride) {}
+      : n_dims_(n_dims),
+        stride_(stride),
+        rows_(kRowsRead * stride),
+        columns_(n_dims * kRowsRead),
+        products_(n_dims * stride) {}
 
   void read(const float* first, std::size_t n_rows, std::size_t n_in) {
     n_rows_ = n_rows;
@@ -43,10 +50,11 @@ class HeadRows {
                           .n_rows = static_cast<std::int32_t>(n_rows_),
                           .n_columns = static_cast<std::int32_t>(stride_),
                           .stride = static_cast<std::int32_t>(stride_)};
-    for (std::size_t i = 0; i < n_dims_; ++i) {
-      current_kernels().multiply(view, columns_.data() + i * kRowsRead, product_.data());
-      for (std::size_t j = 0; j < n_dims_; ++j) gram[i * stride_ + j] += product_[j];
-    }
+    const VectorsView columns{.data = columns_.data(),
+                              .n = static_cast<std::int32_t>(n_dims_),
+                              .stride = static_cast<std::int32_t>(kRowsRead)};
+    current_kernels().multiply(view, columns, products_.data());
+    for (std::size_t i = 0; i < products_.size(); ++i) gram[i] += products_[i];
   }
 
  private:
@@ -55,8 +63,22 @@ class HeadRows {
   std::size_t n_rows_ = 0;
   std::vector<float> rows_;
   std::vector<float> columns_;
-  std::vector<float> product_;
+  std::vector<float> products_;
 };
+
+// Rounding may leave a little less than nothing; weights that are no numbers make nothing longer.
+double root(double square) { return std::isfinite(square) ? std::sqrt(std::max(0.0, square)) : 0.0; }
+
+// Of products [kDims][n] and values [kDims][n]: what they add to each token's square, in the order of dimensions.
+template <int kDims>
+void add_products(const float* products, const float* values, std::span<double> squares) {
+  const std::size_t n = squares.size();
+  for (std::size_t t = 0; t < n; ++t) {
+    double square = squares[t];
+    for (std::size_t d = 0; d < kDims; ++d) square += double{products[d * n + t]} * double{values[d * n + t]};
+    squares[t] = square;
+  }
+}
 
 void to_floats(ggml_type type, std::span<const std::byte> bytes, std::span<float> out) {
   if (type == GGML_TYPE_F32) {
@@ -121,23 +143,70 @@ Status OutputLengths::add_layer(const Model& model, std::size_t layer) {
   return {};
 }
 
+MatrixView OutputLengths::gram(std::size_t head, std::size_t query_head) const {
+  return {.data = grams_.data() + (head * n_group_ + query_head) * gram_floats(),
+          .n_rows = n_dims_,
+          .n_columns = stride_,
+          .stride = stride_};
+}
+
 double OutputLengths::length(std::size_t head, std::span<const float> value) const {
   EBB_CHECK(value.size() == to_size(n_dims_), "a value of {} numbers, of heads of {}", value.size(), n_dims_);
   std::array<float, kMaxHeadDim> product;
-  const AttentionKernels& kernels = current_kernels();
   double lengths = 0.0;
   for (std::size_t g = 0; g < n_group_; ++g) {
-    const MatrixView gram{.data = grams_.data() + (head * n_group_ + g) * gram_floats(),
-                          .n_rows = n_dims_,
-                          .n_columns = stride_,
-                          .stride = stride_};
-    kernels.multiply(gram, value.data(), product.data());
+    current_kernels().multiply(gram(head, g), {.data = value.data(), .n = 1, .stride = n_dims_}, product.data());
     double square = 0.0;
     for (std::size_t j = 0; j < value.size(); ++j) square += double{product[j]} * double{value[j]};
-    // Rounding may leave a little less than nothing; weights that are no numbers make nothing longer.
-    lengths += std::isfinite(square) ? std::sqrt(std::max(0.0, square)) : 0.0;
+    lengths += root(square);
   }
   return lengths / static_cast<double>(n_group_);
+}
+
+// A Gram matrix is its own transpose to the last bit, since each of its numbers adds up the same products in the same order. So
+// its rows are the vectors here, the values by dimension are the matrix, and tokens lie side by side.
+void OutputLengths::add_squares(const MatrixView& gram, const MatrixView& values, std::span<double> squares) const {
+  constexpr std::int32_t kDims = 4;
+  std::vector<float> products(to_size(kDims * values.n_columns));
+  std::int32_t j = 0;
+  for (; j + kDims <= n_dims_; j += kDims) {
+    const VectorsView rows{.data = gram.data + to_size(j) * to_size(gram.stride), .n = kDims, .stride = gram.stride};
+    current_kernels().multiply(values, rows, products.data());
+    add_products<kDims>(products.data(), values.data + to_size(j) * to_size(values.stride), squares);
+  }
+  for (; j < n_dims_; ++j) {
+    const VectorsView row{.data = gram.data + to_size(j) * to_size(gram.stride), .n = 1, .stride = gram.stride};
+    current_kernels().multiply(values, row, products.data());
+    add_products<1>(products.data(), values.data + to_size(j) * to_size(values.stride), squares);
+  }
+}
+
+std::vector<double> OutputLengths::lengths(std::size_t head, std::span<const float> values) const {
+  const std::size_t n_dims = to_size(n_dims_);
+  EBB_CHECK(values.size() % n_dims == 0, "values of {} numbers, of heads of {}", values.size(), n_dims);
+  std::vector<double> lengths(values.size() / n_dims, 0.0);
+  const std::size_t n_together = lengths.size() / kLanes * kLanes;
+  std::vector<float> by_dim(n_dims * n_together);
+  for (std::size_t t = 0; t < n_together; t += kLanes) {
+    for (std::size_t d = 0; d < n_dims; ++d) {
+      for (std::size_t i = t; i < t + kLanes; ++i) by_dim[d * n_together + i] = values[i * n_dims + d];
+    }
+  }
+  const MatrixView matrix{.data = by_dim.data(),
+                          .n_rows = n_dims_,
+                          .n_columns = static_cast<std::int32_t>(n_together),
+                          .stride = static_cast<std::int32_t>(n_together)};
+  std::vector<double> squares(n_together);
+  for (std::size_t g = 0; g < n_group_ && n_together > 0; ++g) {
+    std::ranges::fill(squares, 0.0);
+    add_squares(gram(head, g), matrix, squares);
+    for (std::size_t i = 0; i < n_together; ++i) lengths[i] += root(squares[i]);
+  }
+  for (std::size_t i = 0; i < n_together; ++i) lengths[i] /= static_cast<double>(n_group_);
+  for (std::size_t i = n_together; i < lengths.size(); ++i) {
+    lengths[i] = length(head, values.subspan(i * n_dims, n_dims));
+  }
+  return lengths;
 }
 
 }  // namespace ebb

@@ -113,6 +113,34 @@ TEST(OutputLengths, are_the_same_bits_with_every_instruction_set) {
   }
 }
 
+TEST(OutputLengths, of_several_values_are_those_of_each_to_the_last_bit) {
+  for (const std::int32_t head_dim : {24, 34, 64, 160}) {
+    const ToyFile file("");
+    ASSERT_TRUE(
+        write_random_model({.n_embd = 70, .n_heads = 6, .n_kv_heads = 2, .head_dim = head_dim}, file.path()).ok());
+    const auto backend = Backend::open("cpu", 1);
+    const auto model = Model::load(file.path(), **backend, {});
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const std::unique_ptr<OutputLengths> lengths = OutputLengths::make(**model, 1).value();
+    std::mt19937 random(11);
+    const KernelSet before = current_kernel_set();
+    for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
+      if (!try_set_kernel_set(set)) continue;
+      for (const std::int32_t n_tokens : {0, 1, 15, 16, 17, 64, 128}) {
+        const std::vector<float> values = random_value(random, n_tokens * head_dim);
+        const std::vector<double> together = lengths->lengths(1, values);
+        ASSERT_EQ(together.size(), static_cast<std::size_t>(n_tokens));
+        for (std::size_t i = 0; i < together.size(); ++i) {
+          const auto n = static_cast<std::size_t>(head_dim);
+          ASSERT_EQ(together[i], lengths->length(1, std::span(values).subspan(i * n, n)))
+              << "value " << i << " of " << n_tokens << ", dimensions: " << head_dim;
+        }
+      }
+    }
+    EXPECT_TRUE(try_set_kernel_set(before));
+  }
+}
+
 TEST(OutputLengths, of_a_frame_are_the_mean_over_its_tokens) {
   const ToyFile file("");
   // Of as many rows as are no whole number of those that are read at once.

@@ -118,7 +118,7 @@ StepSums Observer::sum_slices(Numbers head, std::int32_t n_queries, std::int32_t
 
 void Observer::take(std::int32_t n_before, std::int32_t n_queries, Numbers step, std::size_t number) {
   const std::int32_t n_tokens = n_before + n_queries;
-  const std::int32_t n_observed = notes_.n_observed(n_queries, 0);
+  const std::int32_t n_observed = notes_.n_observed(n_queries, {});
   notes_.begin_step({.observed = {Position(n_tokens - n_observed), Position(n_tokens)},
                      .n_window = std::min(ask_.window, n_observed)},
                     recording_.shape.grain);

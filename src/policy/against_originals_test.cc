@@ -47,7 +47,7 @@ class Layer {
 
   // Queries up to `end`, as one step.
   void observe(std::size_t end) {
-    const std::int32_t n_rows = notes_->n_observed(static_cast<std::int32_t>(end - n_seen_), 0);
+    const std::int32_t n_rows = notes_->n_observed(static_cast<std::int32_t>(end - n_seen_), {});
     const std::size_t begin = end - static_cast<std::size_t>(n_rows);
     const std::int32_t n_window = std::min(n_rows, policy_->asks().window);
     notes_->begin_step(

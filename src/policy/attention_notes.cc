@@ -36,10 +36,13 @@ AttentionNotes::AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t
             ask.pool_ahead);
 }
 
-std::int32_t AttentionNotes::n_observed(std::int32_t n_rows, std::int32_t n_behind) const {
+std::int32_t AttentionNotes::n_observed(std::int32_t n_rows, const Behind& behind) const {
   if (ask_.totals && ask_.prompt_window == 0) return n_rows;
-  const std::int32_t n_counted = ask_.totals ? std::max(0, ask_.prompt_window - n_behind) : 0;
-  return std::min(n_rows, std::max({n_counted, ask_.window, ask_.last ? 1 : 0, ask_.shares ? kShareQueries : 0}));
+  const std::int32_t n_counted = ask_.totals ? std::max(0, ask_.prompt_window - behind.n_tokens) : 0;
+  std::int32_t n_last = std::max(ask_.window, ask_.last ? 1 : 0);
+  // Shares follow from step to step.
+  if (!ask_.shares && behind.n_next_queries >= n_last) n_last = 0;
+  return std::min(n_rows, std::max({n_counted, n_last, ask_.shares ? kShareQueries : 0}));
 }
 
 void AttentionNotes::begin_step(const StepQueries& queries, std::int32_t block_size) {

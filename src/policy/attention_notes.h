@@ -5,7 +5,7 @@
 //
 //   totals   [head][block]   mass since the block was first looked at, and by how many queries; where a step's mass is pooled
 //                            (Ask::pool_ahead), a layer's stand in its first head
-//   window   [step][head]    the last steps whose queries together are as many as the window
+//   window   [step][head]    the last observed steps whose queries together are as many as the window
 //   reread   [head][block]   the most that one query gave the block when the session was read again
 //
 //   slices   [head][block][slice] totals, [step][head][block][slice] window, where a policy asks for slices
@@ -92,8 +92,16 @@ class AttentionNotes {
   // they have together.
   AttentionNotes(std::size_t n_heads, const Ask& ask, std::int32_t block_size = 1, std::size_t n_in_layer = 1);
 
-  // How many of a step's queries are observed, its last ones, where the prompt goes on for n_behind more.
-  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
+  // What comes behind a step of a prompt.
+  struct Behind {
+    std::int32_t n_tokens = 0;
+    // Queries that the next step gives before anything is chosen, as far as can be told; 0: something may be chosen first.
+    std::int32_t n_next_queries = 0;
+  };
+  // How many of a step's queries are observed, its last ones: none of those that the next step pushes out of the window before
+  // anyone looks, where nothing but the window or the last query is asked for. Where the next step does not come after all, what
+  // this one computed is of the blocks that came since.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, const Behind& behind) const;
 
   // What a step's observed queries gave the blocks of a head: all together, those of the window together and at most, and the
   // very last. Blocks rise.

@@ -60,6 +60,39 @@ TEST(AttentionNotes, count_the_queries_that_could_see_a_block) {
   EXPECT_EQ(noted[2].n_queries, 2.0);
 }
 
+TEST(AttentionNotes, queries_that_the_next_step_pushes_out_of_the_window_are_not_observed) {
+  struct Case {
+    Ask ask;
+    AttentionNotes::Behind behind;
+    std::int32_t expected;
+  };
+  const Ask window{.window = 32};
+  const Ask last{.last = true};
+  const Ask shares{.shares = true};
+  const Ask pooled{.totals = true, .prompt_window = 64};
+  for (const Case& c : {
+           Case{window, {}, 32},
+           Case{window, {.n_tokens = 500}, 32},
+           Case{window, {.n_tokens = 500, .n_next_queries = 31}, 32},
+           Case{window, {.n_tokens = 500, .n_next_queries = 32}, 0},
+           Case{last, {.n_tokens = 500}, 1},
+           Case{last, {.n_tokens = 500, .n_next_queries = 1}, 0},
+           Case{{.last = true, .window = 2}, {.n_tokens = 500, .n_next_queries = 1}, 2},
+           // All of these count from step to step.
+           Case{shares, {.n_tokens = 500, .n_next_queries = 100}, 16},
+           Case{{.shares = true, .window = 32}, {.n_tokens = 500, .n_next_queries = 100}, 32},
+           Case{{.totals = true}, {.n_tokens = 500, .n_next_queries = 100}, 100},
+           Case{kAll, {.n_tokens = 500, .n_next_queries = 100}, 100},
+           Case{pooled, {.n_tokens = 500, .n_next_queries = 100}, 0},
+           Case{pooled, {.n_tokens = 24, .n_next_queries = 24}, 40},
+           Case{{.reread = true}, {.n_tokens = 500}, 0},
+       }) {
+    EXPECT_EQ(AttentionNotes(4, c.ask).n_observed(100, c.behind), c.expected)
+        << c.behind.n_tokens << " behind, " << c.behind.n_next_queries << " next";
+  }
+  EXPECT_EQ(AttentionNotes(4, window).n_observed(7, {}), 7);
+}
+
 TEST(AttentionNotes, what_came_since_the_window_counts_as_the_others_do_on_average) {
   AttentionNotes notes(1, kAll);
   observe(notes, 8, blocks({0, 1}), {1.0F, 3.0F});

@@ -61,6 +61,21 @@ StepPlan plan_step(const StepState& step, const BlockShape& shape) {
   return {.n_tokens = n_tokens, .room = plan_room(step.room, n_blocks * shape.frames_per_block())};
 }
 
+std::int32_t plan_next_queries(StepState step, std::int32_t n_tokens, const BlockShape& shape) {
+  // It ends with a block that was open, so that others' may follow.
+  if (step.adopts && n_tokens == step.n_rows_left) return 0;
+  const std::int32_t n_blocks = shape.n_blocks(std::max(0, n_tokens - step.n_rows_left));
+  const std::int32_t n_frames = n_blocks * shape.frames_per_block();
+  step.n_pending -= n_tokens;
+  step.n_to_compute -= n_tokens;
+  step.n_rows_left += n_blocks * shape.block_size - n_tokens;
+  step.n_anchors_left -= n_tokens;
+  step.room.n_hot_frames += n_frames;
+  step.room.n_pool_free -= n_frames;
+  const StepPlan next = plan_step(step, shape);
+  return next.room.n_evict_wanted > 0 || next.room.n_short > 0 ? 0 : next.n_tokens;
+}
+
 Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens, std::int32_t block_size) {
   if (!prompt.is_sparse()) return {};
   return {.where = {Position(0), Position(prompt.find_tail(begin.value() + n_tokens, block_size))},

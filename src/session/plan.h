@@ -78,6 +78,11 @@ struct StepPlan {
 // n_tokens 0: there is no open frame for even one.
 [[nodiscard]] StepPlan plan_step(const StepState& step, const BlockShape& shape);
 
+// How many queries the step behind one of n_tokens gives before anything leaves, as far as can be told now: nobody knows what
+// others will take of the pool by then. 0 where something leaves first, or something else may come: blocks of others, a graft.
+// `step` is the state in which those n_tokens find room, but for max_rows, which is that of the step behind.
+[[nodiscard]] std::int32_t plan_next_queries(StepState step, std::int32_t n_tokens, const BlockShape& shape);
+
 // What the rows of a prompt of n_tokens behind `begin` leave out.
 [[nodiscard]] Sight plan_sight(const SparsePrompt& prompt, Position begin, std::int32_t n_tokens,
                                std::int32_t block_size);

@@ -217,6 +217,101 @@ TEST(Plan, of_any_step_keeps_every_bound) {
   }
 }
 
+// --- plan_next_queries ---
+
+struct NextCase {
+  std::string name;
+  StepState step;
+  std::int32_t n_tokens = 0;
+  std::int32_t expected = 0;
+
+  friend void PrintTo(const NextCase& value, std::ostream* out) { *out << value.name; }
+};
+
+class PlanNextQueries : public ::testing::TestWithParam<NextCase> {};
+
+TEST_P(PlanNextQueries, is_what_the_table_says) {
+  EXPECT_EQ(plan_next_queries(GetParam().step, GetParam().n_tokens, toy_shape()), GetParam().expected);
+}
+
+std::vector<NextCase> next_cases() {
+  std::vector<NextCase> cases;
+  const auto add = [&](std::string name, const StepState& step, std::int32_t n_tokens, std::int32_t expected) {
+    cases.push_back({std::move(name), step, n_tokens, expected});
+  };
+  StepState step = step_of(100);
+  step.max_rows = 40;
+  add("as_many_as_a_batch_gives", step, 40, 40);
+  add("or_the_rest_of_the_prompt", step, 90, 10);
+  add("none_behind_the_prompt", step, 100, 0);
+  step.n_to_compute = 60;
+  add("no_further_than_a_graft", step, 40, 20);
+  add("none_where_a_graft_comes_next", step, 60, 0);
+  step = step_of(100);
+  step.n_anchors_left = 64;
+  add("none_where_a_rebase_comes_next", step, 64, 0);
+
+  step = step_of(100);
+  step.max_rows = 32;
+  step.room = {.n_hot_frames = 6 * kPerBlock, .budget = blocks(10), .n_pool_free = kPlenty};
+  add("all_where_the_budget_has_room_for_both_steps", step, 32, 32);
+  step.room.n_hot_frames += 1;
+  add("none_where_something_leaves_for_the_second", step, 32, 0);
+  step.n_rows_left = 8;
+  step.max_rows = 20;
+  add("rows_of_the_block_that_the_first_began_need_no_frames", step, 20, 20);
+  step = step_of(100);
+  step.max_rows = 32;
+  step.room = {.budget = blocks(10), .watermarks = {.high = 0.3, .low = 0.1}, .n_pool_free = kPlenty};
+  add("none_where_a_watermark_lets_something_go_before_it_must", step, 32, 0);
+  step.room = {.budget = blocks(10), .n_pool_free = 4 * kPerBlock};
+  add("all_where_the_pool_has_as_many_frames", step, 32, 32);
+  step.room.n_pool_free -= 1;
+  add("none_where_it_has_not", step, 32, 0);
+
+  step = step_of(100);
+  step.adopts = true;
+  step.n_rows_left = 5;
+  add("none_where_blocks_of_others_may_follow_the_one_that_ends", step, 5, 0);
+  step.n_rows_left = 0;
+  step.max_rows = 32;
+  add("all_behind_blocks_that_nobody_had", step, 32, 32);
+  step = step_of(40);
+  step.may_open = false;
+  add("without_an_open_frame_those_of_whole_blocks", step, 16, 16);
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PlanNextQueries, ::testing::ValuesIn(next_cases()),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(Plan, the_queries_that_come_next_are_those_of_the_step_that_is_planned_then) {
+  std::mt19937_64 random(6);
+  const auto draw = [&](std::int32_t n) { return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n)); };
+  for (int i = 0; i < 20'000; ++i) {
+    StepState step = {.n_pending = 1 + draw(300),
+                      .max_rows = 1 + draw(100),
+                      .n_rows_left = draw(kBlockSize),
+                      .n_anchors_left = 1 + draw(400),
+                      .room = {.n_hot_frames = draw(100), .budget = blocks(1 + draw(60)), .n_pool_free = draw(400)}};
+    step.n_to_compute = step.n_pending;
+    const StepPlan now = plan_step(step, toy_shape());
+    if (now.room.n_evict_wanted > 0 || now.room.n_short > 0) continue;
+    const std::int32_t n_next = plan_next_queries(step, now.n_tokens, toy_shape());
+    StepState then = step;
+    then.n_pending = then.n_to_compute = step.n_pending - now.n_tokens;
+    const std::int32_t n_behind = std::max(0, now.n_tokens - step.n_rows_left);
+    then.n_rows_left =
+        n_behind > 0 ? (kBlockSize - n_behind % kBlockSize) % kBlockSize : step.n_rows_left - now.n_tokens;
+    then.n_anchors_left -= now.n_tokens;
+    then.room.n_hot_frames += now.room.n_new_frames;
+    then.room.n_pool_free -= now.room.n_new_frames;
+    const StepPlan planned = plan_step(then, toy_shape());
+    const bool fits = planned.room.n_evict_wanted == 0 && planned.room.n_short == 0;
+    ASSERT_EQ(n_next, fits ? planned.n_tokens : 0);
+  }
+}
+
 // --- plan_adoption ---
 
 TEST(Plan, whole_blocks_come_as_far_as_there_is_room_or_as_many_as_a_step_brings) {

@@ -278,8 +278,8 @@ class Session {
   // Every block as a donor, saved from `edit` on.
   [[nodiscard]] std::vector<Donor> donors(Position edit);
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
-  // How many of a step's queries the policy wants observed, its last ones, where n_behind tokens of the prompt come behind them.
-  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, std::int32_t n_behind) const;
+  // How many of a step's queries the policy wants observed, its last ones, where so much of the prompt comes behind them.
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, const AttentionNotes::Behind& behind) const;
   // What a step's queries are added to; null where the policy does not ask. A cut takes nothing of it back.
   [[nodiscard]] QueryMoments* queries() { return queries_ ? &*queries_ : nullptr; }
   // Of the prompts, what is still to be read again for the policy's evidence (session/reread.h); empty where it does not ask.

@@ -194,11 +194,11 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
 
 // --- attention ---
 
-std::int32_t Session::n_observed(std::int32_t n_rows, std::int32_t n_behind) const {
+std::int32_t Session::n_observed(std::int32_t n_rows, const AttentionNotes::Behind& behind) const {
   if (!attention_) return 0;
   const Ask ask = policy_->asks();
   const bool wants_one = deps_.gives_sums_only && (ask.window > 0 || ask.last);
-  return wants_one ? 1 : attention_->n_observed(n_rows, n_behind);
+  return wants_one ? 1 : attention_->n_observed(n_rows, behind);
 }
 
 void Session::end_step(const std::optional<SequenceMass>& mass) {

@@ -187,6 +187,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   const std::int32_t n_tokens =
       fit_rows(plan.n_tokens, hot.room_in_last_block(), session_->n_free_frames(), hot.shape());
   if (n_tokens < 1) return no_room();
+  const std::int32_t n_mass_rows = n_observed(n_tokens, max_rows);
   EBB_RETURN_IF_ERROR(session_->open(n_tokens));
   n_step_ = n_tokens;
   return SequenceInput{.tokens = pending_.first(n_tokens),
@@ -195,10 +196,18 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .tables = &hot.tables(),
                        .sight = hot.sight(),
                        .n_outputs = n_tokens == n_pending() ? 1 : 0,
-                       .n_mass_rows = session_->n_observed(n_tokens, n_pending() - n_tokens),
+                       .n_mass_rows = n_mass_rows,
                        .n_window_rows = session_->policy().asks().window,
                        .queries = session_->queries(),
                        .n_slices = session_->policy().asks().n_slices(session_->block_size())};
+}
+
+// Of the next n_tokens, before they are opened.
+std::int32_t Turn::n_observed(std::int32_t n_tokens, std::int32_t max_rows) const {
+  StepState step = step_state(max_rows);
+  step.max_rows = session_->hot().sight().fit(session_->end() + n_tokens, max_rows);
+  return session_->n_observed(n_tokens, {.n_tokens = n_pending() - n_tokens,
+                                         .n_next_queries = plan_next_queries(step, n_tokens, session_->shape())});
 }
 
 void Turn::end_step(const std::optional<SequenceMass>& mass) {

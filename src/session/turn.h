@@ -174,6 +174,7 @@ class Turn {
   [[nodiscard]] std::int32_t n_left_free() const;
 
   [[nodiscard]] StepState step_state(std::int32_t max_rows) const;
+  [[nodiscard]] std::int32_t n_observed(std::int32_t n_tokens, std::int32_t max_rows) const;
   [[nodiscard]] std::int32_t n_ungrafted() const;
   [[nodiscard]] std::int32_t n_before_look() const;
   [[nodiscard]] Status no_room() const;
