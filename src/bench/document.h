@@ -75,7 +75,7 @@ struct DocumentReport {
   std::vector<DocumentCell> cells;
 };
 
-// kInvalidArgument for options that leave nothing to ask, and policies that there are not.
+// kInvalidArgument for options that leave nothing to ask; what make_policy() says of policies that there are not.
 Result<DocumentReport> run_document(const DocumentOptions& options);
 [[nodiscard]] std::string document_text(const DocumentReport& report);
 Status write_document_json(const std::filesystem::path& path, const DocumentReport& report);

@@ -53,7 +53,7 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .sparse_prompt = generation.sparse_prompt},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
-      part.request.options.max_recalled_blocks = state.options.n_recalled_blocks;
+      part.request.options.max_recalled_blocks = generation.n_recalled_blocks.value_or(state.options.n_recalled_blocks);
       // The same seed would make the same choice again.
       std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
       if (seed) *seed += static_cast<std::uint32_t>(i);

@@ -12,6 +12,9 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 // As many as the largest blocks hold.
 constexpr std::int64_t kMostRecomputed = 128;
 constexpr std::int64_t kMostLogprobs = 20;
+constexpr std::int64_t kMostRecallBlocks = 1 << 20;
+// Each is looked for among the session's parts.
+constexpr std::size_t kMostRecallNames = 64;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
 void refuse_unsupported(JsonFields& fields) {
@@ -99,6 +102,18 @@ std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const Generat
   return n_tokens;
 }
 
+// "ebb":{"recall":{"blocks":8,"names":["user1#3"]}}
+void read_recall(JsonFields& fields, GenerationRequest& request) {
+  std::optional<JsonFields> own = fields.object("ebb");
+  if (!own) return;
+  if (std::optional<JsonFields> recall = own->object("recall")) {
+    if (recall->find("blocks") != nullptr) {
+      request.n_recalled_blocks = static_cast<std::int32_t>(recall->integer("blocks", 0, 0, kMostRecallBlocks));
+    }
+    request.options.recall_names = recall->texts("names", kMostRecallNames);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Policy> read_policy(JsonFields& fields, std::string_view name, const OfferedPolicies& policies) {
@@ -125,6 +140,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.policy = read_policy(fields, "kv_eviction", limits.policies);
   request.prompt_budget_tokens = read_prompt_budget(fields, limits);
   request.sparse_prompt = read_sparse_prompt(fields, limits);
+  read_recall(fields, request);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, limits.max_choices));
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);

@@ -26,6 +26,8 @@ struct GenerationRequest {
   std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
   // How its prompt is read; none: the request does not say.
   std::optional<SparsePrompt> sparse_prompt = std::nullopt;
+  // The most blocks that come back for what it asks; none: the request does not say.
+  std::optional<std::int32_t> n_recalled_blocks = std::nullopt;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;

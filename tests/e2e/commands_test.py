@@ -40,6 +40,7 @@ CHECKS = {
     "gapfill": figures.check_resend,
     "baseline": figures.check_resend,
     "recall-tasks": figures.check_recall_tasks,
+    "document": figures.check_document,
 }
 
 

@@ -201,6 +201,20 @@ def check_recall_tasks(report):
         hold(of_cases == of_relations, f"{count}: {of_cases} by case and {of_relations} by relation")
 
 
+def check_document(report):
+    hold(report["request_tokens"] > 0, "requests without tokens")
+    by_case = {}
+    for cell in report["cells"]:
+        where = f"{cell['kind']}, question {cell['question']}, {cell['arm']}, 1/{cell['part']}"
+        hold(0 <= cell["low"] <= cell["right"] <= cell["high"] <= 1, f"{where}: {cell['right']} outside its interval")
+        hold(cell["n"] > 0 and cell["ms"] > 0, f"{where}: nothing was asked")
+        by_case.setdefault((cell["kind"], cell["question"]), []).append(cell)
+        hold(cell["recalled_blocks"] == 0 or cell["arm"].endswith((", recall", ", oracle")), f"{where}: recalls")
+    for (kind, question), cells in by_case.items():
+        hold(len({cell["n"] for cell in cells}) == 1, f"{kind}, question {question}: arms were asked different questions")
+        hold(sum(cell["part"] == 1 for cell in cells) == 1, f"{kind}, question {question}: no ceiling")
+
+
 def check_limit(report):
     for arm in report["arms"]:
         for at, a_round in enumerate(arm["rounds"]):

@@ -1,0 +1,85 @@
+// What a request has back of what its own prompt let go, over HTTP: found by its words, by names, or not at all.
+#include <gmock/gmock.h>
+
+#include "tests/api_fixture.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RecallRequests : public Server {
+ protected:
+  // Some 2500 tokens, the code near the front; the budget is 1024.
+  static std::string document() {
+    std::string text = "Listen:";
+    for (int i = 0; i < 150; ++i) {
+      text += " The shepherd crossed the quiet harbour before the rain began.";
+      if (i == 12) text += " The code of the north gate is 4711.";
+    }
+    return text;
+  }
+
+  Json reply_to(const Json& messages, const Json& more) {
+    Json all = {{"kv_eviction", "streaming"}, {"max_tokens", 16}, {"temperature", 0}};
+    all.update(more);
+    const auto reply = chat(messages, all, {});
+    EXPECT_EQ(reply->status(), 200) << reply->body();
+    return reply->json();
+  }
+  static std::string text_of(const Json& reply) { return reply["choices"][0]["message"]["content"].get<std::string>(); }
+};
+
+TEST_F(RecallRequests, a_document_and_a_question_longer_than_the_budget_are_answered) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json reply = reply_to(messages, Json::object());
+  EXPECT_GT(reply["usage"]["prompt_tokens"].get<int>(), 2048);
+  EXPECT_LE(reply["ebb"]["prompt_peak_tokens"].get<int>(), 1024);
+  EXPECT_GT(reply["ebb"]["recalled_blocks"].get<int>(), 0);
+  EXPECT_THAT(text_of(reply), HasSubstr("4711"));
+
+  const Json none = reply_to(Json::array({user("Again. " + document() + "\nWhat is the code of the north gate?")}),
+                             {{"ebb", {{"recall", {{"blocks", 0}}}}}});
+  EXPECT_EQ(none["ebb"]["recalled_blocks"], 0);
+  EXPECT_THAT(text_of(none), Not(HasSubstr("4711")));
+}
+
+TEST_F(RecallRequests, what_a_tool_asks_for_is_found_and_not_only_what_a_user_did) {
+  const Json call = {{"id", "1"},
+                     {"type", "function"},
+                     {"function", {{"name", "ask"}, {"arguments", "{\"of\":\"code of the north gate\"}"}}}};
+  const Json reply =
+      reply_to(Json::array({user(document()),
+                            {{"role", "assistant"}, {"content", "I have read it."}},
+                            user("Go on with the work now."),
+                            {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}},
+                            {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "Look it up above."}}}),
+               Json::object());
+  EXPECT_GT(reply["ebb"]["recalled_blocks"].get<int>(), 0);
+}
+
+TEST_F(RecallRequests, blocks_come_back_by_name_whatever_is_asked) {
+  const Json messages = Json::array({user(document() + "\nGood morning to you.")});
+  const Json by_name = {{"ebb", {{"recall", {{"blocks", 0}, {"names", {"user0#2", "user0#3", "nobody#7"}}}}}}};
+  const Json reply = reply_to(messages, by_name);
+  EXPECT_GE(reply["ebb"]["recalled_blocks"].get<int>(), 1);
+  EXPECT_LE(reply["ebb"]["recalled_blocks"].get<int>(), 2);
+}
+
+TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
+  const Json messages = Json::array({user("Hello")});
+  for (const auto& [own, field] : std::vector<std::pair<Json, std::string>>{
+           {Json(3), "ebb"},
+           {{{"recall", 3}}, "recall"},
+           {{{"recall", {{"blocks", -1}}}}, "blocks"},
+           {{{"recall", {{"names", "user1"}}}}, "names"},
+           {{{"recall", {{"names", std::vector<std::string>(65, "user1")}}}}, "names"}}) {
+    const auto reply = chat(messages, {{"ebb", own}}, {});
+    EXPECT_EQ(reply->status(), 400) << own.dump();
+    EXPECT_THAT(reply->json()["error"]["message"].get<std::string>(), HasSubstr(field));
+  }
+}
+
+}  // namespace
+}  // namespace ebb
