@@ -22,6 +22,7 @@ constexpr const char* kRunFooter = R"(Examples:
   ebb run -p "Once upon a time" --raw --temp 0 -n 64      continue the text as it stands
   cat notes.txt | ebb run -f - --system "Summarise."      the prompt from standard input
   ebb run -f notes.txt -p "Who is Ada?"                   the file first, then the question
+  ebb run -f notes.txt -p "Who is Ada?" --kv-budget 512   the same in less memory than the file takes
   ebb run -p "Is it raining? " --grammar 'root ::= "yes" | "no"'
 
 The reply goes to stdout, everything else to stderr. Ctrl-C stops the reply; a second one ends the program at once.)";
@@ -75,8 +76,10 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   if (session->stats().n_evicted_blocks > 0) {
     fmt::print(
         stderr,
-        "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way; --kv-budget raises it\n",
-        engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value());
+        "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way, and {} blocks came back for "
+        "what is asked; --kv-budget raises it\n",
+        engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value(),
+        generation->turn_stats().acts.recalled.size());
   }
   if (engine->prompt_budget_tokens() > 0 && !flags.verbose) {
     fmt::print(stderr, "ebb: KV budget: {}\n", budget_use_text(*generation, *session));
