@@ -76,7 +76,10 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
         ->capture_default_str()
         ->group(group);
   };
-  add_tokens("--kv-sink-tokens", flags.sink_tokens, "First tokens that leave last (recency lets them go)");
+  add_tokens(
+      "--kv-sink-tokens", flags.sink_tokens,
+      "First tokens that leave last, under policies that want that (ebb policy show NAME); --kv-protected-tokens holds "
+      "them under all");
   add_tokens("--kv-recent-tokens", flags.recent_tokens, "Last tokens that leave last");
   add_tokens("--kv-protected-tokens", flags.protected_tokens,
              "First tokens that never leave, such as a system prompt's");

@@ -130,9 +130,11 @@ std::string list_policies() {
 std::string show_policy(const PolicyEntry& entry, const Policy& given) {
   const Policy* const policy = &given;
   std::string text = fmt::format(
-      "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n",
+      "{}: {}\n  source      {}\n  chooses     {}\n  budget      shared {}\n  looks at    {}\n  priorities  {}\n  "
+      "first ones  {}\n",
       entry.name, entry.summary, entry.source, scope_text(*policy), sharing_text(policy->shares()),
-      evidence_text(policy->asks()), policy->weighs_priorities() ? "part of its scores" : "stretch its ranks");
+      evidence_text(policy->asks()), policy->weighs_priorities() ? "part of its scores" : "stretch its ranks",
+      policy->asks().sinks ? "leave last (--kv-sink-tokens)" : "compete like others, as it is defined");
   for (const Parameter& p : entry.parameters) {
     text += fmt::format("  {:<10}  {} ({} to {}, default {})\n", p.name, p.summary, p.least, p.most, p.value);
   }

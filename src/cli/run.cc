@@ -74,12 +74,12 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
   std::fflush(stdout);
   if (session->stats().n_evicted_blocks > 0) {
-    fmt::print(
-        stderr,
-        "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way, and {} blocks came back for "
-        "what is asked; --kv-budget raises it\n",
-        engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value(),
-        generation->turn_stats().acts.recalled.size());
+    fmt::print(stderr,
+               "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way, and {} blocks "
+               "came back for "
+               "what is asked; --kv-budget raises it\n",
+               engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value(),
+               generation->turn_stats().acts.recalled.size());
   }
   if (engine->prompt_budget_tokens() > 0 && !flags.verbose) {
     fmt::print(stderr, "ebb: KV budget: {}\n", budget_use_text(*generation, *session));

@@ -44,9 +44,10 @@ std::vector<std::int32_t> victims_of_scheme(const AreasConfig& config, const std
   return sequence.evict().value().front().victims;
 }
 
-Evidence evidence_of(const std::vector<float>& prompt) {
+Evidence evidence_of(const std::vector<float>& prompt, std::int32_t n_heads = 1) {
   Evidence evidence = policy_test::blocks(kPrompt + 1, 1, 1);
   ScopeEvidence& scope = evidence.scopes.front();
+  for (ScopeRow& row : scope.rows) row.n_frames = n_heads;
   // Totals are noted pooled.
   const std::vector<double> pooled = pool_ahead(std::vector<double>(prompt.begin(), prompt.end()));
   for (std::int32_t i = 0; i <= kPrompt; ++i) {
@@ -56,13 +57,14 @@ Evidence evidence_of(const std::vector<float>& prompt) {
   return evidence;
 }
 
+// Of a layer with n_heads KV heads: a row has a frame in each.
 std::vector<std::int32_t> victims_of_policy(const std::string& parameters, const std::vector<float>& prompt,
-                                            std::size_t n_blocks) {
+                                            std::size_t n_blocks, std::int32_t n_heads = 1) {
   const auto policy = policy_test::policy(
       fmt::format("areas:start={},recent={},block={},window={}{}", kStart, kRecent, kBlock, kWindow, parameters));
-  const auto n_tokens = static_cast<std::int32_t>(n_blocks) * kBlock;
+  const auto n_frames = static_cast<std::int32_t>(n_blocks) * kBlock * n_heads;
   std::vector<std::int32_t> tokens(to_size(kPrompt) / kBlock + 1, 0);
-  for (const Victim& victim : choose_victims(*policy, evidence_of(prompt), n_tokens, n_tokens)) {
+  for (const Victim& victim : choose_victims(*policy, evidence_of(prompt, n_heads), n_frames, n_frames)) {
     ++tokens[victim.block.index() / kBlock];
   }
   std::vector<std::int32_t> blocks;
@@ -106,7 +108,10 @@ TEST(AreasPolicy, rescues_what_kvcrush_rescues_and_stays_inside_the_budget) {
       const std::vector<std::int32_t> crushed = victims_of_scheme(config, prompt);
       ASSERT_EQ(crushed.size(), n_plain);
       const std::string parameters = fmt::format(",crush={},anchor={},seed=5", kRescued, anchor);
-      EXPECT_EQ(victims_of_policy(parameters, prompt, n_plain), crushed) << "anchor " << anchor << ", seed " << seed;
+      for (const std::int32_t n_heads : {1, 2, 8}) {
+        EXPECT_EQ(victims_of_policy(parameters, prompt, n_plain, n_heads), crushed)
+            << "anchor " << anchor << ", seed " << seed << ", " << n_heads << " heads";
+      }
       n_changed += victims_of_policy("", prompt, n_plain) == crushed ? 0 : 1;
     }
   }

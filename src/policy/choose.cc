@@ -57,11 +57,14 @@ class Taker {
     std::vector<std::size_t> places;  // in the order
     std::vector<std::size_t> leaving;
     std::int32_t n_taken = 0;
-    for (std::size_t at = 0; at < order_.size() && n_taken < n_frames + n_rescued; ++at) {
+    // Frames leave, of which a row has one in each head, and rows are rescued.
+    std::int32_t n_more = 0;
+    for (std::size_t at = 0; at < order_.size() && (n_taken < n_frames || n_more < n_rescued); ++at) {
       const ScopeRow& row = scope_.rows[order_[at]];
       if (evidence_.block(row).hold != Hold::kNone || ranks_[order_[at]] == kNeverLeaves) continue;
       places.push_back(at);
       leaving.push_back(order_[at]);
+      n_more += n_taken < n_frames ? 0 : 1;
       n_taken += row.n_frames;
     }
     const std::vector<std::size_t> rescued = policy.rescue(evidence_, scope_, leaving);

@@ -58,6 +58,7 @@ Result<std::shared_ptr<const Policy>> OfferedPolicies::make(std::string_view spe
   if (spec.size() > kMostBytes) {
     return error(Code::kInvalidArgument, "a policy of {} bytes; give {} at most", spec.size(), kMostBytes);
   }
+  spec = spelled_out(spec);
   const std::string_view name = spec.substr(0, spec.find(':'));
   if (!has(name)) {
     return error(Code::kInvalidArgument, "'{}' is no policy that may be chosen here; there are {}",

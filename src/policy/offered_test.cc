@@ -20,6 +20,9 @@ std::string refusal(const OfferedPolicies& offered, std::string_view spec) {
 TEST(OfferedPolicies, are_those_that_give_way_unless_the_operator_says_otherwise) {
   const OfferedPolicies offered;
   EXPECT_EQ(offered.make("snapkv:window=16").value()->name(), "snapkv");
+  EXPECT_EQ(offered.make("1").value()->spec(), "streaming");
+  EXPECT_EQ(offered.make("2").value()->spec(), "scored:recent=0.25");
+  EXPECT_FALSE(OfferedPolicies::parse("tova")->make("2").ok());
   EXPECT_FALSE(offered.has("none")) << "a session that lets nothing go keeps more than its share";
   EXPECT_TRUE(OfferedPolicies::parse("all")->has("none"));
   EXPECT_TRUE(OfferedPolicies::parse("tova,none")->has("none"));

@@ -153,8 +153,10 @@ inline constexpr std::string_view kDefaultPolicy = "layer_defensivekv";
 
 // All policies, in the order in which help should list them.
 [[nodiscard]] std::span<const PolicyEntry> policies();
-// From "name" or "name:parameter=value,parameter=value"; 1 and 2 are tinfer's modes of those numbers. kNotFound names the policies that there are, kInvalidArgument the
-// parameters that this one takes.
+// What tinfer's modes 1 and 2 are called here; anything else as it is.
+[[nodiscard]] std::string_view spelled_out(std::string_view spec);
+// From "name" or "name:parameter=value,parameter=value", or a number of spelled_out(). kNotFound names the policies that there
+// are, kInvalidArgument the parameters that this one takes.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view spec);
 
 }  // namespace ebb

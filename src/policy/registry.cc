@@ -129,7 +129,9 @@ constexpr Parameter kAreas[] = {
          "best by score stay, then those whose keys are least like the others'"},
     tokens("window", 8, 1e6, "last queries of a prompt that count; 0: all; of norm=2 `history` says so"),
     slice(1),
-    tokens("crush", 0, 1024, "blocks that KVCrush rescues from each choice, inside the budget"),
+    tokens("crush", 0, 1024,
+           "blocks that KVCrush rescues from each choice of more than those, inside the budget: behind a prompt that "
+           "had a larger one"),
     {.name = "anchor",
      .value = 0,
      .least = 0,
@@ -280,12 +282,17 @@ constexpr Number kNumbers[] = {{"1", "streaming"}, {"2", "scored:recent=0.25"}};
 
 std::span<const PolicyEntry> policies() { return kPolicies; }
 
+std::string_view spelled_out(std::string_view spec) {
+  for (const Number& known : kNumbers) {
+    if (spec == known.number) return known.spec;
+  }
+  return spec;
+}
+
 Result<std::unique_ptr<Policy>> make_policy(std::string_view spec) {
   // Of a name that is none, an error repeats no more.
   constexpr std::size_t kMostEchoed = 64;
-  for (const Number& known : kNumbers) {
-    if (spec == known.number) return make_policy(known.spec);
-  }
+  spec = spelled_out(spec);
   const std::string_view name = spec_name(spec);
   std::string names;
   for (const PolicyEntry& entry : kPolicies) {
