@@ -79,5 +79,6 @@ struct DocumentReport {
 Result<DocumentReport> run_document(const DocumentOptions& options);
 [[nodiscard]] std::string document_text(const DocumentReport& report);
 Status write_document_json(const std::filesystem::path& path, const DocumentReport& report);
+Status write_document_html(const std::filesystem::path& path, const DocumentReport& report);
 
 }  // namespace ebb

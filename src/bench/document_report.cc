@@ -4,6 +4,7 @@
 #include "bench/document.h"
 #include "bench/report.h"
 #include "bench/statistics.h"
+#include "bench/svg_plot.h"
 
 namespace ebb {
 namespace {
@@ -105,6 +106,32 @@ Status write_document_json(const std::filesystem::path& path, const DocumentRepo
                            {"n_mentions", task.n_mentions},
                            {"seed", task.seed},
                            {"cells", std::move(cells)}});
+}
+
+Status write_document_html(const std::filesystem::path& path, const DocumentReport& report) {
+  HtmlPage page("A document and a question, longer than the KV budget");
+  page.add_paragraph(fmt::format("{}, one request of {} tokens (median); never evicting is drawn at every part",
+                                 report.model, report.n_request_tokens));
+  for (const DocumentCell& most : report.cells) {
+    if (most.part != 1) continue;
+    LinePlot plot{.title = fmt::format("{}, question {}", name_of(most.kind), name_of(most.place)),
+                  .x = {.label = "part of the request that may be hot", .is_log = true},
+                  .y = {.label = "right answers, %"}};
+    for (const DocumentCell& cell : report.cells) {
+      const bool is_first = cell.part == 1 || cell.part == report.options.parts.front();
+      if (cell.kind != most.kind || cell.place != most.place || !is_first) continue;
+      LinePlot::Series series{.name = cell.arm, .points = {}};
+      for (const std::int32_t part : report.options.parts) {
+        const DocumentCell* const at = cell.part == 1 ? &cell : find_cell(report, cell, part);
+        if (at != nullptr) series.points.push_back({.x = 1.0 / part, .y = 100.0 * share_of(*at)});
+      }
+      plot.series.push_back(std::move(series));
+    }
+    page.add_plot(plot);
+  }
+  page.add_heading("Table");
+  page.add_preformatted(document_text(report));
+  return page.write(path);
 }
 
 }  // namespace ebb

@@ -36,6 +36,7 @@ struct DocumentFlags {
   std::string text_file;
   std::string kv_type = "f16";
   std::string json;
+  std::string html;
 };
 
 // CLI11 let only known names through.
@@ -72,8 +73,8 @@ ExitCode bench_document(const DocumentFlags& flags) {
   if (!report.ok()) return fail(report.status());
   std::cout << document_text(*report) << std::flush;
   return write_reports(
-      {.json = flags.json, .html = ""}, [&](const auto& path) { return write_document_json(path, *report); },
-      [](const std::string&) { return Status(); });
+      {.json = flags.json, .html = flags.html}, [&](const auto& path) { return write_document_json(path, *report); },
+      [&](const auto& path) { return write_document_html(path, *report); });
 }
 
 void add_question_flags(CLI::App& command, DocumentFlags& flags) {
@@ -131,6 +132,7 @@ void add_bench_document(CLI::App& bench, Action& action) {
   add_count_flag(*command, "--recall", flags->options.n_recalled_blocks, {1, 1 << 20}, "Blocks to bring back at most");
   add_question_flags(*command, *flags);
   command->add_option("--json", flags->json, "Write the figures to this file too")->type_name("FILE");
+  command->add_option("--html", flags->html, "Write a page with plots to this file too")->type_name("FILE");
   command->callback([flags, &action] { action = [flags] { return bench_document(*flags); }; });
 }
 
