@@ -208,7 +208,7 @@ TEST_F(SealedSessions, a_block_is_computed_again_by_steps_that_are_shorter_than_
   const auto session = open_session({.budget_tokens = 96});
   EXPECT_TRUE(say(*session, "quagga " + kLongText).ok());
   ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
-  EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .cues = find_cues("quagga"), .max_recalled_blocks = 1}).ok());
+  EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .recall = by_words("quagga", 1)}).ok());
   EXPECT_EQ(last_.acts.recomputed, std::vector{BlockIndex(0)});
   EXPECT_EQ(engine_->peak_open_bytes(), 2 * open_block_bytes()) << "the session's own, and the one computed again";
   EXPECT_EQ(session->block_bytes(BlockIndex(0)), session->block_bytes(BlockIndex(1))) << "it is sealed again";
@@ -222,7 +222,7 @@ TEST_F(SealedSessions, moving_a_quantised_block_says_that_it_is_lossy_and_f16_do
     const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
     EXPECT_TRUE(say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1}).ok());
     EXPECT_EQ(session->stats().n_requantised_blocks, 0);
-    EXPECT_TRUE(say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1}).ok());
+    EXPECT_TRUE(say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 1)}).ok());
     ASSERT_EQ(last_.acts.recalled, std::vector{BlockIndex(0)});
     EXPECT_EQ(last_.from[Origin::kRecalledApproximate], kBlockSize);
     // The open block moved behind it: of kivi4 that is f16.
@@ -235,7 +235,7 @@ TEST_F(SealedSessions, go_on_past_the_trained_context) {
   const auto session = open_session({.budget_tokens = 320});
   EXPECT_TRUE(say(*session, "quagga " + kLongText).ok());
   for (int turn = 0; turn < 6; ++turn) EXPECT_TRUE(say(*session, kLongText).ok());
-  EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .cues = find_cues("quagga")}).ok());
+  EXPECT_TRUE(say(*session, "where", {.max_tokens = 4, .recall = by_words("quagga")}).ok());
   EXPECT_GT(session->stats().n_rebases, 0);
   EXPECT_GT(session->stats().n_requantised_blocks, 0);
   EXPECT_GT(last_.from[Origin::kRecalledApproximate], 0);

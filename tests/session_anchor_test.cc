@@ -29,7 +29,7 @@ TEST_F(Sessions, past_the_trained_context_hot_blocks_close_up_and_the_session_go
     say(*session, kLongText, {.max_tokens = 4});
     ASSERT_LE(session->hot().next_anchor().value(), 640);
   }
-  say(*session, "where", {.max_tokens = 4, .cues = find_cues("quagga")});
+  say(*session, "where", {.max_tokens = 4, .recall = by_words("quagga")});
   EXPECT_GT(session->end().value(), 2 * 640);
   EXPECT_GT(session->stats().n_rebases, 1);
   EXPECT_GT(session->stats().n_moved_blocks, 10);
@@ -87,7 +87,7 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
   say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
   ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
   const Position tail = session->hot().next_anchor();
-  say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   ASSERT_EQ(last_.acts.recalled, std::vector{BlockIndex(0)});
   EXPECT_EQ(session->anchor(BlockIndex(0)), tail);
   EXPECT_EQ(last_.from[Origin::kRecalledApproximate], 16);
@@ -97,7 +97,7 @@ TEST_F(Sessions, what_is_recalled_to_the_tail_lies_right_before_what_comes_next)
 TEST_F(Sessions, after_a_cut_new_tokens_go_behind_what_was_recalled_to_the_tail) {
   const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kTail});
   say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
-  say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   ASSERT_EQ(last_.acts.recalled, std::vector{BlockIndex(0)});
   const Position recalled_end = session->anchor(BlockIndex(0)) + 16;
   session->cut(Position(session->n_blocks() * 16 - 32));
@@ -110,7 +110,7 @@ TEST_F(Sessions, what_is_recalled_compacted_lies_in_its_order_among_hot_blocks_w
   const auto session = open_session({.budget_tokens = 160, .recall_place = RecallPlace::kCompacted});
   say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
   ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
-  say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   ASSERT_EQ(last_.acts.recalled, std::vector{BlockIndex(0)});
   Position next(0);
   for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
@@ -132,7 +132,7 @@ TEST_F(Sessions, the_open_block_of_a_session_that_goes_on_wakes_where_new_tokens
   auto session = engine_->restore_session({.budget_tokens = 320}, first->image());
   ASSERT_TRUE(session.ok()) << session.status().message();
   // What left before the rebase comes back to the tail, before the open block does; finish() looks at the anchors.
-  say(**session, "where", {.max_tokens = 8, .cues = find_cues("quagga")});
+  say(**session, "where", {.max_tokens = 8, .recall = by_words("quagga")});
   EXPECT_TRUE((*session)->hot().is_hot(BlockIndex(0)));
   expect_apart(**session);
 }
@@ -142,7 +142,7 @@ TEST_F(Sessions, where_survivors_close_up_what_is_recalled_and_what_comes_next_h
     const auto session = open_session({.budget_tokens = 96, .recall_place = place, .removal = Removal::kCompact});
     say(*session, "quagga " + kLongText + kLongText, {.max_tokens = 1});
     for (int turn = 0; turn < 4; ++turn) {
-      say(*session, "where", {.max_tokens = 4, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+      say(*session, "where", {.max_tokens = 4, .recall = by_words("quagga", 1)});
       expect_apart(*session);
     }
     EXPECT_GT(session->stats().n_recalled_blocks, 0);
@@ -153,7 +153,7 @@ TEST_F(Sessions, after_a_cut_what_has_left_keeps_the_anchors_it_comes_back_to) {
   const auto session = new_session(320);
   say(*session, "quagga " + kLongText);
   while (session->stats().n_rebases == 0) say(*session, kLongText, {.max_tokens = 1});
-  say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   ASSERT_TRUE(session->hot().is_hot(BlockIndex(0)));
   session->evict(std::vector{BlockIndex(0)});
   session->cut(Position(session->end().value() - 100));

@@ -23,7 +23,7 @@ TEST_F(Sessions, every_token_from_before_a_turn_is_counted_once) {
   const auto session = new_session(96);
   say(*session, "the quagga sleeps here " + kLongText);
   const std::int32_t before = session->end().value();
-  say(*session, "where is the quagga", {.max_tokens = 4, .cues = find_cues("where is the quagga")});
+  say(*session, "where is the quagga", {.max_tokens = 4, .recall = by_words("where is the quagga")});
   EXPECT_EQ(last_.from[Origin::kHotAlready] + last_.from[Origin::kRecalledExact] + last_.from[Origin::kRecomputed] +
                 last_.from[Origin::kHole],
             before);
@@ -36,7 +36,7 @@ TEST_F(Sessions, the_block_with_the_asked_words_is_recalled_as_it_was) {
   say(*session, "quagga " + kLongText);
   const std::string name = session->exact_name(BlockIndex(0)).hex();
   ASSERT_FALSE(session->hot().is_hot(BlockIndex(0)));
-  say(*session, "quagga", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "quagga", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   ASSERT_EQ(last_.acts.recalled.size(), 1U);
   EXPECT_EQ(last_.acts.recalled.front(), BlockIndex(0));
   EXPECT_EQ(session->exact_name(BlockIndex(0)).hex(), name);
@@ -49,7 +49,7 @@ TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
   say(*session, "quagga " + kLongText);
   ASSERT_TRUE(engine_->store()->flush().ok());
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) flip_bits(entry.path());
-  say(*session, "quagga", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 1});
+  say(*session, "quagga", {.max_tokens = 1, .recall = by_words("quagga", 1)});
   EXPECT_TRUE(last_.acts.recalled.empty());
   EXPECT_THAT(last_.acts.recomputed, ::testing::ElementsAre(BlockIndex(0)));
   EXPECT_EQ(last_.from[Origin::kRecomputed], 16);
@@ -60,7 +60,7 @@ TEST_F(Sessions, a_damaged_record_is_refused_counted_and_computed_again) {
 TEST_F(Sessions, where_nothing_remains_evicted_blocks_are_lost_and_work_goes_on) {
   const auto session = new_session(96, Remains::kNothing);
   say(*session, "quagga " + kLongText);
-  say(*session, "quagga", {.max_tokens = 3, .cues = find_cues("quagga")});
+  say(*session, "quagga", {.max_tokens = 3, .recall = by_words("quagga")});
   EXPECT_TRUE(last_.acts.recalled.empty());
   EXPECT_GT(last_.from[Origin::kHole], 0);
   EXPECT_EQ(session->stats().n_saved_blocks, 0);
@@ -144,7 +144,7 @@ TEST_F(Sessions, a_word_that_a_border_cuts_is_found_with_both_its_blocks) {
   ASSERT_FALSE(session->hot().is_hot(first) || session->hot().is_hot(second));
   ASSERT_EQ(session->block_text(first)->find("quagga"), std::string::npos);
   ASSERT_EQ(session->block_text(second)->find("quagga"), std::string::npos);
-  say(*session, "where", {.max_tokens = 1, .cues = find_cues("quagga"), .max_recalled_blocks = 2});
+  say(*session, "where", {.max_tokens = 1, .recall = by_words("quagga", 2)});
   EXPECT_THAT(last_.acts.recalled, ::testing::UnorderedElementsAre(first, second));
 }
 

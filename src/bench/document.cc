@@ -139,9 +139,9 @@ class Document {
     GenerationOptions options{.sampling = {.temperature = 0.0F},
                               .max_tokens = kMostAnswerTokens,
                               .stop_strings = recall_stops(engine_.vocabulary())};
-    options.max_recalled_blocks = options_.n_recalled_blocks;
-    if (recall == ArmRecall::kWords) options.cues = find_cues(request.text);
-    if (recall == ArmRecall::kOracle) options.recall_names = request.needed;
+    options.recall.max_blocks = options_.n_recalled_blocks;
+    if (recall == ArmRecall::kWords) options.recall.cues = find_cues(request.text);
+    if (recall == ArmRecall::kOracle) options.recall.names = request.needed;
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(*session, engine_.vocabulary(), Prompt(request.tokens), options));
     Generation* const running = generation.get();

@@ -82,7 +82,8 @@ class Client {
     const GenerationOptions generation_options = {
         .sampling = {.temperature = 0.0F},
         .max_tokens = options_.n_reply,
-        .cues = find_cues(options_.arm == ResendArm::kOurs ? std::string_view(message.text) : std::string_view())};
+        .recall = {
+            .cues = find_cues(options_.arm == ResendArm::kOurs ? std::string_view(message.text) : std::string_view())}};
     // The reply may begin in the last block, and say what is wanted there.
     const std::int32_t n_blocks_before = session_->n_blocks() - 1;
     const Stopwatch watch;

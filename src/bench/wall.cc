@@ -100,8 +100,8 @@ class Wall {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, turn_tokens(engine_.vocabulary(), message, before_));
     const GenerationOptions options = {.sampling = {.temperature = 0.0F},
                                        .max_tokens = kWallReplyTokens,
-                                       .cues = find_cues(question),
-                                       .max_recalled_blocks = options_.n_recalled_blocks};
+                                       .recall = {.cues = find_cues(question),
+                                                  .max_blocks = options_.n_recalled_blocks}};
     Result<std::unique_ptr<Generation>> generation =
         Generation::start(session, engine_.vocabulary(), Prompt(std::move(tokens)), options);
     if (!generation.ok()) {

@@ -108,7 +108,7 @@ class Chat {
 
   Status ask(const std::string& line) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, conversation_.ask(line));
-    options_.cues = find_cues(line);
+    options_.recall.cues = find_cues(line);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(*session_, engine_.vocabulary(), Prompt(std::move(tokens)), options_));
     const Status status = stream_reply(engine_, *generation, interrupt_);

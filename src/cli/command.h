@@ -18,6 +18,7 @@ namespace ebb {
 using Action = std::function<ExitCode()>;
 
 void add_run(CLI::App& app, Action& action);
+void add_explain(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_apply_template(CLI::App& app, Action& action);

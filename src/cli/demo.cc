@@ -88,8 +88,8 @@ class Demo {
       show_progress(result);
       EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, conversation.ask(user));
       GenerationOptions options = reply_options();
-      if (n_recalled_blocks > 0) options.cues = find_cues(user);
-      options.max_recalled_blocks = n_recalled_blocks;
+      if (n_recalled_blocks > 0) options.recall.cues = find_cues(user);
+      options.recall.max_blocks = n_recalled_blocks;
       EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                            reply(*session, std::move(prompt), options, result));
       EBB_RETURN_IF_ERROR(conversation.answer(generation->tokens(), generation->text()));

@@ -63,9 +63,18 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
       ->group(group);
 }
 
-void add_recall_flag(CLI::App& app, std::int32_t& blocks) {
+void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
+  std::string known;
+  for (const SelectorKind& kind : selector_kinds()) known += fmt::format("{}{}", known.empty() ? "" : ", ", kind.name);
+  app.add_option("--selectors", flags.selectors,
+                 fmt::format("Which evicted blocks come back is chosen by these, joined by '+': {}; or fused, or none "
+                             "(ebb explain shows what they choose)",
+                             known))
+      ->type_name("NAME+NAME")
+      ->capture_default_str()
+      ->group("KV cache");
   app.add_option(
-         "--recall", blocks,
+         "--recall", flags.recall_blocks,
          "Evicted blocks to bring back at most for what a message asks, and of a message longer than the KV budget "
          "again before its last words; 0: none")
       ->check(CLI::Range(0, 1 << 20))
@@ -93,7 +102,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
       ->excludes("--grammar")
       ->group(group);
   add_sampling_flags(app, flags);
-  add_recall_flag(app, flags.recall_blocks);
+  add_recall_flags(app, flags);
   app.add_option("-l,--logit-bias", flags.logit_bias,
                  "Add to a token's logit: 15043+1.5 prefers token 15043, 15043-inf forbids it; may be repeated")
       ->type_name("ID+X|ID-X")
@@ -123,7 +132,10 @@ Result<GenerationOptions> generation_options(const GenerationFlags& flags) {
   GenerationOptions options{.sampling = flags.sampling,
                             .max_tokens = flags.max_tokens,
                             .stop_strings = flags.stop,
-                            .max_recalled_blocks = flags.recall_blocks};
+                            .recall = {.max_blocks = flags.recall_blocks}};
+  Result<SelectorList> selectors = SelectorList::parse(flags.selectors);
+  if (!selectors.ok()) return error(Code::kInvalidArgument, "--selectors: {}", selectors.status().message());
+  options.recall.selectors = *std::move(selectors);
   if (flags.seed >= 0) options.sampling.seed = static_cast<std::uint32_t>(flags.seed);
   for (const std::string& text : flags.logit_bias) {
     EBB_ASSIGN_OR_RETURN(const LogitBias bias, parse_logit_bias(text));

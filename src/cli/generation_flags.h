@@ -23,6 +23,7 @@ struct GenerationFlags {
   std::string grammar;
   std::string grammar_file;
   std::int32_t recall_blocks = kMostRecalled;
+  std::string selectors = "fused";
   // What is bound to flags directly.
   SamplingOptions sampling;
 };
@@ -30,8 +31,8 @@ struct GenerationFlags {
 // `flags` must live as long as the app; what it holds now are the defaults.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 
-// Adds only --recall, whose default is what `blocks` holds now.
-void add_recall_flag(CLI::App& app, std::int32_t& blocks);
+// Adds only --recall and --selectors, whose defaults are what `flags` holds now.
+void add_recall_flags(CLI::App& app, GenerationFlags& flags);
 
 // Adds only the flags that choose among tokens and mean the same for every reply.
 void add_sampling_flags(CLI::App& app, GenerationFlags& flags);

@@ -1,4 +1,4 @@
-// `ebb run`: one prompt, one reply.
+// `ebb run`: one prompt, one reply; `ebb explain`: the same, and why blocks that left came back for it or did not.
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "cli/engine_flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
+#include "cli/recall_text.h"
 #include "cli/reply.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
@@ -27,6 +28,15 @@ constexpr const char* kRunFooter = R"(Examples:
 
 The reply goes to stdout, everything else to stderr. Ctrl-C stops the reply; a second one ends the program at once.)";
 
+constexpr const char* kExplainFooter = R"(Examples:
+  ebb explain -f notes.txt -p "Who is Ada?" --kv-budget 512
+  ebb explain -f notes.txt -p "Who is Ada?" --kv-budget 512 --selectors lexical
+  ebb explain -f notes.txt -p "Who is Ada?" --kv-budget 512 --selectors digest:least=0.1
+
+For each moment at which recall looked, and each selector: the blocks that it chose, and the best of those that it did not, with its
+score: BM25's of words, a share of attention of digests. A server tells the same where a request says
+"ebb":{"recall":{"explain":true}}.)";
+
 struct RunFlags {
   EngineFlags engine;
   GenerationFlags generation;
@@ -35,6 +45,7 @@ struct RunFlags {
   std::string system;
   bool raw = false;
   bool verbose = false;
+  bool explains = false;
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
@@ -62,7 +73,7 @@ Result<std::vector<Token>> prompt_tokens(const RunFlags& flags, const Vocabulary
 Status run_prompt(const RunFlags& flags, ExitCode& code) {
   EBB_ASSIGN_OR_RETURN(const std::string text, prompt_text(flags));
   EBB_ASSIGN_OR_RETURN(GenerationOptions options, generation_options(flags.generation));
-  options.cues = find_cues(text);
+  options.recall.cues = find_cues(text);
   std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
@@ -72,6 +83,7 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
                        Generation::start(*session, engine->vocabulary(), Prompt(std::move(tokens)), options));
   EBB_RETURN_IF_ERROR(stream_reply(*engine, *generation, interrupt));
   if (!generation->text().ends_with('\n')) std::fputc('\n', stdout);
+  if (flags.explains) fmt::print("\n{}", recall_text(*session, generation->turn_stats()));
   std::fflush(stdout);
   if (session->stats().n_evicted_blocks > 0) {
     fmt::print(stderr,
@@ -92,12 +104,9 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   return {};
 }
 
-}  // namespace
-
-void add_run(CLI::App& app, Action& action) {
+void add_prompt_command(CLI::App* command, bool explains, Action& action) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("run", "Answer one prompt, or continue a text");
-  command->footer(kRunFooter);
+  flags->explains = explains;
   const char* group = "Prompt";
   command->add_option("-p,--prompt", flags->prompt, "What to answer")->type_name("TEXT")->group(group);
   command->add_option("-f,--file", flags->file, "The same from a file, or - for standard input; comes before -p")
@@ -118,6 +127,21 @@ void add_run(CLI::App& app, Action& action) {
       return status.ok() ? code : fail(status);
     };
   });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("run", "Answer one prompt, or continue a text");
+  command->footer(kRunFooter);
+  add_prompt_command(command, false, action);
+}
+
+void add_explain(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Answer one prompt, and show why blocks that left came back for it or did not");
+  command->footer(kExplainFooter);
+  add_prompt_command(command, true, action);
 }
 
 }  // namespace ebb

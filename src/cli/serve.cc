@@ -224,7 +224,8 @@ Status serve(ServeFlags flags) {
                                         },
                                     .resuming = flags.resuming,
                                     .defaults = flags.defaults,
-                                    .n_recalled_blocks = flags.generation.recall_blocks}));
+                                    .n_recalled_blocks = flags.generation.recall_blocks,
+                                    .selectors = generation.recall.selectors}));
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
   EBB_ASSIGN_OR_RETURN(http,
@@ -285,7 +286,7 @@ void add_default_flags(CLI::App& command, ServeFlags& flags) {
                   R"(What the chat template gets, such as {"enable_thinking":false}; a request's own come first)")
       ->type_name("JSON")
       ->group(group);
-  add_recall_flag(command, flags.generation.recall_blocks);
+  add_recall_flags(command, flags.generation);
   add_sampling_flags(command, flags.generation);
 }
 

@@ -69,8 +69,7 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
 GenerationOptions to_options(const ReplyOptions& options, std::string question) {
   GenerationOptions result{.max_tokens = options.max_tokens,
                            .stop_strings = options.stop,
-                           .cues = find_cues(question),
-                           .max_recalled_blocks = options.max_recalled_blocks};
+                           .recall = {.cues = find_cues(question), .max_blocks = options.max_recalled_blocks}};
   result.sampling.temperature = options.temperature;
   result.sampling.top_k = options.top_k;
   result.sampling.top_p = options.top_p;

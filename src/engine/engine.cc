@@ -54,6 +54,8 @@ struct Engine::State {
   // Made for the first session whose policy asks for them.
   std::unique_ptr<OutputLengths> output_lengths;
   std::unique_ptr<Forecaster> forecaster;
+  std::unique_ptr<KeyScorer> scorer;
+  std::unique_ptr<ByteRoom> digest_room;
   BlockShape shape;
   FrameBudget budget;
   FrameBudget prompt_budget;
@@ -96,6 +98,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   if (list != nullptr) state->session_options.budget_list = std::move(list);
   state->mover = std::make_unique<BlockMover>(*state->model, state->memory->layout());
   state->forecaster = std::make_unique<Forecaster>(*state->model, state->backend->n_threads());
+  state->scorer = std::make_unique<KeyScorer>(*state->model, state->backend->n_threads());
+  state->digest_room = std::make_unique<ByteRoom>(options.digest_bytes);
   if (options.store.ram_bytes > 0 || options.store.disk) {
     EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
   }
@@ -244,6 +248,8 @@ Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
                      .mover = mover.get(),
                      .output_lengths = output_lengths.get(),
                      .forecaster = forecaster.get(),
+                     .scorer = scorer.get(),
+                     .digest_room = digest_room.get(),
                      .open_pool = open_pool.get(),
                      .hot = &hot,
                      .starts = &starts,

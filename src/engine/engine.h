@@ -61,6 +61,9 @@ struct EngineOptions {
   GivenShares shares;
   // Where evicted blocks go; without RAM and disk they are computed again.
   ColdStoreOptions store;
+  // Of what is kept in memory of blocks' keys beside them, by which recall finds those that left (session/finder.h), of all sessions
+  // together; 0: recall goes by words alone.
+  std::size_t digest_bytes = std::size_t{256} << 20;
   bool use_repacked = true;
   // Attention composed of ggml operations on the CPU too; slower, for tests.
   bool composed_attention = false;

@@ -61,7 +61,7 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
   EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), history, options,
                                              [&] { return Turn::resume(session, history, resuming); }));
   // What is still saved of a lane that was parked, or had to do with less, fills the room that the prompt leaves.
-  generation->turn_.refill(kReplyBlocks, options.cues);
+  generation->turn_.refill(kReplyBlocks, options.recall.cues);
   return generation;
 }
 
@@ -72,8 +72,9 @@ Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Wri
   EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt.tokens()));
   std::unique_ptr<Generation> generation(
       new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));
-  const std::vector<Cue> cues = options.max_recalled_blocks > 0 ? options.cues : std::vector<Cue>();
-  generation->turn_.recall(cues, options.max_recalled_blocks, options.recall_names);
+  RecallAsk ask = options.recall;
+  if (ask.max_blocks == 0) ask.cues.clear();
+  generation->turn_.recall(std::move(ask));
   return generation;
 }
 
@@ -132,6 +133,8 @@ void Generation::abandon_step() {
 }
 
 void Generation::sample(std::span<const float> logits) {
+  // The prompt's tail is computed again, with what its queries asked for: another step gives the logits.
+  if (turn_.n_pending() > 0) return;
   Status status;
   try {
     status = take_logits(logits);

@@ -34,12 +34,8 @@ struct GenerationOptions {
   std::optional<std::int32_t> n_chances = std::nullopt;
   // Those that the draw was left with, instead of what the model found.
   bool tells_drawn_chances = false;
-  // When not empty: cold blocks that share their rarest words are recalled before the prompt is computed, and again before its
-  // last tokens (Turn::recall).
-  std::vector<Cue> cues;
-  // These too, by the names that blocks have in the session; names that none has are left out.
-  std::vector<std::string> recall_names;
-  std::int32_t max_recalled_blocks = kMostRecalled;
+  // Which cold blocks come back for what the prompt asks, and when (Turn::recall). Without cues nothing is looked for by words.
+  RecallAsk recall;
 };
 
 // What makes text of a generation's logits. Options alone make it, on any thread: compiling a grammar may take long,

@@ -43,6 +43,7 @@
 namespace ebb {
 
 class QueryMoments;
+class TailQueries;
 class SliceMass;
 class SquareChoice;
 
@@ -59,12 +60,15 @@ struct SequenceRows {
   std::int32_t n_window_rows = 0;
   // What the rows' queries are added to (model/query_moments.h); null where nobody asks.
   QueryMoments* queries = nullptr;
+  // What the last of them are copied to (model/tail_queries.h); null where nobody asks.
+  TailQueries* tail_queries = nullptr;
   // Into how many slices each block is cut whose mass is wanted too (model/slice_mass.h); divides the block size. 0: none.
   std::int32_t n_slices = 0;
   // What the rows leave out of their tables; of what is hidden, the tables have no entries.
   Sight sight;
 
   [[nodiscard]] bool asks_slices() const { return n_slices > 0 && n_mass_rows > 0; }
+  [[nodiscard]] bool asks_queries() const { return queries != nullptr || tail_queries != nullptr; }
 };
 
 // One step of the model: which rows belong to whom, and what each sees. Filled anew for each step; kept at a fixed

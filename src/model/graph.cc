@@ -6,7 +6,7 @@
 #include <ggml.h>
 
 #include "model/product.h"
-#include "model/query_moments.h"
+#include "model/tail_queries.h"
 
 namespace ebb {
 namespace {
@@ -86,15 +86,14 @@ void run_add_queries(ggml_tensor* dst, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
   const ggml_tensor* q = dst->src[0];
   for (const SequenceRows& rows : op.step->sequences) {
-    if (rows.queries == nullptr) continue;
-    rows.queries->add(
-        op.layer,
-        {.q = static_cast<const float*>(q->data) + static_cast<std::size_t>(rows.row_begin) * row_stride(q),
-         .row_stride = row_stride(q),
-         .head_stride = head_stride(q),
-         .first = rows.first,
-         .n_rows = rows.n_rows},
-        ith, nth);
+    if (!rows.asks_queries()) continue;
+    give_queries(rows, op.layer,
+                 {.q = static_cast<const float*>(q->data) + static_cast<std::size_t>(rows.row_begin) * row_stride(q),
+                  .row_stride = row_stride(q),
+                  .head_stride = head_stride(q),
+                  .first = rows.first,
+                  .n_rows = rows.n_rows},
+                 ith, nth);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <ggml.h>
 
 #include "model/graph.h"
-#include "model/query_moments.h"
+#include "model/tail_queries.h"
 #include "model/square_choice.h"
 
 namespace ebb {
@@ -70,7 +70,7 @@ struct Runner::State {
   [[nodiscard]] std::unique_ptr<Graph> build_graph(const GraphShape& shape);
   void prepare_mass();
   [[nodiscard]] bool asks_queries() const {
-    return std::ranges::any_of(step.sequences, [](const SequenceRows& rows) { return rows.queries != nullptr; });
+    return std::ranges::any_of(step.sequences, [](const SequenceRows& rows) { return rows.asks_queries(); });
   }
   [[nodiscard]] std::int32_t count_parts() const;
   void read_logits(const Graph& graph);
@@ -231,6 +231,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
                               .n_mass_rows = input.n_mass_rows,
                               .n_window_rows = std::min(input.n_window_rows, input.n_mass_rows),
                               .queries = input.queries,
+                              .tail_queries = input.tail_queries,
                               .n_slices = input.n_slices,
                               .sight = input.sight});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
@@ -340,14 +341,13 @@ void Runner::State::read_queries(const Graph& graph) {
     const std::size_t head_stride = q->nb[1] / sizeof(float);
     const std::size_t row_stride = q->nb[2] / sizeof(float);
     for (const SequenceRows& own : step.sequences) {
-      if (own.queries == nullptr) continue;
-      own.queries->add(LayerIndex(static_cast<std::int32_t>(layer)),
-                       {.q = rows.data() + static_cast<std::size_t>(own.row_begin) * row_stride,
-                        .row_stride = row_stride,
-                        .head_stride = head_stride,
-                        .first = own.first,
-                        .n_rows = own.n_rows},
-                       0, 1);
+      give_queries(own, LayerIndex(static_cast<std::int32_t>(layer)),
+                   {.q = rows.data() + static_cast<std::size_t>(own.row_begin) * row_stride,
+                    .row_stride = row_stride,
+                    .head_stride = head_stride,
+                    .first = own.first,
+                    .n_rows = own.n_rows},
+                   0, 1);
     }
   }
 }

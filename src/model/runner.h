@@ -52,6 +52,8 @@ struct SequenceInput {
   // n_layers * n_heads * head_dim_k floats for each row of the step, which are read back. Of a step that ends with an error some
   // layers may have been added.
   QueryMoments* queries = nullptr;
+  // The last of them are copied to these, which are of the sequence and of nobody else; null where nobody asks. As with `queries`.
+  TailQueries* tail_queries = nullptr;
   // Into how many slices each block is cut whose mass is wanted too; divides the block size. 0: none. On the CPU's own
   // kernels it takes 32 bytes for each slice and KV head of one layer, 16 of the others, and changes no other bit.
   std::int32_t n_slices = 0;

@@ -34,7 +34,8 @@ ReplyHead reply_head(const ApiState& state, std::string_view prefix, const Gener
           .model = state.options.model_name,
           .warnings = std::move(warnings),
           .tells_progress = request.tells_progress,
-          .tells_timings = request.tells_timings};
+          .tells_timings = request.tells_timings,
+          .explains_recall = request.explains_recall};
 }
 
 void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest& generation,
@@ -53,7 +54,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .sparse_prompt = generation.sparse_prompt},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
-      part.request.options.max_recalled_blocks = generation.n_recalled_blocks.value_or(state.options.n_recalled_blocks);
+      part.request.options.recall.max_blocks = generation.n_recalled_blocks.value_or(state.options.n_recalled_blocks);
+      part.request.options.recall.selectors = generation.selectors.value_or(state.options.selectors);
       // The same seed would make the same choice again.
       std::optional<std::uint32_t>& seed = part.request.options.sampling.seed;
       if (seed) *seed += static_cast<std::uint32_t>(i);

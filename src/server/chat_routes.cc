@@ -21,7 +21,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
                      .rules = plan.rules,
                      .n = plan.generation.n_choices};
   EBB_ASSIGN_OR_RETURN(asked.history, chat_history(state, plan, body["messages"]));
-  asked.options.cues = chat_cues(plan.request);
+  asked.options.recall.cues = chat_cues(plan.request);
   asked.resuming.same_reply = [rules = plan.rules](std::string_view written, std::string_view said) {
     return is_same_reply(rules, written, said);
   };

@@ -22,7 +22,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
                          .resuming = plan.generation.resuming,
                          .rules = {.reasoning = ReasoningFormat::kNone, .think = std::nullopt},
                          .n = plan.generation.n_choices};
-    choices.options.cues = prompt.cues;
+    choices.options.recall.cues = prompt.cues;
     asked.push_back(std::move(choices));
   }
   return asked;

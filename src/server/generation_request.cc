@@ -102,7 +102,7 @@ std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const Generat
   return n_tokens;
 }
 
-// "ebb":{"recall":{"blocks":8,"names":["user1#3"]}}
+// "ebb":{"recall":{"blocks":8,"names":["user1#3"],"selectors":"lexical+digest","explain":true}}
 void read_recall(JsonFields& fields, GenerationRequest& request) {
   std::optional<JsonFields> own = fields.object("ebb");
   if (!own) return;
@@ -110,7 +110,16 @@ void read_recall(JsonFields& fields, GenerationRequest& request) {
     if (recall->find("blocks") != nullptr) {
       request.n_recalled_blocks = static_cast<std::int32_t>(recall->integer("blocks", 0, 0, kMostRecallBlocks));
     }
-    request.options.recall_names = recall->texts("names", kMostRecallNames);
+    request.options.recall.names = recall->texts("names", kMostRecallNames);
+    request.explains_recall = recall->boolean("explain", false);
+    if (const std::string named = recall->text("selectors"); !named.empty()) {
+      Result<SelectorList> selectors = SelectorList::parse(named);
+      if (selectors.ok()) {
+        request.selectors = *std::move(selectors);
+      } else {
+        recall->refuse("selectors", selectors.status().message());
+      }
+    }
   }
 }
 

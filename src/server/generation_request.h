@@ -26,8 +26,11 @@ struct GenerationRequest {
   std::optional<std::int32_t> prompt_budget_tokens = std::nullopt;
   // How its prompt is read; none: the request does not say.
   std::optional<SparsePrompt> sparse_prompt = std::nullopt;
-  // The most blocks that come back for what it asks; none: the request does not say.
+  // The most blocks that come back for what it asks, and who chooses them; none: the request does not say.
   std::optional<std::int32_t> n_recalled_blocks = std::nullopt;
+  std::optional<SelectorList> selectors = std::nullopt;
+  // ReplyHead::explains_recall.
+  bool explains_recall = false;
   std::int32_t n_choices = 1;
   bool stream = false;
   bool include_usage = false;

@@ -62,6 +62,30 @@ Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance, bool i
   return json;
 }
 
+// What was looked for and found; block by block where the request asks for that.
+Json recall_json(std::span<const RecallLook> looks, bool is_told_whole) {
+  Json all = Json::array();
+  for (const RecallLook& look : looks) {
+    Json json = {{"when", moment_name(look.moment)},
+                 {"selector", look.selector},
+                 {"looked_at", look.n_looked_at},
+                 {"chosen", look.n_chosen()},
+                 {"ms", look.ms}};
+    if (is_told_whole) {
+      Json blocks = Json::array();
+      for (const RecallLook::Told& told : look.told) {
+        blocks.push_back({{"name", told.name},
+                          {"score", told.considered.score},
+                          {"verdict", verdict_name(told.considered.verdict)},
+                          {"came", told.came}});
+      }
+      json["blocks"] = std::move(blocks);
+    }
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string ReplyShape::failure(const ApiError& error) { return sse_event(error_json(error)); }
@@ -166,6 +190,8 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"reply_budget_tokens", sum([](const RequestEnd& end) { return end.reply.budget; })},
                {"reply_peak_tokens", sum([](const RequestEnd& end) { return end.reply.peak; })},
                {"queued_ms", queued_ms}};
+  json["computed_again"] = sum([](const RequestEnd& end) { return end.turn.n_computed_again; });
+  json["recall"] = recall_json(choices.front().end->turn.looks, head.explains_recall);
   std::vector<std::string> warnings = head.warnings;
   for (const Choice& choice : choices) {
     if (!choice.end->warning.empty()) warnings.push_back(choice.end->warning);

@@ -46,6 +46,8 @@ struct ReplyHead {
   // A stream tells how far the prompt is, and in each part the timings so far.
   bool tells_progress = false;
   bool tells_timings = false;
+  // The answer tells each block that recall considered, and not only how many.
+  bool explains_recall = false;
 };
 
 class ReplyShape {

@@ -35,6 +35,8 @@ class Pending {
     return step_;
   }
   void take(std::int32_t n) { n_taken_ += static_cast<std::size_t>(n); }
+  // The last n that were taken are pending again.
+  void untake(std::int32_t n) { n_taken_ -= static_cast<std::size_t>(n); }
   void push(Token token) { generated_.push_back(token); }
   [[nodiscard]] std::vector<Token> rest() {
     const std::span<const Token> all = first(size());

@@ -67,7 +67,13 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
       budget_(own_budget_),
       largest_budget_(own_budget_),
       lent_(deps.pool),
-      keeper_(keeper_deps(deps, options)) {
+      keeper_(keeper_deps(deps, options)),
+      finder_({.hot = keeper_.hot(),
+               .io = keeper_.io(),
+               .vocabulary = deps.vocabulary,
+               .shape = deps_.shape,
+               .scorer = options.remains == Remains::kNothing ? nullptr : deps.scorer,
+               .room = deps.digest_room}) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
@@ -219,37 +225,8 @@ void Session::begin_reply(Position begin) {
   said_.add({.span = {begin, begin}, .source = Source::kAssistant, .name = fmt::format("reply{}", n_turns_)});
 }
 
-// --- words ---
-
-// A block whose text cannot be told is one that no words find.
-void Session::index_words(BlockIndex block) {
-  // A word that the border cuts in two is one of this block, whole.
-  constexpr std::int32_t kTokensBefore = 8;
-  const Span span = hot().span(block);
-  const Position from(std::max(0, span.begin.value() - kTokensBefore));
-  const auto before = tokens().subspan(from.index(), static_cast<std::size_t>(span.begin - from));
-  const auto all = tokens().subspan(from.index(), static_cast<std::size_t>(span.end - from));
-  const Result<std::string> head = deps_.vocabulary.detokenize(before, SpecialTokens::kShow);
-  const Result<std::string> text = deps_.vocabulary.detokenize(all, SpecialTokens::kShow);
-  if (!head.ok() || !text.ok() || !text->starts_with(*head)) {
-    if (const Result<std::string> own = block_text(block); own.ok()) words_.add(block, *own);
-    return;
-  }
-  std::size_t begin = head->size();
-  while (begin > 0 && begin < text->size() && is_word_byte((*text)[begin - 1]) && is_word_byte((*text)[begin])) --begin;
-  words_.add(block, std::string_view(*text).substr(begin));
-}
-
-void Session::index_restored_words() {
-  if (!std::exchange(awaits_words_, false)) return;
-  for (std::int32_t b = 0; b < n_blocks(); ++b) {
-    if (hot().is_full(BlockIndex(b))) index_words(BlockIndex(b));
-  }
-}
-
 void Session::note_full(std::span<const BlockIndex> blocks) {
-  if (awaits_words_) return;  // listed with the others
-  for (const BlockIndex block : blocks) index_words(block);
+  for (const BlockIndex block : blocks) finder_.note_full(block);
 }
 
 // --- images ---
@@ -315,7 +292,7 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionDeps& deps, const
   }
   auto session = std::make_unique<Session>(deps, options);
   session->n_turns_ = image.n_turns;
-  session->awaits_words_ = true;
+  session->finder_.await();
   session->keeper_.stats() = image.stats;
   session->keeper_.stats().peak_hot_frames = 0;  // the peak under this budget, not under an earlier one
   HotSet& hot = session->keeper_.hot();

@@ -28,11 +28,12 @@
 #include "policy/attention_notes.h"
 #include "policy/choose.h"
 #include "policy/cues.h"
-#include "policy/rare_words.h"
+#include "session/finder.h"
 #include "session/keeper.h"
 #include "session/parts.h"
 #include "session/plan.h"
 #include "session/prompt.h"
+#include "session/recall_look.h"
 #include "session/session_options.h"
 #include "session/token_origins.h"
 
@@ -193,6 +194,8 @@ class Session {
   // Forgets everything at `end` and beyond, and what was said and not computed. `end` must not lie behind the session's. Where
   // the sequence has a state, the session may end before that: what lies between is said and not computed.
   Acts cut(Position end);
+  // The same of the last tokens of a prompt under way, which are to be computed once more: who said them stays.
+  Acts take_back(Position end);
   // Whether any block has, or had, other anchors than its positions.
   [[nodiscard]] bool moved() const { return hot().epoch() > 0 || hot().next_anchor() != end(); }
   // Up to where, `end` at most, all blocks are what computing them at their own positions gave: neither moved for good nor
@@ -262,8 +265,13 @@ class Session {
   void end_wave(Wave wave, Acts& acts);
   // After cold blocks came back.
   void settle_anchors(Acts& acts);
-  // Which blocks share the rarest words with cues, or lie beside one that does (policy/select.h).
-  [[nodiscard]] std::vector<BlockIndex> select(std::span<const Cue> cues, std::int32_t max_blocks);
+  // What each selector that can choose by now would have back and keep (policy/selector.h): of kBehindTail those that go by queries,
+  // for which `rows` of them are needed, else the others. Nothing where nothing remains of what leaves.
+  [[nodiscard]] std::vector<RecallLook> look(const RecallAsk& ask, Moment moment, const TailQueries* queries = nullptr,
+                                             Span rows = {Position(0), Position(0)});
+  // Queries of a sequence's last rows, where digests can be scored by them; null where nobody can.
+  [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
+  [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);
   // Cold blocks that cannot be recalled, in order: they would have to be computed again. None where nothing remains of what
@@ -302,8 +310,8 @@ class Session {
   void check_invariants() const;
 
  private:
-  void index_words(BlockIndex block);
-  void index_restored_words();
+  [[nodiscard]] std::vector<double> missing_shares() const;
+  [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
   // Frames of a block: those that are hot, or those that the pool has back when they leave.
   enum class CountedFrames : std::uint8_t { kHot, kOwn };
@@ -352,9 +360,7 @@ class Session {
   // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;
   Parts said_;
-  WordIndex words_;
-  // Those of a restored session are listed when somebody first asks for them.
-  bool awaits_words_ = false;
+  Finder finder_;
   Focus focus_;
   // Where the policy asks for attention.
   std::optional<AttentionNotes> attention_;

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "policy/select.h"
+#include "base/clock.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -94,19 +94,57 @@ Status Session::wake_last(Acts& acts) {
   return keeper_.wake_last(acts);
 }
 
-std::vector<BlockIndex> Session::select(std::span<const Cue> cues, std::int32_t max_blocks) {
-  if (options_.remains == Remains::kNothing || cues.empty()) return {};
-  index_restored_words();
+// --- looking for what is cold ---
+
+std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) const {
+  if (!finder_.makes_digests()) return nullptr;
+  // What a sequence carries on beside K and V would see its tail twice.
+  if (deps_.state != nullptr) return nullptr;
+  return std::make_unique<TailQueries>(deps_.scorer->make_queries(n_rows));
+}
+
+std::vector<double> Session::missing_shares() const {
   std::vector<double> missing;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const std::int32_t n_wanted = hot().wanted_heads(BlockIndex(b)).count();
     missing.push_back(hot().missing_heads(BlockIndex(b)).count() / std::max(1.0, static_cast<double>(n_wanted)));
   }
-  std::vector<CueRanking> rankings;
-  for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words_.rank(cue.text)});
-  Selection selection = select_for_cues(rankings, missing, max_blocks);
-  selection.recall.insert(selection.recall.end(), selection.keep.begin(), selection.keep.end());
-  return selection.recall;
+  return missing;
+}
+
+std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& names) const {
+  std::vector<BlockIndex> blocks;
+  for (const std::string& name : names) {
+    const std::vector<BlockIndex> named = find_blocks(name);
+    blocks.insert(blocks.end(), named.begin(), named.end());
+  }
+  return blocks;
+}
+
+std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const TailQueries* queries, Span rows) {
+  std::vector<RecallLook> looks;
+  if (options_.remains == Remains::kNothing) return looks;
+  const std::vector<double> missing = missing_shares();
+  for (const auto& selector : ask.selectors.all()) {
+    const SelectorAsk wants = selector->asks();
+    if (wants.queries != (moment == Moment::kBehindTail) || (wants.words && ask.cues.empty())) continue;
+    const Stopwatch watch;
+    RecallLook look{.moment = moment, .selector = selector->name()};
+    RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks};
+    std::vector<BlockIndex> named;
+    std::vector<CueRanking> words;
+    std::vector<BlockShare> shares;
+    if (wants.names) evidence.named = named = named_blocks(ask.names);
+    if (wants.words) evidence.words = words = finder_.rank(ask.cues);
+    if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
+    look.n_looked_at = static_cast<std::int32_t>(wants.names ? named.size() : wants.queries ? shares.size() : missing.size());
+    for (const Considered& one : selector->select(evidence)) {
+      look.told.push_back({.considered = one, .name = block_name(one.block)});
+    }
+    look.ms = watch.elapsed_ms();
+    looks.push_back(std::move(look));
+  }
+  return looks;
 }
 
 std::vector<BlockIndex> Session::choose_holes(std::span<const Cue> cues, Holes holes) {
@@ -125,9 +163,8 @@ std::vector<BlockIndex> Session::choose_holes(std::span<const Cue> cues, Holes h
   }
   if (candidates.empty()) return {};
   std::map<BlockIndex, double> scores;
-  if (!cues.empty()) index_restored_words();
-  for (const Cue& cue : cues) {
-    for (const Scored& scored : words_.rank(cue.text)) {
+  for (const CueRanking& cue : finder_.rank(cues)) {
+    for (const Scored& scored : cue.ranked) {
       double& most = scores[scored.block];
       most = std::max(most, cue.weight * scored.score);
     }

@@ -46,7 +46,7 @@ Evidence Session::evidence(CountedFrames counted) const {
                       .last_access = notes.last_access,
                       .recovery = notes.recovery};
     if (ask.shares) row.attention = notes.attention;
-    if (ask.focus) row.focus = focus_.similarity(words_, block);
+    if (ask.focus) row.focus = focus_.similarity(finder_.known_words(), block);
     n_pins_left -= is_pinned(block) ? 1 : 0;
     evidence.blocks.push_back(row);
   }

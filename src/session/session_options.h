@@ -12,6 +12,7 @@
 #include "cache/frame_pool.h"
 #include "cache/hot_blocks.h"
 #include "model/output_lengths.h"
+#include "model/key_scorer.h"
 #include "model/query_forecast.h"
 #include "model/sequence_state.h"
 #include "policy/budget_list.h"
@@ -19,6 +20,7 @@
 #include "policy/policy.h"
 #include "policy/sparse_prompt.h"
 #include "session/block_starts.h"
+#include "session/finder.h"
 #include "session/keeper.h"
 #include "text/vocabulary.h"
 
@@ -39,6 +41,9 @@ struct SessionDeps {
   const OutputLengths* output_lengths = nullptr;
   // What is to be expected of the model's queries; null: no policy of a session asks for that.
   const Forecaster* forecaster = nullptr;
+  // Scores keys that left, by digests in this room; either null: recall goes by words and names alone.
+  const KeyScorer* scorer = nullptr;
+  ByteRoom* digest_room = nullptr;
   // Open frames, of a layout that seals; null of any other.
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.

@@ -68,6 +68,7 @@ void Session::evict(std::span<const Victim> victims, Acts& acts) {
     HeadSet heads = heads_of(*first);
     const BlockIndex block = first->block;
     for (++first; first != by_block.end() && first->block == block; ++first) heads |= heads_of(*first);
+    finder_.note_leaving(block);
     keeper_.evict(block, heads, acts);
   }
 }
@@ -78,7 +79,9 @@ Acts Session::evict(std::span<const BlockIndex> blocks, const HeadSet& heads) {
   Acts acts;
   for (const BlockIndex block : blocks) {
     const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
-    if (hot().is_full(block) && !is_computing) keeper_.evict(block, heads, acts);
+    if (!hot().is_full(block) || is_computing) continue;
+    finder_.note_leaving(block);
+    keeper_.evict(block, heads, acts);
   }
   if (options_.removal == Removal::kCompact && !acts.evicted.empty()) compact(acts);
   return acts;
@@ -138,6 +141,7 @@ void Session::rebase(Acts& acts) {
   if (n_hot > n_most) {
     // Anchors are taken by blocks, however many of their heads are hot.
     for (const BlockIndex block : choose_blocks(*policy_, evidence_for_choice(), n_hot - n_most)) {
+      finder_.note_leaving(block);
       keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
   }
@@ -179,6 +183,7 @@ Acts Session::cut_anew(Position end) {
     const BlockIndex block(b);
     const Position begin = hot().span(block).begin;
     if ((hot().anchor(block) != begin || hot().is_uneven(block)) && hot().n_hot_frames(block) > 0) {
+      finder_.note_leaving(block);
       keeper_.evict(block, deps_.shape.all_heads(), acts);
     }
     blocks.set_anchor(block, begin);
@@ -194,6 +199,12 @@ Acts Session::cut_anew(Position end) {
 // --- forgetting ---
 
 Acts Session::cut(Position end) {
+  Acts acts = take_back(end);
+  said_.truncate(end);
+  return acts;
+}
+
+Acts Session::take_back(Position end) {
   EBB_CHECK(end.value() >= 0 && end <= this->end(), "a cut at {} of {}", end.value(), this->end().value());
   Acts acts;
   const Position stays = keeper_.roll_back(end);
@@ -209,13 +220,12 @@ Acts Session::cut(Position end) {
   // Its copy, where others use it too.
   if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
   const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
-  for (std::int32_t b = n_kept; b < n_blocks(); ++b) words_.remove(BlockIndex(b));
+  finder_.forget_from(BlockIndex(n_kept), n_blocks());
   if (attention_) attention_->forget(BlockIndex(n_kept), is_split ? stays.value() % block_size() : 0);
   unread_ = intersect(unread_, {Position(0), stays});
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
   for (auto& expected : expected_) expected.erase(expected.lower_bound(BlockIndex(n_kept)), expected.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
-  said_.truncate(end);
   recall_window(acts);
   return acts;
 }

@@ -82,11 +82,11 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
 
 // --- what comes before the prompt ---
 
-void Turn::recall(std::vector<Cue> cues, std::int32_t max_blocks, std::vector<std::string> names) {
-  cues_ = std::move(cues);
-  names_ = std::move(names);
-  max_recalled_ = max_blocks;
+void Turn::recall(RecallAsk ask) {
+  ask_ = std::move(ask);
   has_looked_ = false;
+  const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
+  tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
   const std::int32_t size = session_->block_size();
   const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
@@ -190,6 +190,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
   const std::int32_t n_mass_rows = n_observed(n_tokens, max_rows);
   EBB_RETURN_IF_ERROR(session_->open(n_tokens));
   n_step_ = n_tokens;
+  step_anchor_ = hot.next_anchor();
   return SequenceInput{.tokens = pending_.first(n_tokens),
                        .first = session_->end(),
                        .anchor = hot.next_anchor(),
@@ -199,6 +200,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .n_mass_rows = n_mass_rows,
                        .n_window_rows = session_->policy().asks().window,
                        .queries = session_->queries(),
+                       .tail_queries = n_pending() - n_tokens < kTailQueries ? tail_queries_.get() : nullptr,
                        .n_slices = session_->policy().asks().n_slices(session_->block_size())};
 }
 
@@ -221,10 +223,13 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
     if (recompute_.empty()) session_->settle_anchors(stats_.acts);
     return;
   }
+  if (tail_queries_ != nullptr && n_pending() - n_tokens < kTailQueries) {
+    tail_queries_->end_step(session_->end(), step_anchor_, n_tokens);
+  }
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
   if (!reply_begin_) session_->note_unread(n_tokens);
-  if (n_pending() > 0) return;
+  if (n_pending() > 0 || (!reply_begin_ && look_behind_tail())) return;
   count_origins();
   if (n_rereading() == 0) end_prompt();
 }
@@ -257,6 +262,11 @@ const TurnStats& Turn::settle() {
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   count_origins();
   stats_.n_computed = n_computed();
+  for (RecallLook& look : stats_.looks) {
+    for (RecallLook::Told& told : look.told) {
+      told.came = std::ranges::find(stats_.acts.recalled, told.considered.block) != stats_.acts.recalled.end();
+    }
+  }
   end_prompt();
   stats_.reply = session_->take_budget_use();
   session_->holds() = Holds();
@@ -272,7 +282,7 @@ std::int32_t Turn::n_ungrafted() const {
 
 // Pending tokens before those that look again; all of them where nothing will have left by then.
 std::int32_t Turn::n_before_look() const {
-  if (!tail_ || (cues_.empty() && names_.empty()) || *tail_ <= session_->end()) return n_pending();
+  if (!tail_ || !asks_before() || *tail_ <= session_->end()) return n_pending();
   const HotSet& hot = session_->hot();
   const std::int32_t n_blocks = hot.shape().n_blocks(tail_->value()) - session_->n_blocks();
   const bool lets_go = stats_.acts.evicted.size() > n_evicted_at_look_ ||

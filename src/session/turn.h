@@ -5,7 +5,7 @@
 // are computed with it.
 //
 //   Turn turn(session, prompt);
-//   turn.recall(find_cues(question), 2);
+//   turn.recall({.cues = find_cues(question)});
 //   while (turn.n_pending() > 0) { begin_step -> Runner::run -> end_step; then push() the sampled token, or stop }
 //   turn.settle();
 //
@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,13 +32,13 @@
 
 namespace ebb {
 
-// The most blocks that a turn has back for what it asks, if nobody says otherwise. More: what merely shares words distracts small
-// models, and leaves less room. Less: of ten things asked for, some stay away.
-inline constexpr std::int32_t kMostRecalled = 8;
-
 // The last tokens of a prompt, before which a turn looks again for what the prompt let go. More: what is asked is longer than most
 // questions, and more is computed before it comes back. Less: the first words of a question do not see what it brings back.
 inline constexpr std::int32_t kTailTokens = 128;
+
+// Of its queries those that are asked what they look for, the last. More: a choice takes longer, and a question that is long is asked
+// whole. Less: what stands at its beginning is not.
+inline constexpr std::int32_t kTailQueries = 64;
 
 // Where the tokens of one turn came from, as it stood when its first token was sampled: each token of the session before the
 // turn and each of its prompt, once.
@@ -48,6 +49,10 @@ struct TurnStats {
   std::int32_t n_generated = 0;
   // Of the prompt and of what was lost before it, by a forward pass; also what has left again since.
   std::int32_t n_computed = 0;
+  // Of the prompt's tail, once more, since what its queries asked for came back.
+  std::int32_t n_computed_again = 0;
+  // What was looked for, and what was found.
+  std::vector<RecallLook> looks;
   // While the prompt was computed, and from then on. What is over leaves in between.
   BudgetUse prompt;
   BudgetUse reply;
@@ -77,12 +82,11 @@ class Turn {
   // what else it holds is forgotten, and the rest of `history` is the prompt. At least one token is.
   static Turn resume(Session& session, const Prompt& history, const ResumeOptions& options = {});
 
-  // To be brought back before the prompt is computed, and kept hot for this turn: up to max_blocks blocks that share the
-  // rarest words with the cues, or lie beside one that does, and hot ones like them (policy/select.h). Once more before the
-  // prompt's last tokens (kTailTokens), where the prompt let blocks go: of a document and a question that are longer than the
-  // budget, what the question is about has left before the question comes. `names`: blocks that come first, by name
-  // (Session::find_blocks), beside max_blocks; what has no such name is left out.
-  void recall(std::vector<Cue> cues, std::int32_t max_blocks, std::vector<std::string> names = {});
+  // To be brought back before the prompt is computed, and kept hot for this turn: what the selectors choose by names and by words
+  // (policy/selector.h). Once more before the prompt's last tokens (kTailTokens), where the prompt let blocks go: of a document and a
+  // question that are longer than the budget, what the question is about has left before the question comes. And once by the queries
+  // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again.
+  void recall(RecallAsk ask);
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
   void recall(std::span<const BlockIndex> blocks);
@@ -177,6 +181,10 @@ class Turn {
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_tokens, std::int32_t max_rows) const;
   [[nodiscard]] std::int32_t n_ungrafted() const;
   [[nodiscard]] std::int32_t n_before_look() const;
+  [[nodiscard]] bool asks_before() const { return !ask_.cues.empty() || !ask_.names.empty(); }
+  bool look_behind_tail();
+  void recall_found(std::vector<RecallLook> looks);
+  void take_back(Position begin);
   [[nodiscard]] Status no_room() const;
   [[nodiscard]] Status no_open_block() const;
   void take(std::int32_t n_tokens, std::optional<Origin> origin);
@@ -196,10 +204,10 @@ class Turn {
   Recompute recompute_;
   Reread reread_;
   // What is looked for, and until where in the prompt it is before it is looked for again; none once it was.
-  std::vector<Cue> cues_;
-  std::vector<std::string> names_;
-  std::int32_t max_recalled_ = 0;
+  RecallAsk ask_ = {.selectors = {}};
   bool has_looked_ = false;
+  // Of the prompt's last tokens, until they were asked; at a fixed address.
+  std::unique_ptr<TailQueries> tail_queries_;
   std::optional<Position> tail_;
   std::size_t n_evicted_at_look_ = 0;
   std::deque<BlockIndex> to_recall_;
@@ -222,6 +230,7 @@ class Turn {
   // Tokens of the step under way, and what it is for.
   enum class StepKind : std::uint8_t { kPending, kRecompute, kReread };
   std::int32_t n_step_ = 0;
+  Position step_anchor_;
   StepKind step_kind_ = StepKind::kPending;
   bool origins_counted_ = false;
   bool in_prompt_ = true;

@@ -33,7 +33,7 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
 // What the turn asks for does not leave for its prompt; and what its prompt let go comes back before its last tokens.
 std::optional<Turn::Ready> Turn::look() {
   const bool is_tail = has_looked_ && tail_ && session_->end() >= *tail_;
-  if ((cues_.empty() && names_.empty()) || (has_looked_ && !is_tail)) return std::nullopt;
+  if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
   has_looked_ = true;
   if (is_tail) {
     tail_.reset();
@@ -41,18 +41,47 @@ std::optional<Turn::Ready> Turn::look() {
     // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
     session_->holds().kept.clear();
   }
-  std::vector<BlockIndex> wanted;
-  for (const std::string& name : names_) {
-    const std::vector<BlockIndex> named = session_->find_blocks(name);
-    wanted.insert(wanted.end(), named.begin(), named.end());
-  }
-  const std::vector<BlockIndex> found = session_->select(cues_, max_recalled_);
-  wanted.insert(wanted.end(), found.begin(), found.end());
+  recall_found(session_->look(ask_, is_tail ? Moment::kBeforeTail : Moment::kBeforePrompt));
+  n_evicted_at_look_ = stats_.acts.evicted.size();
+  return Ready::kMore;
+}
+
+void Turn::recall_found(std::vector<RecallLook> looks) {
+  std::vector<BlockIndex> wanted = chosen_blocks(looks);
   // What is said now is not all there yet.
   std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
   recall(wanted);
-  n_evicted_at_look_ = stats_.acts.evicted.size();
-  return Ready::kMore;
+  stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
+}
+
+// The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.
+bool Turn::look_behind_tail() {
+  const std::unique_ptr<TailQueries> queries = std::exchange(tail_queries_, nullptr);
+  if (queries == nullptr || queries->n_rows() == 0) return false;
+  const Position begin = std::max(first_, queries->rows().begin);
+  std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
+  const bool is_cold = std::ranges::any_of(chosen_blocks(looks), [&](BlockIndex block) {
+    return session_->hot().is_full(block) && !session_->hot().is_hot(block);
+  });
+  const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
+  recall_found(std::move(looks));
+  if (!is_cold || to_recall_.size() + recompute_.n_blocks() == n_before) return false;
+  take_back(begin);
+  return true;
+}
+
+void Turn::take_back(Position begin) {
+  const std::int32_t n_tokens = session_->end() - begin;
+  stats_.acts += session_->take_back(begin);
+  pending_.untake(n_tokens);
+  end_ = begin;
+  stats_.n_computed_again += n_tokens;
+  std::int32_t n_taken = 0;
+  for (Taken& taken : taken_) {
+    n_taken += intersect(taken.span, {begin, begin + n_tokens}).n_tokens();
+    taken.span = intersect(taken.span, {first_, begin});
+  }
+  n_new_ -= n_tokens - n_taken;
 }
 
 // Records that were read bring their blocks in.

@@ -49,7 +49,7 @@ TEST_P(Turns, what_a_prompt_let_go_comes_back_before_its_last_tokens_where_they_
   for (const std::int32_t n_rows : {7, 64}) {
     session_ = make_session(kBudgetBlocks);
     Turn turn(*session_, Prompt(*vocabulary_->tokenize(prompt(n_rows == 7 ? 'y' : 'z'))));
-    turn.recall(find_cues("quagga"), 2);
+    turn.recall({.cues = find_cues("quagga"), .max_blocks = 2});
     std::vector<std::int32_t> n_left;
     while (turn.n_pending() > 0) {
       const Result<SequenceInput> input = turn.begin_step(n_rows);
@@ -73,7 +73,7 @@ TEST_P(Turns, what_a_prompt_let_go_comes_back_before_its_last_tokens_where_they_
 
 TEST_P(Turns, a_prompt_that_lets_nothing_go_is_not_cut_and_brings_nothing_back) {
   Turn turn(*session_, Prompt(*vocabulary_->tokenize("quagga " + std::string(60, 'x') + " quagga")));
-  turn.recall(find_cues("quagga"), 2);
+  turn.recall({.cues = find_cues("quagga"), .max_blocks = 2});
   const Result<SequenceInput> input = turn.begin_step(24);
   ASSERT_TRUE(input.ok());
   EXPECT_EQ(input->tokens.size(), 16U) << "a share of the budget, as ever";

@@ -120,7 +120,7 @@ class Turns : public ::testing::TestWithParam<KeyOrder> {
   // One turn: the prompt's tokens are computed, none is generated.
   TurnStats say(std::string_view text, std::string_view question = "", std::int32_t max_blocks = 2) {
     Turn turn(*session_, Prompt(*vocabulary_->tokenize(text)));
-    turn.recall(find_cues(question), max_blocks);
+    turn.recall({.cues = find_cues(question), .max_blocks = max_blocks});
     compute(turn, 7);
     return turn.settle();
   }

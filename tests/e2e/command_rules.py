@@ -186,6 +186,7 @@ LONGBENCH = alone(figures.check_longbench)
 # By the words before the first flag. serve gets a free port from Server.
 RULES = {
     "run": says(r"\S"),
+    "explain": says(r"behind its tail, digest: looked at \d+ blocks", r"came back|too weak"),
     "chat": replies_by_chat,
     "serve": answers_by_serve,
     "key": says(r"^\S{20,}\n(.*\n)*sha256:[0-9a-f]{64}"),

@@ -1,0 +1,67 @@
+#include "cli/recall_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text_table.h"
+#include "text/utf8_stream.h"
+
+namespace ebb {
+namespace {
+
+// Of a block's text.
+constexpr std::size_t kShownBytes = 48;
+
+std::string became_text(const RecallLook::Told& told) {
+  switch (told.considered.verdict) {
+    case Verdict::kRecall: return told.came ? "came back" : "chosen, did not come";
+    case Verdict::kKeep: return "was hot, stayed";
+    case Verdict::kWeak: return "too weak";
+    case Verdict::kBeyond: return "no place left";
+  }
+  return "";
+}
+
+// One line, without what a terminal would act on.
+std::string beginning_of(const Session& session, BlockIndex block) {
+  if (block.value() >= session.n_blocks()) return "";
+  const Result<std::string> text = session.block_text(block);
+  if (!text.ok()) return "";
+  std::string shown;
+  for (const char c : *text) {
+    const bool is_plain = static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+    if (shown.size() < kShownBytes) shown += is_plain ? c : ' ';
+  }
+  return to_valid_utf8(shown);
+}
+
+std::string look_text(const Session& session, const RecallLook& look) {
+  std::string text = fmt::format("{}, {}: looked at {} blocks in {:.2f} ms, chose {}\n", moment_name(look.moment),
+                                 look.selector, look.n_looked_at, look.ms, look.n_chosen());
+  if (look.told.empty()) return text;
+  TextTable table({{"block", TextTable::Align::kLeft},
+                   {"score"},
+                   {"", TextTable::Align::kLeft},
+                   {"begins with", TextTable::Align::kLeft}});
+  for (const RecallLook::Told& told : look.told) {
+    table.add_row({told.name, fmt::format("{:.3f}", told.considered.score), became_text(told),
+                   beginning_of(session, told.considered.block)});
+  }
+  return text + table.render();
+}
+
+}  // namespace
+
+std::string recall_text(const Session& session, const TurnStats& turn) {
+  std::string text;
+  for (const RecallLook& look : turn.looks) text += (text.empty() ? "" : "\n") + look_text(session, look);
+  if (text.empty()) return "nothing was looked for: no selector, or nothing asked\n";
+  text += fmt::format("\nbefore the first word of the reply {} blocks had come back and {} had left", turn.acts.recalled.size(),
+                      turn.acts.evicted.size());
+  if (turn.n_computed_again > 0) {
+    text += fmt::format("; {} tokens of the question were computed a second time, with them in sight",
+                        turn.n_computed_again);
+  }
+  return text + "\n";
+}
+
+}  // namespace ebb

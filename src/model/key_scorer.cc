@@ -1,0 +1,261 @@
+#include "model/key_scorer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "base/to_size.h"
+#include "model/model.h"
+#include "model/score_kernels.h"
+
+namespace ebb {
+namespace {
+
+// Below any logit: slots that hold no key.
+constexpr float kNoKey = -1e30F;
+
+// What one row's softmax goes by, of one block: its largest logit, and how many times exp(that) all its keys are worth.
+struct RowPart {
+  float most = kNoKey;
+  float sum = 0.0F;
+};
+
+// The queries of a group, and of which of its heads each is.
+struct GroupRows {
+  std::vector<float> queries;
+  std::vector<std::size_t> of_query_head;
+};
+
+// One KV head: the queries of its group, turned to where they stand, and what they give each block.
+class HeadScore {
+ public:
+  HeadScore(const KeyDigestLayout& layout, std::size_t head, std::span<const KeyScorer::Block> blocks)
+      : layout_(layout), head_(head), blocks_(blocks) {}
+
+  // [n_rows][n_dims] for keys that were turned by so much.
+  void add_queries(std::int32_t n_turned, GroupRows rows) {
+    of_query_head_ = std::move(rows.of_query_head);
+    n_rows_ = of_query_head_.size();
+    queries_.emplace(n_turned, std::move(rows.queries));
+  }
+
+  // The score of each block.
+  std::vector<float> find_shares(KeyEstimate estimate) {
+    parts_.assign(blocks_.size() * n_rows_, {});
+    std::vector<std::size_t> scored(blocks_.size());
+    std::iota(scored.begin(), scored.end(), std::size_t{0});
+    if (estimate != KeyEstimate::kSketch || blocks_.size() > kMostSketched) {
+      for (const std::size_t block : scored) bound(block, estimate == KeyEstimate::kBox);
+    }
+    if (estimate == KeyEstimate::kSketch) {
+      if (scored.size() > kMostSketched) keep_best(scored);
+      for (const std::size_t block : scored) sketch(block);
+    }
+    return share(scored);
+  }
+
+ private:
+  [[nodiscard]] std::span<const std::byte> digest(std::size_t block) const {
+    return blocks_[block].digests.subspan(head_ * layout_.bytes(), layout_.bytes());
+  }
+  [[nodiscard]] const std::vector<float>& queries(std::size_t block) const {
+    return queries_.at(blocks_[block].n_turned);
+  }
+
+  // max(q lo, q hi) is q middle + |q| radius, channel by channel; sums by lanes, so that their order is one.
+  void bound(std::size_t block, bool is_box) {
+    const std::size_t n_dims = to_size(layout_.n_dims);
+    middle_.resize(n_dims);
+    radius_.resize(n_dims);
+    if (is_box) {
+      read_box(layout_, digest(block), {.least = middle_, .greatest = radius_});
+      for (std::size_t d = 0; d < n_dims; ++d) {
+        radius_[d] = 0.5F * (radius_[d] - middle_[d]);
+        middle_[d] += radius_[d];
+      }
+    } else {
+      read_cuboid(layout_, digest(block), {.middle = middle_, .radius = radius_});
+    }
+    const float* q = queries(block).data();
+    for (std::size_t row = 0; row < n_rows_; ++row, q += n_dims) {
+      float sum = 0.0F;
+      for (std::size_t d = 0; d < n_dims; ++d) sum += q[d] * middle_[d] + std::abs(q[d]) * radius_[d];
+      parts_[block * n_rows_ + row] = {.most = sum, .sum = 1.0F};
+    }
+  }
+
+  // Those whose bound comes nearest to the best of any row.
+  void keep_best(std::vector<std::size_t>& blocks) const {
+    std::vector<float> most(n_rows_, kNoKey);
+    for (std::size_t i = 0; i < parts_.size(); ++i) most[i % n_rows_] = std::max(most[i % n_rows_], parts_[i].most);
+    std::vector<float> least_behind(blocks_.size(), std::numeric_limits<float>::infinity());
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      float& behind = least_behind[i / n_rows_];
+      behind = std::min(behind, most[i % n_rows_] - parts_[i].most);
+    }
+    std::ranges::nth_element(blocks, blocks.begin() + kMostSketched, {},
+                             [&](std::size_t block) { return std::pair(least_behind[block], block); });
+    blocks.resize(kMostSketched);
+    std::ranges::sort(blocks);
+  }
+
+  void sketch(std::size_t block) {
+    const auto n_keys = to_size(layout_.n_slots);
+    planes_.resize(to_size(layout_.n_dims) * n_keys);
+    logits_.resize(n_rows_ * n_keys);
+    read_sketch(layout_, digest(block), planes_);
+    score_kernels().find_logits(queries(block).data(), n_rows_, to_size(layout_.n_dims), planes_.data(), n_keys,
+                                logits_.data());
+    for (std::size_t row = 0; row < n_rows_; ++row) {
+      float* const own = logits_.data() + row * n_keys;
+      std::fill(own + layout_.n_keys, own + n_keys, kNoKey);
+      RowPart& part = parts_[block * n_rows_ + row];
+      part.most = score_kernels().sum_weights(own, n_keys, &part.sum);
+    }
+  }
+
+  [[nodiscard]] std::vector<float> share(std::span<const std::size_t> scored) const {
+    std::vector<float> scores(blocks_.size(), 0.0F);
+    if (n_rows_ == 0) return scores;
+    const std::size_t n_query_heads = *std::ranges::max_element(of_query_head_) + 1;
+    std::vector<float> shares(blocks_.size());
+    for (std::size_t g = 0; g < n_query_heads; ++g) {
+      std::ranges::fill(shares, 0.0F);
+      const double asked_hot = 1.0 - share_of_query_head(g, scored, shares);
+      for (const std::size_t block : scored) {
+        scores[block] = std::max(scores[block], static_cast<float>(asked_hot * double{shares[block]}));
+      }
+    }
+    return scores;
+  }
+
+  // The largest share of each block; returns what cold ones have together, on average over rows.
+  double share_of_query_head(std::size_t query_head, std::span<const std::size_t> scored, std::span<float> shares) const {
+    double cold = 0.0;
+    std::size_t n_own = 0;
+    for (std::size_t row = 0; row < n_rows_; ++row) {
+      if (of_query_head_[row] != query_head) continue;
+      ++n_own;
+      float most = kNoKey;
+      for (const std::size_t block : scored) most = std::max(most, parts_[block * n_rows_ + row].most);
+      double total = 0.0;
+      const auto weight = [&](std::size_t block) {
+        const RowPart& part = parts_[block * n_rows_ + row];
+        return double{part.sum} * std::exp(double{part.most - most});
+      };
+      for (const std::size_t block : scored) total += weight(block);
+      for (const std::size_t block : scored) {
+        const double own = weight(block) / total;
+        shares[block] = std::max(shares[block], static_cast<float>(own));
+        if (blocks_[block].is_cold) cold += own;
+      }
+    }
+    return n_own > 0 ? cold / static_cast<double>(n_own) : 0.0;
+  }
+
+  const KeyDigestLayout& layout_;
+  const std::size_t head_;
+  const std::span<const KeyScorer::Block> blocks_;
+  std::size_t n_rows_ = 0;
+  std::vector<std::size_t> of_query_head_;
+  std::map<std::int32_t, std::vector<float>> queries_;  // by how far keys were turned
+  std::vector<RowPart> parts_;                          // [block][row]
+  std::vector<float> middle_, radius_, planes_, logits_;
+};
+
+// A query that is no number, or larger than any, asks for nothing.
+bool is_sound(std::span<const float> query) {
+  return std::ranges::all_of(query, [](float x) { return std::abs(x) < 1e15F; });
+}
+
+GroupRows turned_rows(const KeyScorer::Setup& setup, const TailQueries& queries, Span rows, std::size_t head,
+                     std::int32_t n_turned) {
+  const std::size_t n_heads = to_size(setup.shape.n_heads);
+  const std::size_t n_kv_heads = to_size(setup.n_kv_heads);
+  const std::size_t n_group = n_heads / n_kv_heads;
+  const KeyScorer::Layer& layer = setup.layers[head / n_kv_heads];
+  const std::size_t first = head / n_kv_heads * n_heads + head % n_kv_heads * n_group;
+  GroupRows turned;
+  for (Position row = rows.begin; row < rows.end; row = row + 1) {
+    const KeyRotation rotation = make_key_rotation(layer.frequencies, queries.anchor(row).value() - n_turned);
+    for (std::size_t g = 0; g < n_group; ++g) {
+      const std::span<const float> query = queries.query(first + g, row);
+      if (!is_sound(query)) continue;
+      const std::size_t at = turned.queries.size();
+      turned.queries.insert(turned.queries.end(), query.begin(), query.end());
+      turned.of_query_head.push_back(g);
+      const std::span<float> own = std::span(turned.queries).subspan(at);
+      rotate_row(rotation, own.first(2 * rotation.cosines.size()));
+      for (std::size_t d = 0; d < own.size(); ++d) {
+        const bool is_rotated = d < 2 * rotation.cosines.size();
+        own[d] *= static_cast<float>(setup.scale * (is_rotated ? layer.magnitude : 1.0));
+      }
+    }
+  }
+  return turned;
+}
+
+}  // namespace
+
+KeyScorer::Setup KeyScorer::setup_of(const Model& model, std::int32_t n_threads) {
+  const Hparams& hparams = model.hparams();
+  Setup setup{.shape = {.n_layers = hparams.n_layers, .n_heads = hparams.n_heads, .n_dims = hparams.head_dim_k},
+              .n_kv_heads = hparams.n_kv_heads,
+              .scale = static_cast<double>(hparams.attention_scale),
+              .n_threads = n_threads,
+              .layers = {}};
+  for (RopeFrequencies& frequencies : layer_frequencies(model)) {
+    const LayerIndex layer(static_cast<std::int32_t>(setup.layers.size()));
+    setup.layers.push_back({.frequencies = std::move(frequencies),
+                            .magnitude = rope_magnitude(hparams, layer),
+                            .slides = hparams.window(layer) > 0});
+  }
+  return setup;
+}
+
+// Heads by themselves, so that threads change no bit.
+std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
+                                    const KeyDigestLayout& layout, KeyEstimate estimate) const {
+  const std::size_t n_heads = to_size(setup_.shape.n_layers) * to_size(setup_.n_kv_heads);
+  std::vector<float> scores(blocks.size() * n_heads, 0.0F);
+  if (blocks.empty() || rows.empty()) return scores;
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto score_head = [&](std::size_t head) {
+    if (setup_.layers[head / to_size(setup_.n_kv_heads)].slides) return;
+    HeadScore of_head(layout, head, blocks);
+    std::map<std::int32_t, bool> turns;
+    for (const Block& block : blocks) turns.emplace(block.n_turned, true);
+    for (const auto& [n_turned, is_there] : turns) {
+      of_head.add_queries(n_turned, turned_rows(setup_, queries, rows, head, n_turned));
+    }
+    const std::vector<float> shares = of_head.find_shares(estimate);
+    for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = shares[b];
+  };
+  const auto work = [&] {
+    try {
+      for (std::size_t head = next++; head < n_heads; head = next++) score_head(head);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::int32_t i = 1; i < std::min(setup_.n_threads, setup_.n_kv_heads * setup_.shape.n_layers); ++i) {
+      helpers.emplace_back(work);
+    }
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  return scores;
+}
+
+}  // namespace ebb

@@ -1,0 +1,317 @@
+#include "model/key_scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/to_size.h"
+#include "model/score_kernels.h"
+#include "model/toy_keys.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::int32_t kDims = 32;
+constexpr std::int32_t kHeads = 4;
+constexpr std::int32_t kKvHeads = 2;
+constexpr std::int32_t kLayers = 2;
+constexpr double kScale = 0.2;
+
+using Rows = std::vector<std::vector<double>>;
+
+std::vector<double> random_row(std::mt19937& random) {
+  std::normal_distribution<double> draw;
+  std::vector<double> row(to_size(kDims));
+  for (double& x : row) x = draw(random);
+  return row;
+}
+
+Rows random_rows(std::mt19937& random, std::int32_t n) {
+  Rows rows;
+  for (std::int32_t i = 0; i < n; ++i) rows.push_back(random_row(random));
+  return rows;
+}
+
+FrameLayout layout_of(std::int32_t block_size, RowType type = RowType::kF32) {
+  return {.row_type = type, .block_size = block_size, .head_dim_k = kDims, .head_dim_v = kDims};
+}
+
+std::vector<std::byte> digest_of(const FrameLayout& layout, const Rows& keys) {
+  std::vector<std::byte> frame(layout.frame_bytes());
+  for (std::size_t slot = 0; slot < keys.size(); ++slot) {
+    toy::put_row(layout, frame, static_cast<std::int32_t>(slot), keys[slot], toy::key_byte_at);
+  }
+  const KeyDigestLayout digest = KeyDigestLayout::of(layout);
+  std::vector<std::byte> bytes(digest.bytes());
+  write_key_digest(digest, FrameRows::keys_of(layout, frame, layout.block_size), bytes);
+  return bytes;
+}
+
+// --- digests ---
+
+TEST(KeyDigest, keys_lie_in_their_box_and_half_a_step_from_their_sketch) {
+  std::mt19937 random(1);
+  for (const std::int32_t n_tokens : {1, 5, 16, 64, 100, 128}) {
+    const FrameLayout frame = layout_of(n_tokens);
+    const Rows keys = random_rows(random, n_tokens);
+    const std::vector<std::byte> digest = digest_of(frame, keys);
+    const KeyDigestLayout layout = KeyDigestLayout::of(frame);
+    std::vector<float> least(kDims), greatest(kDims), middle(kDims), radius(kDims);
+    std::vector<float> planes(to_size(kDims * layout.n_slots));
+    read_box(layout, digest, {.least = least, .greatest = greatest});
+    read_cuboid(layout, digest, {.middle = middle, .radius = radius});
+    read_sketch(layout, digest, planes);
+    for (std::size_t d = 0; d < to_size(kDims); ++d) {
+      double distance = 0.0;
+      // Halves hold eleven bits.
+      const double rounding = 1e-3 * std::max(std::abs(least[d]), std::abs(greatest[d]));
+      for (std::size_t slot = 0; slot < keys.size(); ++slot) {
+        const double x = keys[slot][d];
+        EXPECT_GE(x, least[d] - rounding);
+        EXPECT_LE(x, greatest[d] + rounding);
+        EXPECT_NEAR(x, planes[d * to_size(layout.n_slots) + slot], (greatest[d] - least[d]) / 6.0 + 2 * rounding);
+        distance += std::abs(x - double{middle[d]});
+      }
+      EXPECT_NEAR(radius[d], distance / n_tokens, rounding + 1e-3 * double{radius[d]});
+      EXPECT_NEAR(middle[d], (least[d] + greatest[d]) / 2, 1e-6);
+    }
+  }
+}
+
+TEST(KeyDigest, of_halves_and_bytes_and_codes_is_that_of_the_same_numbers) {
+  std::mt19937 random(2);
+  const Rows keys = random_rows(random, 64);
+  const std::vector<std::byte> exact = digest_of(layout_of(64), keys);
+  const KeyDigestLayout layout = KeyDigestLayout::of(layout_of(64));
+  std::vector<float> wanted(to_size(kDims * 64)), got(wanted.size());
+  read_sketch(layout, exact, wanted);
+  for (const RowType type : {RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
+    read_sketch(layout, digest_of(layout_of(64, type), keys), got);
+    std::size_t n_other = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) n_other += std::abs(wanted[i] - got[i]) > 0.05F ? 1 : 0;
+    EXPECT_LT(n_other, wanted.size() / 50) << row_type_name(type);
+  }
+}
+
+TEST(KeyDigest, takes_the_share_of_a_record_that_it_says) {
+  const FrameLayout frame{.row_type = RowType::kF16, .block_size = 64, .head_dim_k = 64, .head_dim_v = 64};
+  const KeyDigestLayout layout = KeyDigestLayout::of(frame);
+  EXPECT_EQ(frame.frame_bytes(), 16384U);
+  EXPECT_EQ(layout.sketch_offset(), 384U);
+  EXPECT_EQ(layout.sketch_bytes(), 1024U);
+}
+
+TEST(KeyDigest, of_numbers_that_are_none_or_too_large_is_finite) {
+  Rows keys(16, std::vector<double>(to_size(kDims), 1.0));
+  keys[3][5] = std::nan("");
+  keys[4][6] = 1e30;
+  keys[5][7] = 9e4;
+  const FrameLayout frame = layout_of(16);
+  const KeyDigestLayout layout = KeyDigestLayout::of(frame);
+  std::vector<float> planes(to_size(kDims * layout.n_slots));
+  read_sketch(layout, digest_of(frame, keys), planes);
+  EXPECT_TRUE(std::ranges::all_of(planes, [](float x) { return std::isfinite(x); }));
+}
+
+// --- scores ---
+
+class KeyScores : public ::testing::Test {
+ protected:
+  static KeyScorer::Setup setup(std::int32_t n_threads = 1) {
+    RopeFrequencies frequencies{.kind = RopeKind::kNeoX, .per_anchor = {}};
+    for (int i = 0; i < kDims / 2; ++i) frequencies.per_anchor.push_back(std::pow(1e4, -2.0 * i / kDims));
+    KeyScorer::Setup setup{.shape = {.n_layers = kLayers, .n_heads = kHeads, .n_dims = kDims},
+                           .n_kv_heads = kKvHeads,
+                           .scale = kScale,
+                           .n_threads = n_threads,
+                           .layers = {}};
+    for (int l = 0; l < kLayers; ++l) setup.layers.push_back({.frequencies = frequencies});
+    return setup;
+  }
+
+  // Blocks of random keys and queries at `first` and behind it.
+  void draw(std::int32_t n_blocks, std::int32_t block_size, std::int32_t n_rows, Position first) {
+    layout_ = KeyDigestLayout::of(layout_of(block_size));
+    std::mt19937 random(7);
+    digests_.assign(to_size(n_blocks), {});
+    for (auto& digest : digests_) {
+      for (int head = 0; head < kLayers * kKvHeads; ++head) {
+        const std::vector<std::byte> own = digest_of(layout_of(block_size), random_rows(random, block_size));
+        digest.insert(digest.end(), own.begin(), own.end());
+      }
+    }
+    queries_.emplace(setup().shape, n_rows);
+    std::vector<float> q(to_size(n_rows * kHeads * kDims));
+    std::normal_distribution<float> normal(0.0F, 2.0F);
+    for (int layer = 0; layer < kLayers; ++layer) {
+      for (float& x : q) x = normal(random);
+      queries_->add(LayerIndex(layer),
+                    {.q = q.data(),
+                     .row_stride = to_size(kHeads * kDims),
+                     .head_stride = to_size(kDims),
+                     .first = first,
+                     .n_rows = n_rows},
+                    0, 1);
+    }
+    queries_->end_step(first, first, n_rows);
+  }
+
+  [[nodiscard]] std::vector<KeyScorer::Block> blocks(std::int32_t n_turned = 0) const {
+    std::vector<KeyScorer::Block> all;
+    for (const auto& digest : digests_) {
+      all.push_back({.digests = digest, .n_turned = n_turned, .is_cold = is_cold(all.size())});
+    }
+    return all;
+  }
+
+  static bool is_cold(std::size_t block) { return block % 3 == 1; }
+
+  // In float64, from the definition.
+  [[nodiscard]] std::vector<double> expected(KeyEstimate estimate, std::size_t head) const {
+    const KeyScorer::Setup all = setup();
+    const std::size_t layer = head / kKvHeads;
+    std::vector<double> scores(digests_.size(), 0.0);
+    for (std::size_t g = 0; g < kHeads / kKvHeads; ++g) {
+      std::vector<double> shares(digests_.size(), 0.0);
+      double cold = 0.0;
+      for (Position row = queries_->rows().begin; row < queries_->rows().end; row = row + 1) {
+        const auto query = queries_->query(layer * kHeads + head % kKvHeads * (kHeads / kKvHeads) + g, row);
+        std::vector<double> q(query.begin(), query.end());
+        for (std::size_t i = 0; i < kDims / 2; ++i) {
+          const double angle = queries_->anchor(row).value() * all.layers[layer].frequencies.per_anchor[i];
+          const double x = q[i], y = q[i + kDims / 2];
+          q[i] = kScale * (x * std::cos(angle) - y * std::sin(angle));
+          q[i + kDims / 2] = kScale * (y * std::cos(angle) + x * std::sin(angle));
+        }
+        std::vector<double> weights;
+        double total = 0.0;
+        for (const auto& digest : digests_) {
+          weights.push_back(weight(estimate, std::span(digest).subspan(head * layout_.bytes(), layout_.bytes()), q));
+          total += weights.back();
+        }
+        for (std::size_t b = 0; b < scores.size(); ++b) {
+          shares[b] = std::max(shares[b], weights[b] / total);
+          if (is_cold(b)) cold += weights[b] / total / queries_->n_rows();
+        }
+      }
+      for (std::size_t b = 0; b < scores.size(); ++b) scores[b] = std::max(scores[b], shares[b] * (1.0 - cold));
+    }
+    return scores;
+  }
+
+  [[nodiscard]] double weight(KeyEstimate estimate, std::span<const std::byte> digest, const std::vector<double>& q) const {
+    if (estimate == KeyEstimate::kSketch) {
+      std::vector<float> planes(to_size(kDims * layout_.n_slots));
+      read_sketch(layout_, digest, planes);
+      double sum = 0.0;
+      for (std::size_t key = 0; key < to_size(layout_.n_keys); ++key) {
+        double logit = 0.0;
+        for (std::size_t d = 0; d < to_size(kDims); ++d) logit += q[d] * double{planes[d * to_size(layout_.n_slots) + key]};
+        sum += std::exp(logit);
+      }
+      return sum;
+    }
+    std::vector<float> a(kDims), b(kDims);
+    double bound = 0.0;
+    if (estimate == KeyEstimate::kBox) read_box(layout_, digest, {.least = a, .greatest = b});
+    if (estimate == KeyEstimate::kCuboid) read_cuboid(layout_, digest, {.middle = a, .radius = b});
+    for (std::size_t d = 0; d < to_size(kDims); ++d) {
+      bound += estimate == KeyEstimate::kBox ? std::max(q[d] * double{a[d]}, q[d] * double{b[d]})
+                                             : q[d] * double{a[d]} + std::abs(q[d]) * double{b[d]};
+    }
+    return std::exp(bound);
+  }
+
+  KeyDigestLayout layout_;
+  std::vector<std::vector<std::byte>> digests_;
+  std::optional<TailQueries> queries_;
+};
+
+TEST_F(KeyScores, are_the_largest_shares_of_the_definition) {
+  for (const std::int32_t block_size : {5, 16, 64}) {
+    draw(9, block_size, 3, Position(700));
+    for (const KeyEstimate estimate : {KeyEstimate::kSketch, KeyEstimate::kCuboid, KeyEstimate::kBox}) {
+      const auto scores = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, estimate);
+      for (std::size_t head = 0; head < kLayers * kKvHeads; ++head) {
+        const std::vector<double> wanted = expected(estimate, head);
+        for (std::size_t b = 0; b < wanted.size(); ++b) {
+          EXPECT_NEAR(scores[b * kLayers * kKvHeads + head], wanted[b], 1e-3) << "head " << head << " block " << b;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(KeyScores, neither_threads_nor_instruction_sets_change_a_bit) {
+  draw(40, 64, 7, Position(3000));
+  const KernelSet before = current_kernel_set();
+  const auto wanted = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
+  for (const KernelSet set : {KernelSet::kPortable, KernelSet::kAvx2, KernelSet::kAvx512}) {
+    if (!try_set_kernel_set(set)) continue;
+    for (const std::int32_t n_threads : {1, 3}) {
+      EXPECT_EQ(KeyScorer(setup(n_threads)).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch),
+                wanted);
+    }
+  }
+  EXPECT_TRUE(try_set_kernel_set(before));
+}
+
+TEST_F(KeyScores, keys_that_were_turned_are_met_by_queries_turned_back) {
+  draw(6, 16, 2, Position(500));
+  const auto turned = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(100), layout_, KeyEstimate::kSketch);
+  draw(6, 16, 2, Position(400));
+  const auto nearer = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
+  for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 1e-5);
+}
+
+// A key that answers a query stands in one block of many; the others are drawn like those of a model, so that no cuboid hides it.
+TEST_F(KeyScores, of_many_blocks_the_best_by_their_cuboids_are_scored_by_their_keys) {
+  draw(static_cast<std::int32_t>(kMostSketched) + 200, 16, 1, Position(0));
+  const Position row = queries_->rows().begin;
+  for (std::size_t head = 0; head < kLayers * kKvHeads; ++head) {
+    const auto query = queries_->query(head / kKvHeads * kHeads + head % kKvHeads * (kHeads / kKvHeads), row);
+    Rows keys(16, std::vector<double>(query.begin(), query.end()));
+    for (auto& x : keys[4]) x *= 3.0;
+    const std::vector<std::byte> own = digest_of(layout_of(16), keys);
+    std::ranges::copy(own, digests_[123].begin() + static_cast<std::ptrdiff_t>(head * layout_.bytes()));
+  }
+  const auto scores = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
+  std::size_t n_scored = 0;
+  for (std::size_t b = 0; b < digests_.size(); ++b) n_scored += scores[b * kLayers * kKvHeads] > 0.0F ? 1 : 0;
+  EXPECT_LE(n_scored, kMostSketched);
+  EXPECT_GT(scores[123 * kLayers * kKvHeads], 0.9F);
+}
+
+TEST_F(KeyScores, queries_that_are_no_numbers_ask_for_nothing) {
+  draw(3, 16, 2, Position(10));
+  std::vector<float> q(to_size(2 * kHeads * kDims), std::nanf(""));
+  for (int layer = 0; layer < kLayers; ++layer) {
+    queries_->add(LayerIndex(layer),
+                  {.q = q.data(), .row_stride = to_size(kHeads * kDims), .head_stride = to_size(kDims), .first = Position(10), .n_rows = 2},
+                  0, 1);
+  }
+  const auto scores = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
+  EXPECT_TRUE(std::ranges::all_of(scores, [](float x) { return x == 0.0F; }));
+}
+
+TEST(TailQueriesTest, keep_the_last_rows_and_forget_what_does_not_follow) {
+  TailQueries queries({.n_layers = 1, .n_heads = 1, .n_dims = 1}, 4);
+  const auto add = [&](std::int32_t first, std::vector<float> q) {
+    const auto n = static_cast<std::int32_t>(q.size());
+    queries.add(LayerIndex(0), {.q = q.data(), .row_stride = 1, .head_stride = 1, .first = Position(first), .n_rows = n}, 0, 1);
+    queries.end_step(Position(first), Position(first + 100), n);
+  };
+  add(0, {0, 1, 2, 3, 4, 5});
+  EXPECT_EQ(queries.rows(), (Span{Position(2), Position(6)}));
+  add(6, {6});
+  EXPECT_EQ(queries.rows(), (Span{Position(3), Position(7)}));
+  EXPECT_EQ(queries.anchor(Position(3)), Position(103));
+  for (int p = 3; p < 7; ++p) EXPECT_EQ(queries.query(0, Position(p))[0], static_cast<float>(p));
+  add(20, {20, 21});
+  EXPECT_EQ(queries.rows(), (Span{Position(20), Position(22)}));
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,61 @@
+// The selector by words (policy/select.h says how it chooses).
+#include <algorithm>
+#include <map>
+
+#include "policy/selector.h"
+
+namespace ebb {
+namespace {
+
+class Lexical final : public Selector {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "lexical"; }
+  [[nodiscard]] SelectorAsk asks() const override { return {.words = true}; }
+  [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
+    const Selection selection = select_for_cues(evidence.words, evidence.missing, evidence.max_blocks);
+    std::map<BlockIndex, double> scores;
+    for (const CueRanking& cue : evidence.words) {
+      for (const Scored& scored : cue.ranked) {
+        double& most = scores[scored.block];
+        most = std::max(most, cue.weight * scored.score);
+      }
+    }
+    std::vector<Considered> all;
+    double least = 0.0;
+    const auto add = [&](const std::vector<BlockIndex>& blocks, Verdict verdict) {
+      for (const BlockIndex block : blocks) {
+        // One that came for its neighbour's sake may have no word itself.
+        const auto found = scores.find(block);
+        all.push_back({.block = block, .score = found == scores.end() ? 0.0 : found->second, .verdict = verdict});
+        if (found == scores.end()) continue;
+        least = least == 0.0 ? found->second : std::min(least, found->second);
+        scores.erase(found);
+      }
+    };
+    add(selection.recall, Verdict::kRecall);
+    add(selection.keep, Verdict::kKeep);
+    add_rest(scores, evidence.missing, least, all);
+    return all;
+  }
+
+ private:
+  // Cold ones that were not chosen: those that score as well as some that were had no place.
+  static void add_rest(const std::map<BlockIndex, double>& scores, std::span<const double> missing, double least,
+                       std::vector<Considered>& all) {
+    std::vector<Considered> rest;
+    for (const auto& [block, score] : scores) {
+      if (block.value() >= std::ssize(missing) || missing[block.index()] == 0.0) continue;
+      const bool is_beyond = least > 0.0 && score >= least;
+      rest.push_back({.block = block, .score = score, .verdict = is_beyond ? Verdict::kBeyond : Verdict::kWeak});
+    }
+    std::ranges::stable_sort(rest, std::greater(), &Considered::score);
+    rest.resize(std::min(rest.size(), kMostTold));
+    all.insert(all.end(), rest.begin(), rest.end());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Selector> make_lexical(const ParameterValues&) { return std::make_unique<Lexical>(); }
+
+}  // namespace ebb

@@ -1,0 +1,105 @@
+#include "policy/selector.h"
+
+#include <gmock/gmock.h>
+
+#include "policy/cues.h"
+
+namespace ebb {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Considered> select(std::string_view spec, const RecallEvidence& evidence) {
+  const Result<SelectorList> list = SelectorList::parse(spec);
+  EXPECT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list->all().size(), 1U);
+  return list->all().front()->select(evidence);
+}
+
+std::vector<std::int32_t> blocks_of(const std::vector<Considered>& considered, Verdict verdict) {
+  std::vector<std::int32_t> blocks;
+  for (const Considered& one : considered) {
+    if (one.verdict == verdict) blocks.push_back(one.block.value());
+  }
+  return blocks;
+}
+
+TEST(Selectors, are_named_and_joined) {
+  EXPECT_EQ(SelectorList::parse("none")->all().size(), 0U);
+  EXPECT_EQ(SelectorList::parse("fused")->text(), "fused");
+  EXPECT_TRUE(SelectorList::fused().asks_queries());
+  const Result<SelectorList> both = SelectorList::parse("lexical+digest:least=0.1,worth=0.9");
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->all().size(), 2U);
+  EXPECT_EQ(both->text(), "lexical+digest:least=0.1,worth=0.9");
+  EXPECT_FALSE(SelectorList::parse("identity+lexical")->asks_queries());
+  for (const SelectorKind& kind : selector_kinds()) {
+    const Result<SelectorList> one = SelectorList::parse(kind.name);
+    ASSERT_TRUE(one.ok()) << kind.name;
+    EXPECT_EQ(one->all().front()->name(), kind.name);
+  }
+}
+
+TEST(Selectors, that_there_are_not_are_refused_in_words) {
+  EXPECT_THAT(SelectorList::parse("lexicon").status().message(), HasSubstr("fused, none, identity, lexical, digest"));
+  EXPECT_THAT(SelectorList::parse("lexical+lexical").status().message(), HasSubstr("twice"));
+  EXPECT_THAT(SelectorList::parse("digest:least=2").status().message(), HasSubstr("least"));
+  EXPECT_THAT(SelectorList::parse("lexical:k=2").status().message(), HasSubstr("selector lexical"));
+  for (const char* const text : {"", "+", "lexical+", "+lexical", "fused+lexical"}) {
+    EXPECT_FALSE(SelectorList::parse(text).ok()) << text;
+  }
+}
+
+TEST(Selectors, by_name_choose_what_is_named_whatever_the_most) {
+  const std::vector<double> missing = {0.0, 1.0, 0.5};
+  const std::vector<BlockIndex> named = {BlockIndex(2), BlockIndex(0), BlockIndex(7)};
+  const auto found = select("identity", {.missing = missing, .named = named, .max_blocks = 0});
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), std::vector{2});
+  EXPECT_EQ(blocks_of(found, Verdict::kKeep), std::vector{0});
+}
+
+TEST(Selectors, by_digest_choose_what_queries_look_at_and_nothing_weak) {
+  const std::vector<double> missing = {0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0};
+  std::vector<BlockShare> shares;
+  for (const double share : {0.9, 0.2, 0.8, 0.45, 0.1, 0.39, 0.8}) {
+    shares.push_back({.block = BlockIndex(static_cast<std::int32_t>(shares.size())), .share = share});
+  }
+  const RecallEvidence evidence{.missing = missing, .shares = shares, .max_blocks = 8};
+  const auto found = select("digest", evidence);
+  // 0.45 is enough by itself, and not beside 0.8; of equals the later comes first.
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), (std::vector{6, 2}));
+  EXPECT_EQ(blocks_of(found, Verdict::kKeep), std::vector{0});
+  EXPECT_EQ(blocks_of(found, Verdict::kWeak), (std::vector{3, 5, 1}));
+  EXPECT_EQ(blocks_of(select("digest:worth=0.1,least=0.1", evidence), Verdict::kRecall), (std::vector{6, 2, 3, 5, 1}));
+  EXPECT_TRUE(blocks_of(select("digest:least=0.95", evidence), Verdict::kRecall).empty());
+}
+
+TEST(Selectors, by_digest_take_no_more_than_fits_and_say_what_stayed_behind) {
+  const std::vector<double> missing = {1.0, 0.5, 1.0, 1.0};
+  std::vector<BlockShare> shares;
+  for (std::int32_t b = 0; b < 4; ++b) shares.push_back({.block = BlockIndex(b), .share = 0.9 - 0.01 * b});
+  const auto found = select("digest", {.missing = missing, .shares = shares, .max_blocks = 2});
+  // One that is half there takes half of a block's room.
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), (std::vector{0, 1, 2}));
+  EXPECT_EQ(blocks_of(found, Verdict::kBeyond), std::vector{3});
+}
+
+TEST(Selectors, by_words_tell_what_they_did_not_choose) {
+  WordIndex words;
+  const std::vector<std::string> texts = {"the code of the quagga is 17", "rain on the hills", "a quagga in the rain",
+                                          "the lamp is blue"};
+  for (std::size_t b = 0; b < texts.size(); ++b) words.add(BlockIndex(static_cast<std::int32_t>(b)), texts[b]);
+  std::vector<CueRanking> rankings;
+  for (const Cue& cue : find_cues("What is the code of the quagga?")) {
+    rankings.push_back({.weight = cue.weight, .ranked = words.rank(cue.text)});
+  }
+  const std::vector<double> missing(4, 1.0);
+  const auto found = select("lexical", {.missing = missing, .words = rankings, .max_blocks = 1});
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), std::vector{0});
+  ASSERT_GE(found.size(), 2U);
+  EXPECT_GT(found[0].score, found[1].score);
+  EXPECT_NE(found[1].verdict, Verdict::kRecall);
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,145 @@
+#include "session/finder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/to_size.h"
+#include "policy/words.h"
+
+namespace ebb {
+namespace {
+
+KeyEstimate estimate_of(DigestForm form) {
+  switch (form) {
+    case DigestForm::kSketch: return KeyEstimate::kSketch;
+    case DigestForm::kCuboid: return KeyEstimate::kCuboid;
+    case DigestForm::kBox: return KeyEstimate::kBox;
+  }
+  return KeyEstimate::kSketch;
+}
+
+}  // namespace
+
+bool ByteRoom::take(std::size_t n_bytes) {
+  std::size_t used = used_.load();
+  while (n_bytes <= limit_ - std::min(used, limit_)) {
+    if (used_.compare_exchange_weak(used, used + n_bytes)) return true;
+  }
+  n_refused_.fetch_add(1);
+  return false;
+}
+
+Finder::~Finder() {
+  if (deps_.room != nullptr) deps_.room->give_back(n_bytes_);
+}
+
+// --- words ---
+
+void Finder::note_full(BlockIndex block) {
+  if (!awaits_) list_words(block);  // else listed with the others
+}
+
+// A block whose text cannot be told is one that no words find.
+void Finder::list_words(BlockIndex block) {
+  // A word that the border cuts in two is one of this block, whole.
+  constexpr std::int32_t kTokensBefore = 8;
+  const Span span = deps_.hot.span(block);
+  const Position from(std::max(0, span.begin.value() - kTokensBefore));
+  const auto tokens = deps_.hot.tokens().subspan(from.index(), to_size(span.end - from));
+  const auto n_before = to_size(span.begin - from);
+  const Result<std::string> head = deps_.vocabulary.detokenize(tokens.first(n_before), SpecialTokens::kShow);
+  const Result<std::string> text = deps_.vocabulary.detokenize(tokens, SpecialTokens::kShow);
+  if (!head.ok() || !text.ok() || !text->starts_with(*head)) {
+    const Result<std::string> own = deps_.vocabulary.detokenize(tokens.subspan(n_before), SpecialTokens::kShow);
+    if (own.ok()) words_.add(block, *own);
+    return;
+  }
+  std::size_t begin = head->size();
+  while (begin > 0 && begin < text->size() && is_word_byte((*text)[begin - 1]) && is_word_byte((*text)[begin])) --begin;
+  words_.add(block, std::string_view(*text).substr(begin));
+}
+
+const WordIndex& Finder::words() {
+  if (std::exchange(awaits_, false)) {
+    for (std::int32_t b = 0; b < deps_.hot.n_blocks(); ++b) {
+      if (deps_.hot.is_full(BlockIndex(b))) list_words(BlockIndex(b));
+    }
+  }
+  return words_;
+}
+
+std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
+  std::vector<CueRanking> rankings;
+  for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words().rank(cue.text)});
+  return rankings;
+}
+
+// --- digests ---
+
+void Finder::note_leaving(BlockIndex block) {
+  if (makes_digests()) make_digest(block);
+}
+
+// Of one that is hot wherever anything but a window looks; heads that slide, which nobody scores, keep zeros.
+void Finder::make_digest(BlockIndex block) {
+  if (std::ssize(digests_) <= block.value()) digests_.resize(block.index() + 1);
+  Digest& digest = digests_[block.index()];
+  if (!digest.bytes.empty() || !deps_.hot.is_full(block) || !deps_.hot.is_hot(block)) return;
+  const std::size_t n_heads = deps_.shape.n_heads();
+  const std::size_t n_bytes = n_heads * layout_.bytes();
+  if (!deps_.room->take(n_bytes)) return;
+  n_bytes_ += n_bytes;
+  digest.anchor = deps_.hot.anchor(block);
+  digest.bytes.resize(n_bytes);
+  const FrameLayout& layout = deps_.io.layout();
+  std::vector<std::byte> frame(deps_.io.frame_bytes(block));
+  for (std::size_t head = 0; head < n_heads; ++head) {
+    const LayerIndex layer(static_cast<std::int32_t>(head / to_size(deps_.shape.n_kv_heads)));
+    if (deps_.shape.window(layer) > 0 || !deps_.hot.is_hot(block, head)) continue;
+    HeadSet one(n_heads);
+    one.add(head);
+    deps_.io.read(block, one, frame);
+    write_key_digest(layout_, FrameRows::keys_of(layout, frame, layout.block_size),
+                     std::span(digest.bytes).subspan(head * layout_.bytes(), layout_.bytes()));
+  }
+}
+
+void Finder::forget_from(BlockIndex first, std::int32_t n_blocks) {
+  for (std::int32_t b = first.value(); b < n_blocks; ++b) words_.remove(BlockIndex(b));
+  for (std::size_t b = first.index(); b < digests_.size(); ++b) {
+    if (digests_[b].bytes.empty()) continue;
+    deps_.room->give_back(digests_[b].bytes.size());
+    n_bytes_ -= digests_[b].bytes.size();
+  }
+  if (first.index() < digests_.size()) digests_.resize(first.index());
+}
+
+std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, DigestForm form) {
+  if (!makes_digests() || rows.empty()) return {};
+  std::vector<BlockIndex> blocks;
+  std::vector<KeyScorer::Block> scored;
+  for (std::int32_t b = 0; b < deps_.hot.n_blocks(); ++b) {
+    const BlockIndex block(b);
+    if (deps_.hot.span(block).end > rows.begin) break;
+    make_digest(block);
+    const Digest& digest = digests_[block.index()];
+    if (digest.bytes.empty()) continue;
+    blocks.push_back(block);
+    scored.push_back({.digests = digest.bytes,
+                      .n_turned = deps_.hot.anchor(block) - digest.anchor,
+                      .is_cold = !deps_.hot.is_hot(block)});
+  }
+  const std::vector<float> scores = deps_.scorer->score(queries, rows, scored, layout_, estimate_of(form));
+  const std::size_t n_heads = deps_.shape.n_heads();
+  std::vector<BlockShare> shares;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const auto own = std::span(scores).subspan(i * n_heads, n_heads);
+    const auto most = std::ranges::max_element(own);
+    shares.push_back({.block = blocks[i],
+                      .share = double{*most},
+                      .head = static_cast<std::int32_t>(most - own.begin())});
+  }
+  return shares;
+}
+
+}  // namespace ebb

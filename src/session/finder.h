@@ -1,0 +1,97 @@
+// Finder: what is known of a session's blocks by which they are found again when they are cold: their words, and digests of their keys.
+//
+// Words are listed when a block is full. Digests (model/key_digest.h) are made when a block first leaves any head, and of hot blocks
+// when somebody looks: a session from which nothing leaves pays nothing. They stay while the block is cold, in memory that all
+// sessions share and that is bounded (ByteRoom): a block for which there is no room has none, and is found by words alone.
+//
+// It reads frames and texts, chooses nothing and moves nothing. Thread rule: as its session's.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache/block_shape.h"
+#include "model/key_scorer.h"
+#include "model/key_scorer.h"
+#include "policy/cues.h"
+#include "policy/selector.h"
+#include "session/block_io.h"
+#include "text/vocabulary.h"
+
+namespace ebb {
+
+// Bytes that several may take, up to a limit. Thread rule: any thread.
+class ByteRoom {
+ public:
+  explicit ByteRoom(std::size_t n_bytes) : limit_(n_bytes) {}
+  [[nodiscard]] std::size_t limit() const { return limit_; }
+  [[nodiscard]] std::size_t used() const { return used_.load(); }
+  [[nodiscard]] std::int64_t n_refused() const { return n_refused_.load(); }
+  // False where there are not so many left.
+  bool take(std::size_t n_bytes);
+  void give_back(std::size_t n_bytes) { used_.fetch_sub(n_bytes); }
+
+ private:
+  std::size_t limit_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::int64_t> n_refused_{0};
+};
+
+class Finder {
+ public:
+  struct Deps {
+    const HotSet& hot;
+    const BlockIo& io;
+    const Vocabulary& vocabulary;
+    const BlockShape& shape;
+    // Either null: no digests are made.
+    const KeyScorer* scorer = nullptr;
+    ByteRoom* room = nullptr;
+  };
+  explicit Finder(const Deps& deps) : deps_(deps), layout_(KeyDigestLayout::of(deps.io.layout())) {}
+  ~Finder();
+  Finder(const Finder&) = delete;
+  Finder& operator=(const Finder&) = delete;
+
+  // A block became full.
+  void note_full(BlockIndex block);
+  // It is about to leave some heads.
+  void note_leaving(BlockIndex block);
+  // This block and those behind it are forgotten, up to n_blocks.
+  void forget_from(BlockIndex first, std::int32_t n_blocks);
+  // All full blocks are listed when somebody first looks: those of a restored session.
+  void await() { awaits_ = true; }
+
+  [[nodiscard]] const WordIndex& words();
+  // As far as known without listing those that are awaited.
+  [[nodiscard]] const WordIndex& known_words() const { return words_; }
+  [[nodiscard]] std::vector<CueRanking> rank(std::span<const Cue> cues);
+
+  [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
+  // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.
+  [[nodiscard]] std::vector<BlockShare> score(const TailQueries& queries, Span rows, DigestForm form);
+  [[nodiscard]] std::size_t digest_bytes() const { return n_bytes_; }
+
+ private:
+  struct Digest {
+    // [layer][KV head][KeyDigestLayout::bytes()]; empty: none.
+    std::vector<std::byte> bytes;
+    // Of its block, when it was made.
+    Position anchor;
+  };
+
+  void list_words(BlockIndex block);
+  void make_digest(BlockIndex block);
+
+  Deps deps_;
+  KeyDigestLayout layout_;
+  WordIndex words_;
+  bool awaits_ = false;
+  std::vector<Digest> digests_;  // [block]
+  std::size_t n_bytes_ = 0;
+};
+
+}  // namespace ebb

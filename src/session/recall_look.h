@@ -1,0 +1,60 @@
+// RecallLook: one look for blocks that a turn should have, as a value: what was asked, and what each selector found of it.
+//
+// It moves nothing: the turn brings in what was chosen. Kept with a turn's counters, so that a person can see why a block came, or did
+// not (ebb explain). Thread rule: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/cues.h"
+#include "policy/selector.h"
+
+namespace ebb {
+
+// The most blocks that a turn has back for what it asks, if nobody says otherwise. More: what merely shares words distracts small
+// models, and leaves less room. Less: of ten things asked for, some stay away.
+inline constexpr std::int32_t kMostRecalled = 8;
+
+// What a turn looks for, and by whom; without cues and names, nothing.
+struct RecallAsk {
+  std::vector<Cue> cues;
+  // Blocks by the names that they have in the session; names that none has are left out.
+  std::vector<std::string> names;
+  // Beside those that are named, by each look.
+  std::int32_t max_blocks = kMostRecalled;
+  SelectorList selectors = SelectorList::fused();
+};
+
+enum class Moment : std::uint8_t {
+  kBeforePrompt,
+  kBeforeTail,   // before the last tokens of a prompt, where blocks have left by then
+  kBehindTail,   // by the queries of those tokens, which are computed again where something comes
+};
+[[nodiscard]] std::string_view moment_name(Moment moment);
+
+struct RecallLook {
+  struct Told {
+    Considered considered;
+    // Session::block_name, then.
+    std::string name;
+    // It came back in this turn.
+    bool came = false;
+  };
+
+  Moment moment = Moment::kBeforePrompt;
+  std::string_view selector;
+  double ms = 0.0;
+  // Blocks that it could tell something of.
+  std::int32_t n_looked_at = 0;
+  std::vector<Told> told;
+
+  [[nodiscard]] std::int32_t n_chosen() const;
+};
+
+// Of several looks, in their order, each once: what is to come or to stay.
+[[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
+
+}  // namespace ebb
