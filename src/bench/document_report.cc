@@ -142,21 +142,31 @@ std::vector<std::pair<std::string, std::vector<double>>> by_group(const Document
   return groups;
 }
 
-std::string group_table(const DocumentReport& report) {
-  std::vector<TextTable::Column> columns = first_columns();
-  columns.insert(columns.end(), {{"hot"}, {"of", Align::kLeft}, {"n"}, {"right"}});
-  TextTable table(std::move(columns));
-  bool is_empty = true;
+// A table for each kind that has groups: a row for each of its cells, a column for each group.
+std::string group_tables(const DocumentReport& report) {
+  std::vector<std::string> kinds;
   for (const DocumentCell& cell : report.cells) {
-    for (const auto& [group, right] : by_group(cell)) {
-      std::vector<std::string> cells = first_cells(cell);
-      cells.insert(cells.end(), {cell.hot.is_all() ? "all" : cell.hot.name(), group, std::to_string(right.size()),
-                                 right_text(right)});
-      table.add_row(std::move(cells));
-      is_empty = false;
-    }
+    if (!by_group(cell).empty() && std::ranges::find(kinds, cell.kind) == kinds.end()) kinds.push_back(cell.kind);
   }
-  return is_empty ? "" : "\nBy depth, place in a row, or count:\n" + table.render();
+  std::string text;
+  for (const std::string& kind : kinds) {
+    const auto first = std::ranges::find(report.cells, kind, &DocumentCell::kind);
+    std::vector<TextTable::Column> columns = first_columns();
+    columns.push_back({"hot"});
+    for (const auto& [group, right] : by_group(*first)) columns.push_back({fmt::format("{}, n", group)});
+    TextTable table(std::move(columns));
+    for (const DocumentCell& cell : report.cells) {
+      if (cell.kind != kind) continue;
+      std::vector<std::string> cells = first_cells(cell);
+      cells.push_back(cell.hot.is_all() ? "all" : cell.hot.name());
+      for (const auto& [group, right] : by_group(cell)) {
+        cells.push_back(fmt::format("{:.0f}, {}", 100.0 * mean_of(right), right.size()));
+      }
+      table.add_row(std::move(cells));
+    }
+    text += "\n" + table.render();
+  }
+  return text;
 }
 
 nlohmann::json cell_json(const DocumentReport& report, const DocumentCell& cell) {
@@ -243,7 +253,7 @@ std::string document_text(const DocumentReport& report) {
              task.near_twins ? "with" : "without") +
          right_table(report) +
          "\nBeside never evicting, per cent of it, and beside the oracle, points (paired bootstrap over questions):\n" +
-         beside_table(report) + group_table(report);
+         beside_table(report) + group_tables(report);
 }
 
 Status write_document_json(const std::filesystem::path& path, const DocumentReport& report) {

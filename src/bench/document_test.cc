@@ -54,18 +54,24 @@ TEST(DocumentBench, asks_every_arm_the_same_and_recall_answers_what_a_policy_alo
   }
 }
 
-// Probe after probe in one session: the request is computed once, and each probe is counted by its place.
-TEST(DocumentBench, questions_in_a_row_share_their_session) {
+// Streaming alone and with recall, or what else `arms` says, of one kind asked in one place.
+Result<DocumentReport> run_small(const std::string& kind, QuestionPlace place, std::vector<std::string> arms,
+                                 std::int32_t n_tokens, std::int32_t n_tasks) {
   DocumentOptions options{.model = kModel,
                           .n_threads = 2,
                           .policies = {"streaming"},
-                          .arms = {"recall"},
-                          .kinds = {"multifact"},
-                          .places = {QuestionPlace::kLast},
+                          .arms = std::move(arms),
+                          .kinds = {kind},
+                          .places = {place},
                           .budgets = {384},
-                          .lengths = {1200}};
-  options.cases.task.n_tasks = 1;
-  const Result<DocumentReport> report = run_document(options);
+                          .lengths = {n_tokens}};
+  options.cases.task.n_tasks = n_tasks;
+  return run_document(options);
+}
+
+// Probe after probe in one session: the request is computed once, and each probe is counted by its place.
+TEST(DocumentBench, questions_in_a_row_share_their_session) {
+  const Result<DocumentReport> report = run_small("multifact", QuestionPlace::kLast, {"recall"}, 1200, 1);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->cells.size(), 2U);
   for (const DocumentCell& cell : report->cells) {
@@ -79,16 +85,7 @@ TEST(DocumentBench, questions_in_a_row_share_their_session) {
 
 // What is asked stands in no message of the user's.
 TEST(DocumentBench, in_a_tool_loop_recall_finds_what_the_tool_names) {
-  DocumentOptions options{.model = kModel,
-                          .n_threads = 2,
-                          .policies = {"streaming"},
-                          .arms = {"alone", "recall"},
-                          .kinds = {"needle"},
-                          .places = {QuestionPlace::kTool},
-                          .budgets = {384},
-                          .lengths = {1600}};
-  options.cases.task.n_tasks = 4;
-  const Result<DocumentReport> report = run_document(options);
+  const Result<DocumentReport> report = run_small("needle", QuestionPlace::kTool, {"alone", "recall"}, 1600, 4);
   ASSERT_TRUE(report.ok()) << report.status().message();
   double found = 0.0;
   for (const DocumentCell& cell : report->cells) {
@@ -102,19 +99,21 @@ TEST(DocumentBench, in_a_tool_loop_recall_finds_what_the_tool_names) {
 
 // The bundled model was trained for 16384 tokens.
 TEST(DocumentBench, past_the_trained_context_nothing_is_asked_with_everything_hot) {
-  DocumentOptions options{.model = kModel,
-                          .n_threads = 2,
-                          .policies = {"streaming"},
-                          .arms = {"recall", "oracle"},
-                          .kinds = {"passkey"},
-                          .places = {QuestionPlace::kLast},
-                          .budgets = {1024},
-                          .lengths = {17000}};
-  options.cases.task.n_tasks = 1;
-  const Result<DocumentReport> report = run_document(options);
+  const Result<DocumentReport> report = run_small("passkey", QuestionPlace::kLast, {"recall"}, 16500, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->cells.size(), 1U);
+  EXPECT_EQ(report->cells.front().arm, "streaming, recall");
+}
+
+// Where all of a document tells the answer, an oracle has nothing to choose.
+TEST(DocumentBench, what_all_of_a_document_tells_has_no_oracle) {
+  const Result<DocumentReport> report = run_small("fwe", QuestionPlace::kLast, {"alone", "oracle"}, 1000, 1);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->cells.size(), 2U);
-  for (const DocumentCell& cell : report->cells) EXPECT_NE(cell.arm, "never evicting");
+  for (const DocumentCell& cell : report->cells) {
+    EXPECT_FALSE(cell.arm.ends_with("oracle"));
+    EXPECT_TRUE(cell.found.empty());
+  }
 }
 
 TEST(DocumentBench, refuses_what_leaves_nothing_to_ask_and_policies_that_there_are_not) {
