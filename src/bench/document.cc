@@ -16,10 +16,6 @@
 namespace ebb {
 namespace {
 
-// Longer than any one answer; it bounds a reply that does not end.
-constexpr std::int32_t kMostAnswerTokens = 48;
-// Of a reply that gives several, for each but the first.
-constexpr std::int32_t kMoreAnswerTokens = 24;
 // Of a budget: what is written to, what was just written, and what comes back.
 constexpr std::int32_t kLeastBlocks = 4;
 // Wrong answers that a cell tells in full.
@@ -95,7 +91,8 @@ class Document {
 
   Status ask_in_every_arm(const Asked& asked) {
     // Past what the model was trained for nothing can be hot all at once.
-    if (asked.request.n_tokens() + most_answer_tokens(asked) <= report_.n_ctx_train) {
+    const auto n_probes = static_cast<std::int32_t>(asked.probes.size());
+    if (asked.request.n_tokens() + n_probes * asked.request.most_reply_tokens <= report_.n_ctx_train) {
       EBB_RETURN_IF_ERROR(ask(asked, {}, {}));
     }
     for (const DocumentArm& arm : arms_) {
@@ -103,15 +100,6 @@ class Document {
       for (const HotPart& hot : hot_) EBB_RETURN_IF_ERROR(ask(asked, arm, hot));
     }
     return {};
-  }
-
-  static std::int32_t most_answer_tokens(const Asked& asked) {
-    std::int32_t n = 0;
-    for (const DocumentProbe& probe : asked.probes) n += most_answer_tokens(probe);
-    return n;
-  }
-  static std::int32_t most_answer_tokens(const DocumentProbe& probe) {
-    return kMostAnswerTokens + kMoreAnswerTokens * static_cast<std::int32_t>(probe.answers.size() - 1);
   }
 
   // No less than a turn needs, and no more than there is.
@@ -144,14 +132,19 @@ class Document {
     return {};
   }
 
-  Status answer(Session& session, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
-                DocumentCell& cell) {
-    GenerationOptions options{.sampling = {.temperature = 0.0F},
-                              .max_tokens = most_answer_tokens(probe),
-                              .stop_strings = recall_stops(engine_.vocabulary())};
+  // All that engines know of arms. There is one way to choose what comes back; where there are several, arm.selector names it.
+  void ask_for(const DocumentRequest& request, const DocumentArm& arm, GenerationOptions& options) const {
     options.max_recalled_blocks = options_.n_recalled_blocks;
     if (arm.recall == ArmRecall::kSelected) options.cues = request.cues;
     if (arm.recall == ArmRecall::kOracle) options.recall_names = request.needed;
+  }
+
+  Status answer(Session& session, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
+                DocumentCell& cell) {
+    GenerationOptions options{.sampling = {.temperature = 0.0F},
+                              .max_tokens = request.most_reply_tokens,
+                              .stop_strings = recall_stops(engine_.vocabulary())};
+    ask_for(request, arm, options);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(session, engine_.vocabulary(), Prompt(request.tokens), options));
     Generation* const running = generation.get();

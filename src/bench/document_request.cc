@@ -13,6 +13,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int32_t kWordsAround = 48;
+
+Result<std::int32_t> most_reply_tokens(const Vocabulary& vocabulary, const DocumentProbe& probe) {
+  std::string text = probe.text;
+  for (const std::string& answer : probe.answers) text += " " + answer + " " + answer;
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, vocabulary.tokenize(text, {.add_bos = false}));
+  return kWordsAround + static_cast<std::int32_t>(tokens.size());
+}
+
 // The first message of a session is "turn1".
 Result<std::vector<std::string>> find_needed(const Vocabulary& vocabulary, const std::vector<Token>& tokens,
                                              const std::vector<std::string>& facts, std::int32_t block_size) {
@@ -89,6 +98,7 @@ Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, cons
   }
   EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, request.before.empty() ? request.tokens : request.before,
                                                    probe.facts, block_size));
+  EBB_ASSIGN_OR_RETURN(request.most_reply_tokens, most_reply_tokens(vocabulary, probe));
   return request;
 }
 
@@ -98,6 +108,7 @@ Result<DocumentRequest> next_document_request(const Vocabulary& vocabulary, cons
   EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, probe.text, before));
   EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, first.before.empty() ? first.tokens : first.before,
                                                    probe.facts, block_size));
+  EBB_ASSIGN_OR_RETURN(request.most_reply_tokens, most_reply_tokens(vocabulary, probe));
   return request;
 }
 
