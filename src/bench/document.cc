@@ -50,7 +50,10 @@ class Document {
     EBB_ASSIGN_OR_RETURN(const std::vector<const DocumentKind*> kinds, find_document_kinds(options_.kinds));
     n_rounds_ = static_cast<double>(kinds.size() * options_.lengths.size() * options_.places.size());
     for (const DocumentKind* kind : kinds) {
-      for (const std::int32_t n_tokens : options_.lengths) EBB_RETURN_IF_ERROR(measure_kind(*kind, n_tokens));
+      for (const std::int32_t n_tokens : options_.lengths) {
+        EBB_RETURN_IF_ERROR(measure_kind(*kind, n_tokens));
+        if (!kind->takes_length) break;
+      }
     }
     report_.n_request_tokens = static_cast<std::int32_t>(median(n_request_tokens_));
     return {};
@@ -63,7 +66,7 @@ class Document {
     EBB_ASSIGN_OR_RETURN(const std::vector<DocumentCase> cases, kind.make(engine_.vocabulary(), options));
     for (const QuestionPlace place : options_.places) {
       like_ = {.kind = std::string(kind.name),
-               .n_tokens = n_tokens,
+               .n_tokens = kind.takes_length ? n_tokens : 0,
                .place = place,
                .paraphrased = kind.paraphrases && options.task.paraphrased};
       for (const DocumentCase& one : cases) {

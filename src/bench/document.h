@@ -62,6 +62,7 @@ struct DocumentMiss {
 // One arm on one kind of task of one length, asked in one place, at one budget.
 struct DocumentCell {
   std::string kind;
+  // Of a document, as asked for; 0: as long as what it holds.
   std::int32_t n_tokens = 0;
   QuestionPlace place = QuestionPlace::kLast;
   std::string arm;

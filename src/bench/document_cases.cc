@@ -106,7 +106,7 @@ std::vector<DocumentKind> all_kinds() {
       {.name = "multifact", .family = "", .paraphrases = true, .make = make_multifact},
       {.name = "tenfacts", .family = "", .paraphrases = true, .make = make_tenfacts},
       {.name = "passkey", .family = "", .paraphrases = false, .make = make_passkeys},
-      {.name = "kvret", .family = "", .paraphrases = false, .make = make_kvret},
+      {.name = "kvret", .family = "", .takes_length = false, .paraphrases = false, .make = make_kvret},
   };
   for (const DocumentKind& kind : ruler_kinds()) kinds.push_back(kind);
   return kinds;

@@ -63,6 +63,8 @@ struct DocumentKind {
   std::string_view name;
   // Kinds that are named by it together; may be empty.
   std::string_view family;
+  // Whether its documents are as long as asked for; else as long as what they hold.
+  bool takes_length = true;
   // Whether its questions can be put in other words, and its facts have near twins.
   bool paraphrases = false;
   Result<std::vector<DocumentCase>> (*make)(const Vocabulary& vocabulary, const DocumentCaseOptions& options) = nullptr;

@@ -56,7 +56,8 @@ std::vector<TextTable::Column> first_columns() {
 }
 
 std::vector<std::string> first_cells(const DocumentCell& cell) {
-  return {cell.kind, std::to_string(cell.n_tokens), std::string(name_of(cell.place)), cell.arm};
+  return {cell.kind, cell.n_tokens > 0 ? std::to_string(cell.n_tokens) : "-", std::string(name_of(cell.place)),
+          cell.arm};
 }
 
 // One for each arm of a case: its first.
@@ -219,7 +220,9 @@ nlohmann::json cell_json(const DocumentReport& report, const DocumentCell& cell)
 LinePlot plot_of(const DocumentReport& report, const DocumentCell& first) {
   const bool has_budgets = !report.options.budgets.empty();
   LinePlot plot{
-      .title = fmt::format("{}, {} tokens, question {}", first.kind, first.n_tokens, name_of(first.place)),
+      .title = first.n_tokens > 0
+                   ? fmt::format("{}, {} tokens, question {}", first.kind, first.n_tokens, name_of(first.place))
+                   : fmt::format("{}, question {}", first.kind, name_of(first.place)),
       .x = {.label = has_budgets ? "tokens that may be hot" : "part of the request that may be hot", .is_log = true},
       .y = {.label = "right answers, %"},
       .series = {}};

@@ -251,6 +251,20 @@ TEST_F(RecallTasks, facts_are_of_what_was_named) {
   }
 }
 
+TEST_F(RecallTasks, relations_differ_where_they_are_to) {
+  for (const RecallTask& task : make({.kind = RecallKind::kTenAtOnce, .n_facts = 5, .relations_differ = true})) {
+    std::set<std::string> told;
+    for (const RecallQuestion& question : task.questions) told.insert(question.relation);
+    EXPECT_EQ(told.size(), 5U);
+  }
+}
+
+TEST_F(RecallTasks, a_needle_lies_where_it_is_put) {
+  for (const RecallTask& task : make({.kind = RecallKind::kNeedle, .places = {0.25}})) {
+    EXPECT_NEAR(task.questions[0].position, 0.25, 0.03);
+  }
+}
+
 TEST_F(RecallTasks, names_lead_back_to_what_they_name) {
   for (const RecallKind kind : kAllRecallKinds) EXPECT_EQ(find_recall_kind(name_of(kind)), kind);
   EXPECT_EQ(find_haystack("text"), Haystack::kText);
