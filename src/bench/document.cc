@@ -161,7 +161,8 @@ class Document {
     cell.right.push_back(score_of(running->text(), probe));
     cell.groups.push_back(probe.group);
     if (!request.needed.empty()) cell.found.push_back(found.value_or(0.0));
-    cell.n_recalled += std::ssize(running->turn_stats().acts.recalled);
+    const Acts& acts = running->turn_stats().acts;
+    cell.n_recalled += std::ssize(acts.recalled) + std::ssize(acts.recomputed);
     cell.ms.push_back(running->stats().prefill_ms);
     if (cell.right.back() < 1.0 && cell.misses.size() < kMostMisses) {
       cell.misses.push_back({.question = probe.text,

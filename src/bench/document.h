@@ -74,7 +74,7 @@ struct DocumentCell {
   std::vector<std::string> groups;
   std::vector<double> found;
   std::vector<double> ms;       // until the first token, by question
-  std::int64_t n_recalled = 0;  // blocks, all questions together
+  std::int64_t n_recalled = 0;  // blocks, computed again or not, all questions together
   // The first few.
   std::vector<DocumentMiss> misses;
 };

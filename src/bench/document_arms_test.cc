@@ -39,5 +39,12 @@ TEST(DocumentArms, arms_and_selectors_that_there_are_not_are_refused) {
   EXPECT_EQ(make_document_arms(policies, recall, unknown).status().code(), Code::kInvalidArgument);
 }
 
+TEST(DocumentArms, what_may_be_hot_is_a_part_or_so_many_tokens) {
+  EXPECT_EQ(HotPart{.part = 4}.name(), "1/4");
+  EXPECT_EQ((HotPart{.part = 0, .n_tokens = 512}.name()), "512");
+  EXPECT_TRUE(HotPart().is_all());
+  EXPECT_FALSE((HotPart{.part = 1, .n_tokens = 512}.is_all()));
+}
+
 }  // namespace
 }  // namespace ebb

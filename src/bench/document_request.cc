@@ -28,7 +28,7 @@ Result<std::vector<std::string>> find_needed(const Vocabulary& vocabulary, const
   std::string text;
   std::vector<std::size_t> ends;
   for (const Token& token : tokens) {
-    EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.detokenize({&token, 1}, SpecialTokens::kShow));
+    EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.piece(token, SpecialTokens::kShow));
     text += piece;
     ends.push_back(text.size());
   }

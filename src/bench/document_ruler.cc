@@ -121,8 +121,7 @@ Cases make_needles(const Vocabulary& vocabulary, const DocumentCaseOptions& opti
 
 Result<DocumentCase> write_variables(DocumentMaker& maker) {
   EBB_ASSIGN_OR_RETURN(const std::string value, maker.draw(NameKind::kNumber));
-  DocumentProbe probe{.text =
-                          fmt::format("Find all variables that are assigned the value {} in the text above.", value)};
+  DocumentProbe probe{.text = fmt::format("Find all variables that are assigned the value {} in the text.", value)};
   std::vector<ToldLine> told;
   for (std::int32_t i = 0; i < kVariables; ++i) {
     EBB_ASSIGN_OR_RETURN(std::string name, maker.draw(NameKind::kWord));
@@ -154,7 +153,7 @@ std::string numbered(DocumentMaker& maker, std::vector<std::string> words) {
 }
 
 Result<DocumentCase> write_common_words(DocumentMaker& maker) {
-  DocumentProbe probe{.text = "What are the 10 most common words in the above list?"};
+  DocumentProbe probe{.text = "What are the 10 most common words in the list?"};
   std::vector<std::string> words;
   std::int32_t n_said = 0;
   for (std::int32_t i = 0; i < kCommonWords || n_said < maker.n_tokens(); ++i) {
@@ -175,7 +174,7 @@ Cases make_common_words(const Vocabulary& vocabulary, const DocumentCaseOptions&
 }
 
 Result<DocumentCase> write_frequent_words(DocumentMaker& maker) {
-  DocumentProbe probe{.text = "What are the three most frequently appeared words in the above coded text?"};
+  DocumentProbe probe{.text = "What are the three most frequently appeared words in the coded text?"};
   std::vector<std::string> coded;
   std::vector<std::int32_t> n_tokens;
   double n_per_first = 0.0;
