@@ -16,8 +16,7 @@ class RecallByDigest : public Sessions {
   }
 
   std::unique_ptr<Session> long_session() {
-    // As many leave as must, so that who looks sooner or later has the same blocks hot in the end.
-    std::unique_ptr<Session> session = open_session({.budget_tokens = 192, .watermarks = {.high = 1.0, .low = 1.0}});
+    std::unique_ptr<Session> session = new_session(192);
     say(*session, "quagga " + kLongText + " zebra " + kLongText, {.max_tokens = 1});
     EXPECT_LT(session->n_hot_blocks(), session->n_blocks());
     return session;
@@ -45,7 +44,7 @@ TEST_F(RecallByDigest, what_comes_back_gives_what_having_had_it_before_the_tail_
   const auto twin = long_session();
   const auto told = start(*twin, "where is it",
                           {.max_tokens = 12,
-                           .recall = {.names = names_of(*session, stats.acts.recalled),
+                           .recall = {.names = names_of(*session, chosen_blocks(stats.looks)),
                                       .selectors = SelectorList::parse("identity").value()}});
   finish(*twin, *told);
   EXPECT_EQ(told->turn_stats().n_computed_again, 0);

@@ -1,10 +1,11 @@
 #include "bench/document.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
-#include "base/text_table.h"
+#include "bench/document_request.h"
 #include "bench/recall_prompts.h"
 #include "bench/session_steps.h"
 #include "bench/statistics.h"
@@ -15,23 +16,21 @@
 namespace ebb {
 namespace {
 
-// Longer than any answer; it bounds a reply that does not end.
-constexpr std::int32_t kMostAnswerTokens = 48;
 // Of a budget: what is written to, what was just written, and what comes back.
 constexpr std::int32_t kLeastBlocks = 4;
+// Wrong answers that a cell tells in full.
+constexpr std::size_t kMostMisses = 5;
 
-constexpr std::pair<QuestionPlace, std::string_view> kPlaces[] = {
-    {QuestionPlace::kLast, "last"}, {QuestionPlace::kFirst, "first"}, {QuestionPlace::kNext, "next"}};
+constexpr std::pair<QuestionPlace, std::string_view> kPlaces[] = {{QuestionPlace::kLast, "last"},
+                                                                  {QuestionPlace::kFirst, "first"},
+                                                                  {QuestionPlace::kNext, "next"},
+                                                                  {QuestionPlace::kTool, "tool"}};
 
-// A request as its arms compute it.
-struct Request {
-  // A message of before; empty where there is none.
-  std::vector<Token> before;
-  std::vector<Token> tokens;
-  // What the question is looked for by: the text of the message that holds it.
-  std::string text;
-  // Names of the blocks that tell the fact.
-  std::vector<std::string> needed;
+// What an arm is asked: probes of one case that follow each other in one session, and their first request.
+struct Asked {
+  const DocumentCase& document;
+  std::span<const DocumentProbe> probes;
+  const DocumentRequest& request;
 };
 
 class Document {
@@ -40,133 +39,178 @@ class Document {
       : engine_(engine), options_(options), report_(report) {}
 
   Status measure() {
+    EBB_ASSIGN_OR_RETURN(arms_, make_document_arms(options_.policies, options_.arms, options_.selectors));
     for (const std::string& name : options_.policies) {
-      EBB_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, make_policy(name));
-      policies_.emplace_back(name, std::move(policy));
+      EBB_ASSIGN_OR_RETURN(policies_[name], make_policy(name));
     }
-    std::vector<double> n_tokens;
-    for (const RecallKind kind : options_.kinds) {
-      RecallTaskOptions task = options_.task;
-      task.kind = kind;
-      EBB_ASSIGN_OR_RETURN(const std::vector<RecallTask> tasks, make_recall_tasks(engine_.vocabulary(), task));
-      for (std::size_t t = 0; t < tasks.size(); ++t) {
-        for (const QuestionPlace place : options_.places) {
-          options_.progress(fmt::format("{}, question {}", name_of(kind), name_of(place)),
-                            n_done_ / static_cast<double>(options_.kinds.size() * options_.places.size()));
-          n_done_ += 1.0 / static_cast<double>(tasks.size());
-          for (const RecallQuestion& question : tasks[t].questions) {
-            EBB_ASSIGN_OR_RETURN(const Request request, make_request(tasks[t], question, place));
-            n_tokens.push_back(static_cast<double>(request.before.size() + request.tokens.size()));
-            EBB_RETURN_IF_ERROR(ask_in_every_arm(tasks[t], question, place, request));
-          }
-        }
+    for (const std::int32_t part : options_.budgets.empty() ? options_.parts : std::vector<std::int32_t>()) {
+      hot_.push_back({.part = part});
+    }
+    for (const std::int32_t n_tokens : options_.budgets) hot_.push_back({.part = 0, .n_tokens = n_tokens});
+    EBB_ASSIGN_OR_RETURN(const std::vector<const DocumentKind*> kinds, find_document_kinds(options_.kinds));
+    n_rounds_ = static_cast<double>(kinds.size() * options_.lengths.size() * options_.places.size());
+    for (const DocumentKind* kind : kinds) {
+      for (const std::int32_t n_tokens : options_.lengths) {
+        EBB_RETURN_IF_ERROR(measure_kind(*kind, n_tokens));
+        if (!kind->takes_length) break;
       }
     }
-    report_.n_request_tokens = static_cast<std::int32_t>(median(n_tokens));
+    report_.n_request_tokens = static_cast<std::int32_t>(median(n_request_tokens_));
     return {};
   }
 
  private:
-  Result<Request> make_request(const RecallTask& task, const RecallQuestion& question, QuestionPlace place) {
-    const Vocabulary& vocabulary = engine_.vocabulary();
-    const std::string document = document_of(task);
-    Request request;
-    Before before = Before::kNothing;
-    request.text = place == QuestionPlace::kFirst  ? question.text + "\n" + document
-                   : place == QuestionPlace::kLast ? document + question.text
-                                                   : question.text;
-    if (place == QuestionPlace::kNext) {
-      EBB_ASSIGN_OR_RETURN(
-          const RecallContext context,
-          recall_message(vocabulary, {.text = "Read this: " + document, .reply = task.messages.front().reply}, before));
-      request.before = context.tokens;
-      before = context.ends;
-    }
-    EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, request.text, before));
-    EBB_ASSIGN_OR_RETURN(request.needed,
-                         find_needed(request.before.empty() ? request.tokens : request.before, question.fact));
-    return request;
-  }
-
-  // The first message of a session is "turn1".
-  Result<std::vector<std::string>> find_needed(const std::vector<Token>& tokens, std::string_view fact) {
-    std::string text;
-    std::vector<std::size_t> ends;
-    for (const Token& token : tokens) {
-      EBB_ASSIGN_OR_RETURN(const std::string piece, engine_.vocabulary().detokenize({&token, 1}, SpecialTokens::kShow));
-      text += piece;
-      ends.push_back(text.size());
-    }
-    const std::size_t at = text.find(fact);
-    if (at == std::string::npos) return error(Code::kInvalidArgument, "a request without its fact: {}", fact);
-    const auto token_at = [&](std::size_t byte) {
-      return static_cast<std::int32_t>(std::ranges::upper_bound(ends, byte) - ends.begin());
-    };
-    std::vector<std::string> names;
-    const std::int32_t last = token_at(at + fact.size() - 1) / options_.block_size;
-    for (std::int32_t b = token_at(at) / options_.block_size; b <= last; ++b)
-      names.push_back(fmt::format("turn1#{}", b));
-    return names;
-  }
-
-  Status ask_in_every_arm(const RecallTask& task, const RecallQuestion& question, QuestionPlace place,
-                          const Request& request) {
-    const auto n_tokens = static_cast<std::int32_t>(request.before.size() + request.tokens.size());
-    DocumentCell& most = cell_of({.kind = task.kind, .place = place, .arm = "never evicting"});
-    EBB_RETURN_IF_ERROR(ask(task, question, request, nullptr, 0, ArmRecall::kNothing, most));
-    for (const auto& [name, policy] : policies_) {
-      for (const std::int32_t part : options_.parts) {
-        const std::int32_t n_blocks = std::max(kLeastBlocks, n_tokens / part / options_.block_size);
-        for (const ArmRecall recall : {ArmRecall::kNothing, ArmRecall::kWords, ArmRecall::kOracle}) {
-          const DocumentArm arm{.policy = name, .recall = recall};
-          DocumentCell& cell = cell_of({.kind = task.kind, .place = place, .arm = arm.name(), .part = part});
-          EBB_RETURN_IF_ERROR(ask(task, question, request, policy, n_blocks * options_.block_size, recall, cell));
-        }
+  Status measure_kind(const DocumentKind& kind, std::int32_t n_tokens) {
+    DocumentCaseOptions options = options_.cases;
+    options.task.n_tokens = n_tokens;
+    EBB_ASSIGN_OR_RETURN(const std::vector<DocumentCase> cases, kind.make(engine_.vocabulary(), options));
+    for (const QuestionPlace place : options_.places) {
+      like_ = {.kind = std::string(kind.name),
+               .n_tokens = kind.takes_length ? n_tokens : 0,
+               .place = place,
+               .paraphrased = kind.paraphrases && options.task.paraphrased};
+      for (const DocumentCase& one : cases) {
+        options_.progress(fmt::format("{}, question {}", kind.name, name_of(place)), n_done_ / n_rounds_);
+        n_done_ += 1.0 / static_cast<double>(cases.size());
+        EBB_RETURN_IF_ERROR(ask_case(one, place));
       }
     }
     return {};
   }
 
-  Status ask(const RecallTask& task, const RecallQuestion& question, const Request& request,
-             const std::shared_ptr<const Policy>& policy, std::int32_t budget_tokens, ArmRecall recall,
-             DocumentCell& cell) {
-    SessionOptions session_options = engine_.session_options();
-    session_options.budget_tokens = budget_tokens > 0 ? budget_tokens : engine_.budget_tokens();
-    session_options.policy = policy;
-    session_options.adopts = false;
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.new_session(session_options));
-    if (!request.before.empty()) EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, request.before));
-    GenerationOptions options{.sampling = {.temperature = 0.0F},
-                              .max_tokens = kMostAnswerTokens,
-                              .stop_strings = recall_stops(engine_.vocabulary())};
-    options.recall.max_blocks = options_.n_recalled_blocks;
-    if (recall == ArmRecall::kWords) options.recall.cues = find_cues(request.text);
-    if (recall == ArmRecall::kOracle) options.recall.names = request.needed;
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                         Generation::start(*session, engine_.vocabulary(), Prompt(request.tokens), options));
-    Generation* const running = generation.get();
-    while (!running->finished()) EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
-    EBB_RETURN_IF_ERROR(running->status());
-    cell.right.push_back(is_right(running->text(), task, question) ? 1.0 : 0.0);
-    cell.n_recalled += std::ssize(running->turn_stats().acts.recalled);
-    cell.ms.push_back(running->stats().prefill_ms);
+  Status ask_case(const DocumentCase& one, QuestionPlace place) {
+    // A tool loop is told anew for each question.
+    const std::size_t n_together = one.in_a_row && place != QuestionPlace::kTool ? one.probes.size() : 1;
+    for (std::size_t i = 0; i < one.probes.size(); i += n_together) {
+      const std::span<const DocumentProbe> probes = std::span(one.probes).subspan(i, n_together);
+      EBB_ASSIGN_OR_RETURN(
+          const DocumentRequest request,
+          make_document_request(engine_.vocabulary(), one, probes.front(), place, options_.block_size));
+      n_request_tokens_.push_back(request.n_tokens());
+      EBB_RETURN_IF_ERROR(ask_in_every_arm({.document = one, .probes = probes, .request = request}));
+    }
     return {};
   }
 
-  DocumentCell& cell_of(const DocumentCell& like) {
+  Status ask_in_every_arm(const Asked& asked) {
+    // Past what the model was trained for nothing can be hot all at once.
+    const auto n_probes = static_cast<std::int32_t>(asked.probes.size());
+    if (asked.request.n_tokens() + n_probes * asked.request.most_reply_tokens <= report_.n_ctx_train) {
+      EBB_RETURN_IF_ERROR(ask(asked, {}, {}));
+    }
+    for (const DocumentArm& arm : arms_) {
+      if (arm.recall == ArmRecall::kOracle && asked.request.needed.empty()) continue;
+      for (const HotPart& hot : hot_) EBB_RETURN_IF_ERROR(ask(asked, arm, hot));
+    }
+    return {};
+  }
+
+  // No less than a turn needs, and no more than there is.
+  [[nodiscard]] std::int32_t budget_of(const HotPart& hot, std::int32_t n_tokens) const {
+    if (hot.is_all()) return engine_.budget_tokens();
+    const std::int32_t n = hot.n_tokens > 0 ? hot.n_tokens : n_tokens / hot.part;
+    return std::min(std::max(kLeastBlocks, n / options_.block_size) * options_.block_size, engine_.budget_tokens());
+  }
+
+  Status ask(const Asked& asked, const DocumentArm& arm, const HotPart& hot) {
+    SessionOptions session_options = engine_.session_options();
+    session_options.budget_tokens = budget_of(hot, asked.request.n_tokens());
+    session_options.policy = arm.policy.empty() ? nullptr : policies_.at(arm.policy);
+    session_options.remains = arm.remains;
+    session_options.adopts = false;
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.new_session(session_options));
+    if (!asked.request.before.empty()) {
+      EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, asked.request.before));
+    }
+    DocumentCell& cell = cell_of(arm, hot);
+    DocumentRequest request = asked.request;
+    for (std::size_t i = 0; i < asked.probes.size(); ++i) {
+      const DocumentProbe& probe = asked.probes[i];
+      if (i > 0) {
+        EBB_ASSIGN_OR_RETURN(
+            request, next_document_request(engine_.vocabulary(), asked.request, probe, ends_, options_.block_size));
+      }
+      EBB_RETURN_IF_ERROR(answer(*session, request, probe, arm, cell));
+    }
+    return {};
+  }
+
+  // All that engines know of arms.
+  void ask_for(const DocumentRequest& request, const DocumentArm& arm, GenerationOptions& options) const {
+    options.recall.max_blocks = options_.n_recalled_blocks;
+    options.recall.selectors = arm.selectors;
+    if (arm.recall == ArmRecall::kSelected) options.recall.cues = request.cues;
+    if (arm.recall == ArmRecall::kOracle) options.recall.names = request.needed;
+  }
+
+  Status answer(Session& session, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
+                DocumentCell& cell) {
+    GenerationOptions options{.sampling = {.temperature = 0.0F},
+                              .max_tokens = request.most_reply_tokens,
+                              .stop_strings = recall_stops(engine_.vocabulary())};
+    ask_for(request, arm, options);
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
+                         Generation::start(session, engine_.vocabulary(), Prompt(request.tokens), options));
+    Generation* const running = generation.get();
+    std::optional<double> found;
+    while (!running->finished()) {
+      EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
+      if (!found && !running->is_prefilling()) found = share_hot(session, request.needed);
+    }
+    EBB_RETURN_IF_ERROR(running->status());
+    ends_ = running->reason() == FinishReason::kEndOfGeneration ? Before::kEndedReply : Before::kCutReply;
+    cell.right.push_back(score_of(running->text(), probe));
+    cell.groups.push_back(probe.group);
+    if (!request.needed.empty()) cell.found.push_back(found.value_or(0.0));
+    const Acts& acts = running->turn_stats().acts;
+    cell.n_recalled += std::ssize(acts.recalled) + std::ssize(acts.recomputed);
+    cell.ms.push_back(running->stats().prefill_ms);
+    if (cell.right.back() < 1.0 && cell.misses.size() < kMostMisses) {
+      cell.misses.push_back({.question = probe.text,
+                             .wanted = fmt::format("{}", fmt::join(probe.answers, ", ")),
+                             .said = running->text()});
+    }
+    return {};
+  }
+
+  // Of these blocks' frames.
+  static double share_hot(const Session& session, const std::vector<std::string>& names) {
+    double n_hot = 0.0;
+    double n = 0.0;
+    for (const std::string& name : names) {
+      for (const BlockIndex block : session.find_blocks(name)) {
+        n_hot += session.hot().n_hot_frames(block);
+        n += session.shape().frames_per_block();
+      }
+    }
+    return n > 0.0 ? n_hot / n : 0.0;
+  }
+
+  DocumentCell& cell_of(const DocumentArm& arm, const HotPart& hot) {
+    DocumentCell like = like_;
+    like.arm = arm.name();
+    like.hot = hot;
     for (DocumentCell& cell : report_.cells) {
-      if (cell.kind == like.kind && cell.place == like.place && cell.arm == like.arm && cell.part == like.part) {
+      if (cell.kind == like.kind && cell.n_tokens == like.n_tokens && cell.place == like.place &&
+          cell.arm == like.arm && cell.hot == like.hot) {
         return cell;
       }
     }
-    report_.cells.push_back(like);
-    return report_.cells.back();
+    return report_.cells.emplace_back(std::move(like));
   }
 
   Engine& engine_;
   const DocumentOptions& options_;
   DocumentReport& report_;
-  std::vector<std::pair<std::string, std::shared_ptr<const Policy>>> policies_;
+  std::map<std::string, std::shared_ptr<const Policy>> policies_;
+  std::vector<DocumentArm> arms_;
+  std::vector<HotPart> hot_;
+  // Of the case that is asked.
+  DocumentCell like_;
+  // How the last reply of its session ended.
+  Before ends_ = Before::kNothing;
+  std::vector<double> n_request_tokens_;
+  double n_rounds_ = 1.0;
   double n_done_ = 0.0;
 };
 
@@ -186,25 +230,19 @@ std::optional<QuestionPlace> find_question_place(std::string_view name) {
   return std::nullopt;
 }
 
-std::string DocumentArm::name() const {
-  switch (recall) {
-    case ArmRecall::kNothing: return policy;
-    case ArmRecall::kWords: return policy + ", recall";
-    case ArmRecall::kOracle: return policy + ", oracle";
-  }
-  return policy;
-}
-
 Result<DocumentReport> run_document(const DocumentOptions& options) {
-  if (options.kinds.empty() || options.places.empty() || options.parts.empty() || options.policies.empty()) {
-    return error(Code::kInvalidArgument, "give one kind, one place, one part and one policy at least");
+  if (options.kinds.empty() || options.places.empty() || options.lengths.empty() || options.policies.empty() ||
+      options.arms.empty() || (options.parts.empty() && options.budgets.empty())) {
+    return error(Code::kInvalidArgument, "give one kind, length, place, budget, policy and arm at least");
   }
   options.progress("loading", 0.0);
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::open({.model = options.model,
                                                                            .n_threads = options.n_threads,
                                                                            .kv_type = options.kv_type,
                                                                            .block_size = options.block_size}));
-  DocumentReport report{.model = options.model.filename().string(), .options = options};
+  DocumentReport report{.model = options.model.filename().string(),
+                        .n_ctx_train = engine->model().hparams().n_ctx_train,
+                        .options = options};
   EBB_RETURN_IF_ERROR(Document(*engine, options, report).measure());
   return report;
 }

@@ -1,81 +1,94 @@
 // The document bench: one request that holds a document and a question about it, longer than the KV budget.
 //
-// What the question needs has left by the time the question comes; arms differ in what they bring back. Each answer is of a session
-// of its own that computes the whole request under its budget, as a client's would.
+// What the question needs has left by the time the question comes; arms differ in what they bring back (bench/document_arms.h). Each
+// answer is of a session of its own that computes the whole request under its budget, as a client's would; cases that are asked in
+// a row (bench/document_cases.h) are of one session each.
 //
-//   never evicting     everything hot: the most that can be had
-//   POLICY             what leaves is gone for this request
-//   POLICY, recall     blocks that share rare words with what the request begins and ends with come back before its last tokens
-//   POLICY, oracle     the blocks that tell the asked fact come back there, and no others
-//
-// The question stands behind the document, in front of it, or in the next message. Thread rule: one run at a time.
+// The question stands behind the document, in front of it, in the next message, or in what a tool returns once the user has said to
+// go on. Thread rule: one run at a time.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "bench/recall_tasks.h"
+#include "bench/document_arms.h"
+#include "bench/document_cases.h"
 #include "cache/frame_layout.h"
 #include "session/turn.h"
 
 namespace ebb {
 
-enum class QuestionPlace : std::uint8_t { kLast, kFirst, kNext };
-// "last", "first", "next"; and back.
+enum class QuestionPlace : std::uint8_t { kLast, kFirst, kNext, kTool };
+// "last", "first", "next", "tool"; and back.
 [[nodiscard]] std::string_view name_of(QuestionPlace place);
 [[nodiscard]] std::optional<QuestionPlace> find_question_place(std::string_view name);
-
-enum class ArmRecall : std::uint8_t { kNothing, kWords, kOracle };
-
-struct DocumentArm {
-  std::string policy;
-  ArmRecall recall = ArmRecall::kNothing;
-
-  // "streaming, recall"
-  [[nodiscard]] std::string name() const;
-};
 
 struct DocumentOptions {
   std::filesystem::path model;
   std::int32_t n_threads = 0;
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 64;
-  // As flags name them; each without recall, with it and with the oracle's.
+  // As flags name them, each in every arm.
   std::vector<std::string> policies = {"streaming", std::string(kDefaultPolicy)};
-  std::vector<RecallKind> kinds = {RecallKind::kNeedle, RecallKind::kMultiFact};
+  std::vector<std::string> arms = {"alone", "recall", "oracle"};
+  std::vector<std::string> selectors = {std::string(kDefaultSelector)};
+  // Names of kinds and families.
+  std::vector<std::string> kinds = {"needle", "multi_fact"};
   std::vector<QuestionPlace> places = {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext};
-  // Parts of the request that the budget holds: 4 is a quarter.
+  // Parts of the request that the budget holds: 4 is a quarter. Where there are budgets, those tokens instead.
   std::vector<std::int32_t> parts = {4, 6, 12, 16};
-  // Of all cases; its kind is set by the bench.
-  RecallTaskOptions task{.n_tokens = 4096};
+  std::vector<std::int32_t> budgets;
+  // Tokens of a document.
+  std::vector<std::int32_t> lengths = {4096};
+  // Of all cases; its task's n_tokens is set by the bench.
+  DocumentCaseOptions cases;
   std::int32_t n_recalled_blocks = kMostRecalled;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 
-// One arm on one kind of task, asked in one place, at one budget.
+// What a model said that was not right.
+struct DocumentMiss {
+  std::string question;
+  std::string wanted;
+  std::string said;
+};
+
+// One arm on one kind of task of one length, asked in one place, at one budget.
 struct DocumentCell {
-  RecallKind kind = RecallKind::kNeedle;
+  std::string kind;
+  // Of a document, as asked for; 0: as long as what it holds.
+  std::int32_t n_tokens = 0;
   QuestionPlace place = QuestionPlace::kLast;
   std::string arm;
-  std::int32_t part = 1;        // 1: never evicting
-  std::vector<double> right;    // by question, 0 or 1; the same questions in every arm
-  std::int64_t n_recalled = 0;  // blocks, all questions together
+  HotPart hot;
+  bool paraphrased = false;
+  // By question, the same questions in every arm: the score (0..1), what it is counted by, and which share of what tells the answer
+  // was hot while it was answered, where that is known.
+  std::vector<double> right;
+  std::vector<std::string> groups;
+  std::vector<double> found;
   std::vector<double> ms;       // until the first token, by question
+  std::int64_t n_recalled = 0;  // blocks, computed again or not, all questions together
+  // The first few.
+  std::vector<DocumentMiss> misses;
 };
 
 struct DocumentReport {
   std::string model;
+  std::int32_t n_ctx_train = 0;
   DocumentOptions options;
   std::int32_t n_request_tokens = 0;  // median
   std::vector<DocumentCell> cells;
 };
 
-// kInvalidArgument for options that leave nothing to ask; what make_policy() says of policies that there are not.
+// kInvalidArgument for options that leave nothing to ask; what make_policy() says of policies that there are not. Where a request is
+// longer than the model was trained for, nothing is asked with everything hot.
 Result<DocumentReport> run_document(const DocumentOptions& options);
 [[nodiscard]] std::string document_text(const DocumentReport& report);
 Status write_document_json(const std::filesystem::path& path, const DocumentReport& report);

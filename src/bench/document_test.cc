@@ -16,11 +16,11 @@ TEST(DocumentBench, asks_every_arm_the_same_and_recall_answers_what_a_policy_alo
   DocumentOptions options{.model = kModel,
                           .n_threads = 2,
                           .policies = {"streaming"},
-                          .kinds = {RecallKind::kNeedle},
+                          .kinds = {"needle"},
                           .places = {QuestionPlace::kLast, QuestionPlace::kNext},
-                          .parts = {4}};
-  options.task.n_tokens = 1200;
-  options.task.n_tasks = 3;
+                          .parts = {4},
+                          .lengths = {1200}};
+  options.cases.task.n_tasks = 3;
   const Result<DocumentReport> report = run_document(options);
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->cells.size(), 8U);
@@ -32,6 +32,10 @@ TEST(DocumentBench, asks_every_arm_the_same_and_recall_answers_what_a_policy_alo
     for (const double right : cell.right) n_right += right;
     if (cell.arm == "streaming") alone += n_right;
     if (cell.arm == "streaming, recall") recalled += n_right;
+    ASSERT_EQ(cell.found.size(), 3U) << cell.arm;
+    if (cell.arm == "never evicting" || cell.arm == "streaming, oracle") {
+      EXPECT_THAT(cell.found, testing::Each(1.0)) << cell.arm;
+    }
     EXPECT_EQ(cell.n_recalled > 0, cell.arm.ends_with("recall") || cell.arm.ends_with("oracle")) << cell.arm;
   }
   EXPECT_GT(recalled, alone);
@@ -44,7 +48,72 @@ TEST(DocumentBench, asks_every_arm_the_same_and_recall_answers_what_a_policy_alo
   const nlohmann::json json = nlohmann::json::parse(in);
   EXPECT_EQ(json["cells"].size(), 8U);
   std::filesystem::remove(path);
-  for (const nlohmann::json& cell : json["cells"]) EXPECT_EQ(cell.contains("beside_never_evicting"), cell["part"] != 1);
+  for (const nlohmann::json& cell : json["cells"]) {
+    EXPECT_EQ(cell.contains("beside_never_evicting"), cell["part"] != 1);
+    EXPECT_EQ(cell.contains("beside_oracle"), cell["part"] != 1 && cell["arm"] != "streaming, oracle");
+  }
+}
+
+// Streaming alone and with recall, or what else `arms` says, of one kind asked in one place.
+Result<DocumentReport> run_small(const std::string& kind, QuestionPlace place, std::vector<std::string> arms,
+                                 std::int32_t n_tokens, std::int32_t n_tasks) {
+  DocumentOptions options{.model = kModel,
+                          .n_threads = 2,
+                          .policies = {"streaming"},
+                          .arms = std::move(arms),
+                          .kinds = {kind},
+                          .places = {place},
+                          .budgets = {384},
+                          .lengths = {n_tokens}};
+  options.cases.task.n_tasks = n_tasks;
+  return run_document(options);
+}
+
+// Probe after probe in one session: the request is computed once, and each probe is counted by its place.
+TEST(DocumentBench, questions_in_a_row_share_their_session) {
+  const Result<DocumentReport> report = run_small("multifact", QuestionPlace::kLast, {"recall"}, 1200, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->cells.size(), 2U);
+  for (const DocumentCell& cell : report->cells) {
+    EXPECT_THAT(cell.groups, testing::ElementsAre("probe 1", "probe 2", "probe 3", "probe 4", "probe 5"));
+    // Only the first holds the document.
+    EXPECT_LT(cell.ms[4], cell.ms[0]) << cell.arm;
+  }
+  EXPECT_EQ(report->cells[1].hot.name(), "384");
+  EXPECT_THAT(document_text(*report), testing::HasSubstr("probe 5"));
+}
+
+// What is asked stands in no message of the user's.
+TEST(DocumentBench, in_a_tool_loop_recall_finds_what_the_tool_names) {
+  const Result<DocumentReport> report = run_small("needle", QuestionPlace::kTool, {"alone", "recall"}, 1600, 4);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  double found = 0.0;
+  for (const DocumentCell& cell : report->cells) {
+    for (const double share : cell.found) {
+      if (cell.arm == "streaming, recall") found += share;
+      if (cell.arm == "streaming") found -= share;
+    }
+  }
+  EXPECT_GT(found, 1.5);
+}
+
+// The bundled model was trained for 16384 tokens.
+TEST(DocumentBench, past_the_trained_context_nothing_is_asked_with_everything_hot) {
+  const Result<DocumentReport> report = run_small("passkey", QuestionPlace::kLast, {"recall"}, 16500, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->cells.size(), 1U);
+  EXPECT_EQ(report->cells.front().arm, "streaming, recall");
+}
+
+// Where all of a document tells the answer, an oracle has nothing to choose.
+TEST(DocumentBench, what_all_of_a_document_tells_has_no_oracle) {
+  const Result<DocumentReport> report = run_small("fwe", QuestionPlace::kLast, {"alone", "oracle"}, 1000, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->cells.size(), 2U);
+  for (const DocumentCell& cell : report->cells) {
+    EXPECT_FALSE(cell.arm.ends_with("oracle"));
+    EXPECT_TRUE(cell.found.empty());
+  }
 }
 
 TEST(DocumentBench, refuses_what_leaves_nothing_to_ask_and_policies_that_there_are_not) {
@@ -53,7 +122,8 @@ TEST(DocumentBench, refuses_what_leaves_nothing_to_ask_and_policies_that_there_a
 }
 
 TEST(DocumentBench, names_of_places_lead_back) {
-  for (const QuestionPlace place : {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext}) {
+  for (const QuestionPlace place :
+       {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext, QuestionPlace::kTool}) {
     EXPECT_EQ(find_question_place(name_of(place)), place);
   }
   EXPECT_FALSE(find_question_place("middle").has_value());

@@ -26,6 +26,33 @@ constexpr std::array kTalkAnimals = {"cat",    "dog",  "horse",  "rabbit", "turt
 constexpr std::array kTalkFoods = {"soup",  "bread", "cheese", "rice",  "salad",
                                    "apple", "mango", "plum",   "onion", "honey"};
 
+constexpr std::array kTopics = {
+    "the growing of wheat", "the repair of old roofs", "fishing from the shore",   "the making of paper",
+    "the study of stars",   "the care of horses",      "the history of mills",     "the building of roads",
+    "the keeping of bees",  "the trade in wool",       "the weather of the hills", "the art of singing",
+    "the drying of herbs",  "the work of a judge",     "the use of maps",          "the drawing of plans",
+    "the cutting of stone", "the sailing of rivers",   "the teaching of children", "the printing of books",
+    "the brewing of tea",   "the planting of trees",   "the mending of nets",      "the language of birds",
+    "the burning of lime",  "the weaving of cloth",    "the digging of wells",     "the healing of wounds",
+    "the forging of iron",  "the painting of walls"};
+constexpr std::array kTopicSentences = {"Many people have written about {} over the years.",
+                                        "Those who know {} well say that patience matters most.",
+                                        "{} was once thought to be simple.",
+                                        "In some villages {} is still taught by the old.",
+                                        "Whoever begins with {} makes the same mistakes.",
+                                        "Few things have changed as little as {}.",
+                                        "There are long books about {} that nobody reads any more.",
+                                        "In winter there is little to be said about {}.",
+                                        "A traveller once spoke of {} for a whole evening.",
+                                        "It takes years before {} is understood.",
+                                        "{} depends on good tools and on dry air.",
+                                        "Some say that {} will soon be forgotten.",
+                                        "The rules of {} were never written down in full.",
+                                        "What helps in {} is a steady hand.",
+                                        "Letters from that time often speak of {}."};
+constexpr std::array kNoise = {"The grass is green.", "The sky is blue.", "The sun is yellow.", "Here we go.",
+                               "There and back again."};
+
 }  // namespace
 
 std::vector<std::string> split_sentences(std::string_view text, RecallSplit split) {
@@ -59,6 +86,8 @@ HaystackLine HaystackWriter::next() {
     case Haystack::kSentences: return {.text = draw_sentence(random_), .reply = ""};
     case Haystack::kChatter: return small_talk();
     case Haystack::kText: return {.text = next_of_text(), .reply = ""};
+    case Haystack::kTopics: return {.text = next_of_topic(), .reply = ""};
+    case Haystack::kNoise: return {.text = next_noise(), .reply = ""};
   }
   return {};
 }
@@ -71,6 +100,23 @@ std::string HaystackWriter::next_of_text() {
   --n_left_;
   return sentences_[at_++];
 }
+
+std::string HaystackWriter::next_of_topic() {
+  if (n_left_ == 0) {
+    at_ = random_() % kTopics.size();
+    n_left_ = 4 + random_() % 4;
+  }
+  --n_left_;
+  const std::string_view sentence = kTopicSentences[random_() % kTopicSentences.size()];
+  const std::size_t slot = sentence.find("{}");
+  std::string text(sentence.substr(0, slot));
+  text += kTopics[at_];
+  text += sentence.substr(slot + 2);
+  if (text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text;
+}
+
+std::string HaystackWriter::next_noise() { return kNoise[at_++ % kNoise.size()]; }
 
 HaystackLine HaystackWriter::small_talk() {
   const auto one_of = [&](const auto& words) { return std::string(words[random_() % words.size()]); };

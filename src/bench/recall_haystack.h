@@ -3,6 +3,9 @@
 //   sentences   simple English sentences, as in the other benches; the bundled model was not trained on them
 //   chatter     small talk, message and reply, as in the bundled model's training, of things that facts are told of too
 //   text        passages of a text of the caller's, one half of it for each split
+//   topics      paragraphs, each about one of 30 topics, of 15 templates of sentences, as in EVOKE's needle test; the bundled model
+//               was not trained on them
+//   noise       five short sentences over and over, as in the passkey test
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -18,7 +21,7 @@
 
 namespace ebb {
 
-enum class Haystack : std::uint8_t { kSentences, kChatter, kText };
+enum class Haystack : std::uint8_t { kSentences, kChatter, kText, kTopics, kNoise };
 
 struct HaystackLine {
   std::string text;
@@ -40,12 +43,14 @@ class HaystackWriter {
  private:
   HaystackLine small_talk();
   std::string next_of_text();
+  std::string next_of_topic();
+  std::string next_noise();
 
   Haystack haystack_;
   std::span<const std::string> sentences_;
   std::mt19937_64 random_;
   std::size_t at_ = 0;
-  std::size_t n_left_ = 0;  // of the passage
+  std::size_t n_left_ = 0;  // of the passage or the paragraph
 };
 
 }  // namespace ebb

@@ -184,7 +184,8 @@ bool NameSource::belongs(NameKind kind, const std::string& name) const {
     case NameKind::kNumber:
     case NameKind::kAmount:
     case NameKind::kDay:
-    case NameKind::kHex: return is_half(name);
+    case NameKind::kHex:
+    case NameKind::kUuid: return is_half(name);
   }
   return false;
 }
@@ -245,6 +246,11 @@ std::string NameSource::make(NameKind kind) {
     }
     case NameKind::kWord: return pseudo_word();
     case NameKind::kHex: return digits(8, kHexDigits);
+    case NameKind::kUuid: {
+      std::string name = digits(8, kHexDigits);
+      for (const std::size_t n : {4U, 4U, 4U, 12U}) name += "-" + digits(n, kHexDigits);
+      return name;
+    }
     case NameKind::kColor: return one_of(kColors);
     case NameKind::kAnimal: return one_of(kAnimals);
     case NameKind::kFood: return one_of(kFoods);

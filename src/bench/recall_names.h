@@ -31,6 +31,7 @@ enum class NameKind : std::uint8_t {
   kDay,      // May 17
   kWord,     // zuvor
   kHex,      // 3f0a77c1
+  kUuid,     // 3f0a77c1-9b41-4c27-8f6e-0d5a6b2c9e13
   kColor,
   kAnimal,
   kFood,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKinds = {"needle", "multi_fact", "ten_at_once", "key_value"};
 constexpr std::array<std::string_view, 2> kSplits = {"tune", "test"};
-constexpr std::array<std::string_view, 3> kHaystacks = {"sentences", "chatter", "text"};
+constexpr std::array<std::string_view, 5> kHaystacks = {"sentences", "chatter", "text", "topics", "noise"};
 constexpr std::array<std::string_view, 2> kLanguages = {"bundled", "english"};
 
 template <class T, std::size_t N>
@@ -66,18 +66,24 @@ Result<std::vector<RecallTask>> make_recall_tasks(const Vocabulary& vocabulary, 
     const std::uint64_t seed = hash_words({options.seed, static_cast<std::uint64_t>(options.kind),
                                            static_cast<std::uint64_t>(options.split), static_cast<std::uint64_t>(i)})
                                    .low;
-    const double place = (places[static_cast<std::size_t>(i)] + 0.5) / options.n_tasks;
+    const auto t = static_cast<std::size_t>(i);
+    const double place =
+        options.places.empty() ? (places[t] + 0.5) / options.n_tasks : options.places[t % options.places.size()];
     RecallWriter writer(vocabulary, options, sentences, seed);
     EBB_ASSIGN_OR_RETURN(tasks.emplace_back(), writer.write(place));
   }
   return tasks;
 }
 
-bool is_right(std::string_view reply, const RecallTask& task, const RecallQuestion& question) {
-  const std::size_t at = find_word(reply, question.answer);
+bool says_first(std::string_view reply, std::string_view answer, std::span<const std::string> values) {
+  const std::size_t at = find_word(reply, answer);
   if (at == std::string_view::npos) return false;
   return std::ranges::none_of(
-      task.values, [&](const std::string& value) { return value != question.answer && find_word(reply, value) < at; });
+      values, [&](const std::string& value) { return value != answer && find_word(reply, value) < at; });
+}
+
+bool is_right(std::string_view reply, const RecallTask& task, const RecallQuestion& question) {
+  return says_first(reply, question.answer, task.values);
 }
 
 }  // namespace ebb

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +54,13 @@ struct RecallTaskOptions {
   bool near_twins = false;
   // 0: eight of multi_fact, ten of ten_at_once. A needle is one; pairs fill the context.
   std::int32_t n_facts = 0;
+  // Where asked facts of a needle, several facts and pairs lie, as shares of their contexts, one after the other and again; empty:
+  // evenly over all tasks.
+  std::vector<double> places;
   // Names of those that facts may be of; empty: all of the language that the bundled model answers well.
   std::vector<std::string> relations;
+  // No two facts are of the same relation while there are others.
+  bool relations_differ = false;
   // Sentences that name the subject of an asked fact and tell nothing: what looks for words finds them too.
   std::int32_t n_mentions = 0;
   // Of one message, about; a bench reads message by message. Pairs are one message.
@@ -104,7 +110,9 @@ Result<std::vector<RecallTask>> make_recall_tasks(const Vocabulary& vocabulary, 
 // it did.
 [[nodiscard]] std::string document_of(const RecallTask& task);
 
-// Whether the reply gives the question's answer, as a word (find_word), with no other value of the task before it.
+// Whether the reply gives the answer, as a word (find_word), with none of the other values before it.
+[[nodiscard]] bool says_first(std::string_view reply, std::string_view answer, std::span<const std::string> values);
+// The same of a question and all values of its task.
 [[nodiscard]] bool is_right(std::string_view reply, const RecallTask& task, const RecallQuestion& question);
 
 }  // namespace ebb

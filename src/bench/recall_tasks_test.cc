@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/recall_prompts.h"
+#include "bench/recall_tasks_test.h"
 #include "policy/rare_words.h"
 #include "text/toy_vocabulary.h"
 
@@ -29,15 +30,6 @@ std::string context_text(const RecallTask& task) {
   return text;
 }
 
-std::size_t n_times(std::string_view text, std::string_view word) {
-  std::size_t n = 0;
-  for (std::size_t at = find_word(text, word); at != std::string_view::npos; at = find_word(text, word)) {
-    ++n;
-    text.remove_prefix(at + word.size());
-  }
-  return n;
-}
-
 class RecallTasks : public ::testing::Test {
  protected:
   [[nodiscard]] std::vector<RecallTask> make(RecallTaskOptions options) const {
@@ -54,7 +46,8 @@ class RecallTasks : public ::testing::Test {
   [[nodiscard]] std::vector<RecallTask> make_all(RecallTaskOptions options) const {
     std::vector<RecallTask> all;
     for (const RecallKind kind : kAllRecallKinds) {
-      for (const Haystack haystack : {Haystack::kSentences, Haystack::kChatter, Haystack::kText}) {
+      for (const Haystack haystack :
+           {Haystack::kSentences, Haystack::kChatter, Haystack::kText, Haystack::kTopics, Haystack::kNoise}) {
         options.kind = kind;
         options.haystack = haystack;
         std::ranges::move(make(options), std::back_inserter(all));
@@ -258,9 +251,24 @@ TEST_F(RecallTasks, facts_are_of_what_was_named) {
   }
 }
 
+TEST_F(RecallTasks, relations_differ_where_they_are_to) {
+  for (const RecallTask& task : make({.kind = RecallKind::kTenAtOnce, .n_facts = 5, .relations_differ = true})) {
+    std::set<std::string> told;
+    for (const RecallQuestion& question : task.questions) told.insert(question.relation);
+    EXPECT_EQ(told.size(), 5U);
+  }
+}
+
+TEST_F(RecallTasks, a_needle_lies_where_it_is_put) {
+  for (const RecallTask& task : make({.kind = RecallKind::kNeedle, .places = {0.25}})) {
+    EXPECT_NEAR(task.questions[0].position, 0.25, 0.03);
+  }
+}
+
 TEST_F(RecallTasks, names_lead_back_to_what_they_name) {
   for (const RecallKind kind : kAllRecallKinds) EXPECT_EQ(find_recall_kind(name_of(kind)), kind);
   EXPECT_EQ(find_haystack("text"), Haystack::kText);
+  EXPECT_EQ(find_haystack("noise"), Haystack::kNoise);
   EXPECT_EQ(find_recall_split("test"), RecallSplit::kTest);
   EXPECT_EQ(find_recall_language("english"), RecallLanguage::kEnglish);
   EXPECT_EQ(find_recall_kind("hay"), std::nullopt);

@@ -97,11 +97,12 @@ Status RecallWriter::draw_facts(double place) {
   return {};
 }
 
-// Closed sets hold few values: a task tells of each relation of theirs once, while there are others.
+// Closed sets hold few values: a task tells of each relation of theirs once, while there are others; and so of all where they are to
+// differ.
 const Relation& RecallWriter::draw_relation() {
   const std::size_t i = random_() % unused_.size();
   const Relation& relation = *unused_[i];
-  if (is_closed(relation.value) && unused_.size() > 1) {
+  if ((options_.relations_differ || is_closed(relation.value)) && unused_.size() > 1) {
     unused_.erase(unused_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return relation;

@@ -2,11 +2,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "base/check.h"
 
 namespace ebb {
+namespace {
+
+// Where 19 of 20 values of a statistic lie, of n that are drawn again and again from n; what is no number is left out, and not all
+// of it may be. The same each time.
+template <class Statistic>
+ShareInterval bootstrap(std::size_t n, const Statistic& statistic) {
+  constexpr std::size_t kRounds = 2000;
+  std::mt19937_64 random(1);
+  std::vector<std::size_t> drawn(n);
+  std::vector<double> values;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    for (std::size_t& i : drawn) i = random() % n;
+    const double value = statistic(drawn);
+    if (!std::isnan(value)) values.push_back(value);
+  }
+  EBB_CHECK(!values.empty(), "no draw of {} says anything", n);
+  std::ranges::sort(values);
+  return {.low = values[values.size() / 40], .high = values[values.size() - 1 - values.size() / 40]};
+}
+
+}  // namespace
+
+double mean_of(std::span<const double> values) {
+  EBB_CHECK(!values.empty(), "a mean of nothing");
+  double sum = 0.0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
 
 double median(std::span<const double> values) {
   EBB_CHECK(!values.empty(), "a median of nothing");
@@ -54,21 +83,41 @@ std::vector<double> paired_ratios(std::span<const double> a, std::span<const dou
 
 PairedDifference paired_difference(std::span<const double> a, std::span<const double> b) {
   EBB_CHECK(a.size() == b.size() && !a.empty(), "{} values against {}", a.size(), b.size());
-  constexpr std::size_t kRounds = 2000;
   std::vector<double> differences;
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
-  const auto n = static_cast<double>(a.size());
-  std::mt19937_64 random(1);
-  std::vector<double> means;
-  for (std::size_t round = 0; round < kRounds; ++round) {
+  const ShareInterval range = bootstrap(a.size(), [&](std::span<const std::size_t> drawn) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += differences[random() % a.size()];
-    means.push_back(sum / n);
+    for (const std::size_t i : drawn) sum += differences[i];
+    return sum / static_cast<double>(drawn.size());
+  });
+  return {.mean = mean_of(differences), .low = range.low, .high = range.high};
+}
+
+std::optional<PairedShare> paired_share(std::span<const double> a, std::span<const double> b) {
+  EBB_CHECK(a.size() == b.size(), "{} values against {}", a.size(), b.size());
+  if (b.empty() || mean_of(b) == 0.0) return std::nullopt;
+  const ShareInterval range = bootstrap(a.size(), [&](std::span<const std::size_t> drawn) {
+    double sum_a = 0.0;
+    double sum_b = 0.0;
+    for (const std::size_t i : drawn) {
+      sum_a += a[i];
+      sum_b += b[i];
+    }
+    return sum_b == 0.0 ? std::numeric_limits<double>::quiet_NaN() : sum_a / sum_b;
+  });
+  return PairedShare{.share = mean_of(a) / mean_of(b), .low = range.low, .high = range.high};
+}
+
+ShareInterval score_interval(std::span<const double> scores) {
+  EBB_CHECK(!scores.empty(), "an interval of nothing");
+  if (std::ranges::all_of(scores, [](double score) { return score == 0.0 || score == 1.0; })) {
+    return share_interval(std::ranges::count(scores, 1.0), std::ssize(scores));
   }
-  std::ranges::sort(means);
-  double sum = 0.0;
-  for (const double difference : differences) sum += difference;
-  return {.mean = sum / n, .low = means[kRounds / 40], .high = means[kRounds - 1 - kRounds / 40]};
+  return bootstrap(scores.size(), [&](std::span<const std::size_t> drawn) {
+    double sum = 0.0;
+    for (const std::size_t i : drawn) sum += scores[i];
+    return sum / static_cast<double>(drawn.size());
+  });
 }
 
 ShareInterval share_interval(std::int64_t n_hits, std::int64_t n) {

@@ -1,10 +1,11 @@
-// What a benchmark says about repeated measurements: medians and the spread around them, never means.
+// What a benchmark says about repeated measurements: of times medians and the spread around them, never means; of scores means.
 //
 // Two sides that were measured in turn are compared pair by pair: what disturbed both at the same moment then cancels.
 // Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct ShareInterval {
 };
 [[nodiscard]] ShareInterval share_interval(std::int64_t n_hits, std::int64_t n);
 
+// At least one value.
+[[nodiscard]] double mean_of(std::span<const double> values);
+// Where the true mean of scores of 0 to 1 lies, 19 times of 20: Wilson's interval where each is 0 or 1, else bootstrap over them,
+// which is the same each time. At least one value.
+[[nodiscard]] ShareInterval score_interval(std::span<const double> scores);
+
 // By how much `a` is more than `b` in the mean of their pairs, and where that lies 19 times of 20: bootstrap over the pairs,
 // which is the same each time. As many of one as of the other, one at least.
 struct PairedDifference {
@@ -49,5 +56,14 @@ struct PairedDifference {
   double high = 0.0;
 };
 [[nodiscard]] PairedDifference paired_difference(std::span<const double> a, std::span<const double> b);
+
+// What share of the sum of `b` the sum of `a` is, and where that lies 19 times of 20: bootstrap over the pairs, those draws left
+// out whose `b` sums to 0. Nothing where all of `b` does. As many of one as of the other.
+struct PairedShare {
+  double share = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+[[nodiscard]] std::optional<PairedShare> paired_share(std::span<const double> a, std::span<const double> b);
 
 }  // namespace ebb

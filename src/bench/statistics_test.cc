@@ -75,5 +75,28 @@ TEST(StatisticsDeathTest, unequal_numbers_of_measurements_are_no_pairs) {
   EXPECT_DEATH((void)paired_ratios(std::array{1.0, 2.0}, std::array{1.0}), "2 values against 1");
 }
 
+TEST(Statistics, scores_of_0_and_1_have_wilsons_interval_and_others_one_around_their_mean) {
+  const ShareInterval whole = score_interval(std::vector<double>{1.0, 0.0, 1.0, 1.0});
+  const ShareInterval wilson = share_interval(3, 4);
+  EXPECT_DOUBLE_EQ(whole.low, wilson.low);
+  EXPECT_DOUBLE_EQ(whole.high, wilson.high);
+  const ShareInterval parts = score_interval(std::vector<double>{0.5, 0.25, 0.75, 1.0});
+  EXPECT_GE(parts.low, 0.25);
+  EXPECT_LT(parts.low, 0.625);
+  EXPECT_GT(parts.high, 0.625);
+  EXPECT_LE(parts.high, 1.0);
+}
+
+TEST(Statistics, a_paired_share_is_that_of_the_sums_and_narrow_where_pairs_agree) {
+  const std::vector<double> all = {1.0, 1.0, 0.0, 1.0, 0.0, 1.0};
+  const std::vector<double> half = {1.0, 0.0, 0.0, 1.0, 0.0, 0.0};
+  EXPECT_DOUBLE_EQ(paired_share(half, all)->share, 0.5);
+  EXPECT_LT(paired_share(half, all)->low, 0.5);
+  EXPECT_GT(paired_share(half, all)->high, 0.5);
+  EXPECT_DOUBLE_EQ(paired_share(all, all)->low, 1.0);
+  EXPECT_DOUBLE_EQ(paired_share(all, all)->high, 1.0);
+  EXPECT_FALSE(paired_share(half, std::vector<double>(6, 0.0)).has_value());
+}
+
 }  // namespace
 }  // namespace ebb

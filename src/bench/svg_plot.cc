@@ -53,7 +53,7 @@ figure { margin: 1.5rem 0; overflow-x: auto; }
 svg { width: 100%; min-width: 30rem; height: auto; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .soft { fill: var(--soft); } svg .title { font-size: 15px; font-weight: 600; }
 svg .grid { stroke: var(--grid); } svg .axis { stroke: var(--soft); }
-svg .line { fill: none; stroke-width: 2; }
+svg .line { fill: none; stroke-width: 2; } svg .range { stroke-width: 1; opacity: .55; }
 )";
 
 std::string color(std::size_t series) { return fmt::format("var(--c{})", series % kSeriesColors); }
@@ -188,6 +188,13 @@ void draw_series(Canvas& canvas, std::size_t i, const LinePlot& plot, const Scal
     if (!can_show(point.x, plot.x) || !can_show(point.y, plot.y)) continue;
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x.at(point.x), y.at(point.y));
     if (series.points.size() > kMostMarks) continue;
+    if (point.low < point.high && can_show(point.low, plot.y)) {
+      // Beside one another, so that lines of one y do not hide each other's.
+      const double at = x.at(point.x) + 1.5 * static_cast<double>(i % kSeriesColors);
+      marks +=
+          fmt::format("<line class=\"range\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n",
+                      at, y.at(std::max(point.low, y.low())), at, y.at(std::min(point.high, y.high())), color(i));
+    }
     marks += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:g}, {:g}</title></circle>\n",
         x.at(point.x), y.at(point.y), color(i), markup_text(series.name), point.x, point.y);

@@ -22,6 +22,9 @@ struct PlotAxis {
 struct PlotPoint {
   double x = 0.0;
   double y = 0.0;
+  // Where y may lie, as a stroke from one to the other; the same: no stroke. It does not stretch the axis.
+  double low = 0.0;
+  double high = 0.0;
 };
 
 // Points joined in the order given, and marked where they are few. What an axis cannot show is left out: no number, or on a logarithmic axis one that

@@ -65,6 +65,16 @@ TEST(SvgPlot, draws_a_line_and_its_points_for_each_series) {
   EXPECT_NE(svg.find("A &lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
 }
 
+TEST(SvgPlot, draws_where_a_point_may_lie_and_not_beyond_the_axis) {
+  LinePlot plot{.x = {.label = "budget"}, .y = {.label = "right, %"}, .series = {{"recall", {{1, 50}, {2, 60}}}}};
+  EXPECT_EQ(count(draw_svg(plot), "class=\"range\""), 0);
+  plot.series[0].points[0].low = -1000.0;
+  plot.series[0].points[0].high = 55.0;
+  const std::string svg = draw_svg(plot);
+  EXPECT_EQ(count(svg, "class=\"range\""), 1);
+  EXPECT_THAT(svg, ::testing::Not(::testing::HasSubstr("y1=\"-")));
+}
+
 TEST(SvgPlot, draws_a_bar_for_each_value) {
   const BarPlot plot = {.title = "Speed",
                         .y = {.label = "tok/s"},

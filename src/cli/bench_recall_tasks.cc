@@ -10,8 +10,8 @@
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
 #include "cli/engine_flags.h"
+#include "cli/recall_task_flags.h"
 #include "cli/terminal.h"
-#include "cli/text_file.h"
 
 namespace ebb {
 namespace {
@@ -33,9 +33,7 @@ struct RecallTasksFlags {
   std::string model;
   std::vector<std::string> kinds = {"needle", "multi_fact", "ten_at_once", "key_value"};
   std::vector<std::string> haystacks = {"sentences", "chatter"};
-  std::string split = "tune";
-  std::string language;
-  std::string text_file;
+  RecallTaskFlags task = {.split = "tune"};
   std::string kv_type = "f16";
   std::string json;
   bool shows = false;
@@ -48,13 +46,7 @@ void take_names(const RecallTasksFlags& flags, CeilingOptions& options) {
   options.kinds.clear();
   for (const std::string& name : flags.kinds)
     options.kinds.push_back(find_recall_kind(name).value_or(RecallKind::kNeedle));
-  options.haystacks.clear();
-  for (const std::string& name : flags.haystacks) {
-    options.haystacks.push_back(find_haystack(name).value_or(Haystack::kSentences));
-  }
-  const std::string language = !flags.language.empty() ? flags.language : flags.model.empty() ? "bundled" : "english";
-  options.task.language = find_recall_language(language).value_or(RecallLanguage::kBundled);
-  options.task.split = find_recall_split(flags.split).value_or(RecallSplit::kTune);
+  options.haystacks = haystacks_of(flags.haystacks);
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);
 }
 
@@ -81,18 +73,14 @@ ExitCode show_tasks(const CeilingOptions& options, const RecallTasksFlags& flags
   return ExitCode::kOk;
 }
 
-ExitCode bench_recall_tasks(const RecallTasksFlags& flags) {
+ExitCode bench_recall_tasks(RecallTasksFlags& flags) {
   CeilingOptions options = flags.options;
   const Result<std::filesystem::path> model = given_or_bundled_model(flags.model);
   if (!model.ok()) return fail(model.status());
   options.model = *model;
   take_names(flags, options);
-  std::string text;
-  if (!flags.text_file.empty()) {
-    Result<std::string> read = read_text(flags.text_file);
-    if (!read.ok()) return fail(read.status());
-    text = std::move(*read);
-    options.task.text = text;
+  if (const Status status = take_recall_task_flags(flags.task, !flags.model.empty(), options.task); !status.ok()) {
+    return fail(status);
   }
   if (flags.shows) return show_tasks(options, flags);
   const Result<CeilingReport> report = run_shown(run_ceiling, options);
@@ -109,31 +97,9 @@ void add_task_flags(CLI::App& command, RecallTasksFlags& flags) {
       ->check(CLI::IsMember({"needle", "multi_fact", "ten_at_once", "key_value"}))
       ->type_name("KIND,KIND,...")
       ->capture_default_str();
-  command
-      .add_option("--haystacks", flags.haystacks, "What lies between the facts: sentences, chatter, text (of --text)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"sentences", "chatter", "text"}))
-      ->type_name("NAME,NAME,...")
-      ->capture_default_str();
-  command.add_option("--text", flags.text_file, "Plain text that haystacks called text are made of")->type_name("FILE");
-  command.add_option("--split", flags.split, "tune or test: they share no subject, no value and no text")
-      ->check(CLI::IsMember({"tune", "test"}))
-      ->type_name("SPLIT")
-      ->capture_default_str();
-  command.add_option("--language", flags.language, "bundled or english; default: english with -m, else bundled")
-      ->check(CLI::IsMember({"bundled", "english"}))
-      ->type_name("NAME");
-  RecallTaskOptions& task = flags.options.task;
-  command
-      .add_option("--relations", task.relations,
-                  "What facts are of, such as owner; default: what the bundled model answers well")
-      ->delimiter(',')
-      ->type_name("NAME,NAME,...");
+  add_haystack_flag(command, "--haystacks", flags.haystacks, false);
+  add_recall_task_flags(command, flags.task, flags.options.task);
   add_counts_flag(command, "--lengths", flags.options.lengths, "Tokens of a context");
-  add_count_flag(command, "--tasks", task.n_tasks, {1, 10000}, "Tasks of each case");
-  add_count_flag(command, "--mentions", task.n_mentions, {0, 100},
-                 "Sentences of a context that name what is asked for, and tell nothing of it");
-  command.add_option("--seed", task.seed, "Another seed makes other tasks")->type_name("N")->capture_default_str();
 }
 
 }  // namespace

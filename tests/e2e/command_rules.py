@@ -211,8 +211,8 @@ RULES = {
     "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
     "bench evidence": Bench(alone(figures.check_evidence), "-m", MODEL, "--depths", "256", "-n", "8", "--prompts", "4"),
     "bench recall-tasks": asks_recall_tasks,
-    "bench document": Bench(alone(figures.check_document), "--tasks", "1", "--kinds", "needle", "--parts", "4",
-                            "--length", "1024", "--questions", "last,next"),
+    "bench document": Bench(alone(figures.check_document), "--tasks", "1", "--kinds", "niah,multifact,vt", "--parts", "4",
+                            "--length", "1024", "--questions", "last,tool", "--policies", "streaming"),
     "bench policies": Bench(alone(figures.check_policies), "--tasks", "1", "--seeds", "1", "--kinds", "needle", "--parts", "8,2",
                             "--context", "512", "--text", "32"),
     "bench limit": with_or_without_data(

@@ -205,14 +205,20 @@ def check_document(report):
     hold(report["request_tokens"] > 0, "requests without tokens")
     by_case = {}
     for cell in report["cells"]:
-        where = f"{cell['kind']}, question {cell['question']}, {cell['arm']}, 1/{cell['part']}"
+        hot = cell["budget_tokens"] or f"1/{cell['part']}"
+        where = f"{cell['kind']} of {cell['tokens']}, question {cell['question']}, {cell['arm']}, {hot}"
         hold(0 <= cell["low"] <= cell["right"] <= cell["high"] <= 1, f"{where}: {cell['right']} outside its interval")
         hold(cell["n"] > 0 and cell["ms"] > 0, f"{where}: nothing was asked")
-        by_case.setdefault((cell["kind"], cell["question"]), []).append(cell)
-        hold(cell["recalled_blocks"] == 0 or cell["arm"].endswith((", recall", ", oracle")), f"{where}: recalls")
-    for (kind, question), cells in by_case.items():
-        hold(len({cell["n"] for cell in cells}) == 1, f"{kind}, question {question}: arms were asked different questions")
-        hold(sum(cell["part"] == 1 for cell in cells) == 1, f"{kind}, question {question}: no ceiling")
+        by_case.setdefault((cell["kind"], cell["tokens"], cell["question"]), []).append(cell)
+        hold(cell["recalled_blocks"] == 0 or ", " in cell["arm"], f"{where}: recalls")
+        hold(0 <= cell.get("found", 0) <= 1, f"{where}: more was found than there is")
+        hold(sum(group["n"] for group in cell.get("groups", [])) in (0, cell["n"]), f"{where}: questions of no group")
+        share = cell.get("of_never_evicting")
+        hold(share is None or share["low"] <= share["share"] <= share["high"], f"{where}: a share outside its interval")
+    for (kind, tokens, question), cells in by_case.items():
+        where = f"{kind} of {tokens}, question {question}"
+        hold(len({cell["n"] for cell in cells}) == 1, f"{where}: arms were asked different questions")
+        hold(sum(cell["part"] == 1 for cell in cells) == 1, f"{where}: no ceiling")
 
 
 def check_limit(report):
