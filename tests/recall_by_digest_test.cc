@@ -15,9 +15,9 @@ class RecallByDigest : public Sessions {
             .selectors = SelectorList::parse("digest:least=0,worth=0").value()};
   }
 
-  std::unique_ptr<Session> long_session() {
+  std::unique_ptr<Session> long_session(const std::string& begin = "quagga ") {
     std::unique_ptr<Session> session = new_session(192);
-    say(*session, "quagga " + kLongText + " zebra " + kLongText, {.max_tokens = 1});
+    say(*session, begin + kLongText + " zebra " + kLongText, {.max_tokens = 1});
     EXPECT_LT(session->n_hot_blocks(), session->n_blocks());
     return session;
   }
@@ -105,6 +105,29 @@ TEST_F(RecallByDigest, with_little_memory_for_digests_words_are_what_finds) {
   ask.cues = find_cues("quagga");
   say(*session, "where is the quagga", {.max_tokens = 4, .recall = ask});
   EXPECT_FALSE(last_.acts.recalled.empty());
+}
+
+TEST_F(RecallByDigest, a_session_that_comes_back_finds_what_its_image_left_cold) {
+  const auto session = long_session();
+  ASSERT_TRUE(session->save().ok());
+  const SessionImage image = session->image();
+  const auto look = [&](Session& of) {
+    say(of, "where is it", {.max_tokens = 4, .recall = anything(4)});
+    return last_.looks.back();
+  };
+  Result<std::unique_ptr<Session>> again = engine_->restore_session(session->options(), image);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ((*again)->digest_bytes(), 0U);
+  const RecallLook found = look(**again);
+  EXPECT_GT((*again)->digest_bytes(), 0U);
+  EXPECT_GE(found.n_looked_at, session->n_blocks() - 2);
+  EXPECT_EQ(last_.acts.recalled.size(), 4U);
+
+  // Where the store has lost them, blocks are found once they have been hot.
+  const auto other = long_session("okapi ");
+  Result<std::unique_ptr<Session>> bare = engine_->restore_session(other->options(), other->image());
+  ASSERT_TRUE(bare.ok());
+  EXPECT_LT(look(**bare).n_looked_at, other->n_blocks() - 2);
 }
 
 TEST_F(RecallByDigest, digests_go_with_what_is_forgotten) {

@@ -67,6 +67,28 @@ TEST_F(RecallRequests, blocks_come_back_by_name_whatever_is_asked) {
   EXPECT_LE(reply["ebb"]["recalled_blocks"].get<int>(), 2);
 }
 
+TEST_F(RecallRequests, an_answer_tells_why_blocks_came_where_it_is_asked_to) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json told = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}, {"selectors", "lexical"}}}}}});
+  const Json& looks = told["ebb"]["recall"];
+  ASSERT_EQ(looks.size(), 2U) << looks.dump();
+  EXPECT_EQ(looks[1]["when"], "before its tail");
+  EXPECT_EQ(looks[1]["selector"], "lexical");
+  EXPECT_GT(looks[1]["chosen"].get<int>(), 0);
+  ASSERT_FALSE(looks[1]["blocks"].empty());
+  EXPECT_EQ(looks[1]["blocks"][0]["verdict"], "recall");
+  EXPECT_TRUE(looks[1]["blocks"][0]["came"].get<bool>());
+  EXPECT_THAT(looks[1]["blocks"][0]["name"].get<std::string>(), HasSubstr("user0#"));
+  EXPECT_EQ(told["ebb"]["computed_again"], 0);
+
+  const Json short_reply = reply_to(Json::array({user("Once more. " + document() + "\nWhat is the code of the north gate?")}),
+                                    {{"ebb", {{"recall", {{"selectors", "digest"}}}}}});
+  ASSERT_EQ(short_reply["ebb"]["recall"].size(), 1U);
+  EXPECT_EQ(short_reply["ebb"]["recall"][0]["selector"], "digest");
+  EXPECT_FALSE(short_reply["ebb"]["recall"][0].contains("blocks"));
+  EXPECT_GT(short_reply["ebb"]["computed_again"].get<int>(), 0);
+}
+
 TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
   const Json messages = Json::array({user("Hello")});
   for (const auto& [own, field] : std::vector<std::pair<Json, std::string>>{
@@ -74,6 +96,8 @@ TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
            {{{"recall", 3}}, "recall"},
            {{{"recall", {{"blocks", -1}}}}, "blocks"},
            {{{"recall", {{"names", "user1"}}}}, "names"},
+           {{{"recall", {{"selectors", "psychic"}}}}, "selectors"},
+           {{{"recall", {{"explain", 3}}}}, "explain"},
            {{{"recall", {{"names", std::vector<std::string>(65, "user1")}}}}, "names"}}) {
     const auto reply = chat(messages, {{"ebb", own}}, {});
     EXPECT_EQ(reply->status(), 400) << own.dump();

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "model/random_model.h"
+#include "tests/by_words.h"
 #include "tests/files.h"
 #include "tests/solo.h"
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/by_words.h"
 #include "tests/sessions.h"
 
 namespace ebb {

@@ -104,11 +104,4 @@ class Sessions : public ::testing::Test {
 
 inline const std::string kLongText(150, 'x');
 
-// What shares rare words with a question comes back, and nothing else: a random model's queries ask for anything.
-inline RecallAsk by_words(std::string_view question, std::int32_t max_blocks = kMostRecalled) {
-  return {.cues = find_cues(question),
-          .max_blocks = max_blocks,
-          .selectors = SelectorList::parse("identity+lexical").value()};
-}
-
 }  // namespace ebb

@@ -17,6 +17,9 @@
 namespace ebb {
 namespace {
 
+// Blocks whose bounds are computed side by side. More: their planes leave the processor's cache.
+constexpr std::size_t kBoundTogether = 256;
+
 // Below any logit: slots that hold no key.
 constexpr float kNoKey = -1e30F;
 
@@ -51,7 +54,7 @@ class HeadScore {
     std::vector<std::size_t> scored(blocks_.size());
     std::iota(scored.begin(), scored.end(), std::size_t{0});
     if (estimate != KeyEstimate::kSketch || blocks_.size() > kMostSketched) {
-      for (const std::size_t block : scored) bound(block, estimate == KeyEstimate::kBox);
+      bound_all(estimate == KeyEstimate::kBox);
     }
     if (estimate == KeyEstimate::kSketch) {
       if (scored.size() > kMostSketched) keep_best(scored);
@@ -68,25 +71,53 @@ class HeadScore {
     return queries_.at(blocks_[block].n_turned);
   }
 
-  // max(q lo, q hi) is q middle + |q| radius, channel by channel; sums by lanes, so that their order is one.
-  void bound(std::size_t block, bool is_box) {
+  // All of them, by runs of blocks that were turned alike.
+  void bound_all(bool is_box) {
+    for (std::size_t first = 0; first < blocks_.size();) {
+      std::size_t end = first + 1;
+      while (end < blocks_.size() && end - first < kBoundTogether && blocks_[end].n_turned == blocks_[first].n_turned) {
+        ++end;
+      }
+      bound(first, end, is_box);
+      first = end;
+    }
+  }
+
+  // max(q lo, q hi) is q middle + |q| radius, channel by channel: blocks side by side, as keys are.
+  void bound(std::size_t first, std::size_t end, bool is_box) {
     const std::size_t n_dims = to_size(layout_.n_dims);
+    const std::size_t n_lanes = (end - first + kScoreLanes - 1) / kScoreLanes * kScoreLanes;
     middle_.resize(n_dims);
     radius_.resize(n_dims);
-    if (is_box) {
-      read_box(layout_, digest(block), {.least = middle_, .greatest = radius_});
+    planes_.assign(n_dims * n_lanes, 0.0F);
+    radii_.assign(n_dims * n_lanes, 0.0F);
+    for (std::size_t block = first; block < end; ++block) {
+      read_middle(block, is_box);
       for (std::size_t d = 0; d < n_dims; ++d) {
-        radius_[d] = 0.5F * (radius_[d] - middle_[d]);
-        middle_[d] += radius_[d];
+        planes_[d * n_lanes + block - first] = middle_[d];
+        radii_[d * n_lanes + block - first] = radius_[d];
       }
-    } else {
-      read_cuboid(layout_, digest(block), {.middle = middle_, .radius = radius_});
     }
-    const float* q = queries(block).data();
-    for (std::size_t row = 0; row < n_rows_; ++row, q += n_dims) {
-      float sum = 0.0F;
-      for (std::size_t d = 0; d < n_dims; ++d) sum += q[d] * middle_[d] + std::abs(q[d]) * radius_[d];
-      parts_[block * n_rows_ + row] = {.most = sum, .sum = 1.0F};
+    std::vector<float> lengths(queries(first));
+    for (float& x : lengths) x = std::abs(x);
+    logits_.resize(n_rows_ * n_lanes);
+    spread_.resize(n_rows_ * n_lanes);
+    score_kernels().find_logits(queries(first).data(), n_rows_, n_dims, planes_.data(), n_lanes, logits_.data());
+    score_kernels().find_logits(lengths.data(), n_rows_, n_dims, radii_.data(), n_lanes, spread_.data());
+    for (std::size_t block = first; block < end; ++block) {
+      for (std::size_t row = 0; row < n_rows_; ++row) {
+        const std::size_t at = row * n_lanes + block - first;
+        parts_[block * n_rows_ + row] = {.most = logits_[at] + spread_[at], .sum = 1.0F};
+      }
+    }
+  }
+
+  void read_middle(std::size_t block, bool is_box) {
+    if (!is_box) return read_cuboid(layout_, digest(block), {.middle = middle_, .radius = radius_});
+    read_box(layout_, digest(block), {.least = middle_, .greatest = radius_});
+    for (std::size_t d = 0; d < middle_.size(); ++d) {
+      radius_[d] = 0.5F * (radius_[d] - middle_[d]);
+      middle_[d] += radius_[d];
     }
   }
 
@@ -166,7 +197,7 @@ class HeadScore {
   std::vector<std::size_t> of_query_head_;
   std::map<std::int32_t, std::vector<float>> queries_;  // by how far keys were turned
   std::vector<RowPart> parts_;                          // [block][row]
-  std::vector<float> middle_, radius_, planes_, logits_;
+  std::vector<float> middle_, radius_, planes_, radii_, logits_, spread_;
 };
 
 // A query that is no number, or larger than any, asks for nothing.

@@ -85,12 +85,9 @@ void Finder::make_digest(BlockIndex block) {
   if (std::ssize(digests_) <= block.value()) digests_.resize(block.index() + 1);
   Digest& digest = digests_[block.index()];
   if (!digest.bytes.empty() || !deps_.hot.is_full(block) || !deps_.hot.is_hot(block)) return;
+  if (!take_room(digest)) return;
   const std::size_t n_heads = deps_.shape.n_heads();
-  const std::size_t n_bytes = n_heads * layout_.bytes();
-  if (!deps_.room->take(n_bytes)) return;
-  n_bytes_ += n_bytes;
   digest.anchor = deps_.hot.anchor(block);
-  digest.bytes.resize(n_bytes);
   const FrameLayout& layout = deps_.io.layout();
   std::vector<std::byte> frame(deps_.io.frame_bytes(block));
   for (std::size_t head = 0; head < n_heads; ++head) {
@@ -102,6 +99,62 @@ void Finder::make_digest(BlockIndex block) {
     write_key_digest(layout_, FrameRows::keys_of(layout, frame, layout.block_size),
                      std::span(digest.bytes).subspan(head * layout_.bytes(), layout_.bytes()));
   }
+}
+
+bool Finder::take_room(Digest& digest) {
+  const std::size_t n_bytes = deps_.shape.n_heads() * layout_.bytes();
+  if (!deps_.room->take(n_bytes)) return false;
+  n_bytes_ += n_bytes;
+  digest.bytes.resize(n_bytes);
+  return true;
+}
+
+// Its own kind under a name of its own, since tiers know records by their names.
+RecordKey Finder::key(BlockIndex block) const {
+  RecordKey key = deps_.io.record_key(deps_.hot.exact_name(block));
+  key.name = Hasher().add(key.name).add_text("key digest").finish();
+  key.kind = RecordKind::kKeyDigest;
+  return key;
+}
+
+void Finder::keep() {
+  if (deps_.io.store() == nullptr) return;
+  for (std::size_t b = 0; b < digests_.size(); ++b) {
+    Digest& digest = digests_[b];
+    const BlockIndex block(static_cast<std::int32_t>(b));
+    if (digest.bytes.empty() || digest.is_kept || !deps_.hot.is_full(block)) continue;
+    RecordBuilder record({.key = key(block),
+                          .begin = deps_.hot.span(block).begin,
+                          .anchor = digest.anchor,
+                          .n_frames = static_cast<std::int32_t>(deps_.shape.n_heads()),
+                          .frame_bytes = digest.bytes.size()},
+                         deps_.hot.block_tokens(block));
+    std::ranges::copy(digest.bytes, record.frames().begin());
+    digest.is_kept = deps_.io.store()->put(std::move(record).seal()).ok();
+  }
+}
+
+void Finder::read_digest(BlockIndex block) {
+  Digest& digest = digests_[block.index()];
+  if (!digest.bytes.empty() || deps_.io.store() == nullptr || std::exchange(digest.was_sought, true)) return;
+  const Result<RecordHandle> record = deps_.io.store()->get(key(block));
+  if (!record.ok()) return;
+  const RecordHeader& header = (*record)->header();
+  const bool fits = (*record)->match(key(block)).ok() && header.frame_bytes == deps_.shape.n_heads() * layout_.bytes() &&
+                    std::cmp_equal(header.n_frames, deps_.shape.n_heads());
+  if (!fits || !take_room(digest)) return;
+  std::size_t n_copied = 0;
+  const Status copied = (*record)->copy_frames([&](std::int32_t, std::span<const std::byte> bytes) {
+    std::ranges::copy(bytes, digest.bytes.begin() + static_cast<std::ptrdiff_t>(n_copied));
+    n_copied += bytes.size();
+  });
+  digest.anchor = header.anchor;
+  digest.is_kept = copied.ok();
+  if (copied.ok()) return;
+  deps_.io.store()->refuse(*record);
+  deps_.room->give_back(digest.bytes.size());
+  n_bytes_ -= digest.bytes.size();
+  digest.bytes.clear();
 }
 
 void Finder::forget_from(BlockIndex first, std::int32_t n_blocks) {
@@ -122,6 +175,7 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     const BlockIndex block(b);
     if (deps_.hot.span(block).end > rows.begin) break;
     make_digest(block);
+    read_digest(block);
     const Digest& digest = digests_[block.index()];
     if (digest.bytes.empty()) continue;
     blocks.push_back(block);

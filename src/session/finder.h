@@ -4,6 +4,9 @@
 // when somebody looks: a session from which nothing leaves pays nothing. They stay while the block is cold, in memory that all
 // sessions share and that is bounded (ByteRoom): a block for which there is no room has none, and is found by words alone.
 //
+// keep() writes digests to the cold store, each in a record beside its block's: a session that comes back from its image reads those of
+// cold blocks when somebody first looks. A digest that is lost is made again when its block is hot.
+//
 // It reads frames and texts, chooses nothing and moves nothing. Thread rule: as its session's.
 #pragma once
 
@@ -74,6 +77,8 @@ class Finder {
   // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.
   [[nodiscard]] std::vector<BlockShare> score(const TailQueries& queries, Span rows, DigestForm form);
   [[nodiscard]] std::size_t digest_bytes() const { return n_bytes_; }
+  // Those that are not there yet; what the store has no room for is let be.
+  void keep();
 
  private:
   struct Digest {
@@ -81,10 +86,16 @@ class Finder {
     std::vector<std::byte> bytes;
     // Of its block, when it was made.
     Position anchor;
+    bool is_kept = false;
+    // The store was asked for it.
+    bool was_sought = false;
   };
 
   void list_words(BlockIndex block);
   void make_digest(BlockIndex block);
+  void read_digest(BlockIndex block);
+  [[nodiscard]] bool take_room(Digest& digest);
+  [[nodiscard]] RecordKey key(BlockIndex block) const;
 
   Deps deps_;
   KeyDigestLayout layout_;

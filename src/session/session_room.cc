@@ -97,6 +97,7 @@ std::int32_t Session::n_most_open_blocks() const {
 
 Status Session::save() {
   if (keeper_.snapshots()) keeper_.snapshots()->save();
+  finder_.keep();
   Status first_error;
   for (const BlockIndex block : hot().hot_blocks()) {
     const Status status = keeper_.save(block);
@@ -111,6 +112,7 @@ void Session::save_behind() {
 
 void Session::save_for_image() {
   save_behind();
+  finder_.keep();
   if (keeper_.snapshots()) keeper_.snapshots()->save();
   if (n_blocks() == 0) return;
   const BlockIndex last = hot().last_block();

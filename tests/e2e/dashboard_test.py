@@ -82,6 +82,8 @@ class Dashboard(unittest.TestCase):
         self.browser.wait_for("document.querySelectorAll('#turns tr').length === %d" % (n_turns + 1))
         recalled = "[...document.querySelectorAll('#turns tr')].map((row) => parseInt(row.cells[3].textContent))"
         self.assertGreater(max(self.browser.ask(recalled)), 0)
+        # And why these blocks.
+        self.assertIn("came back", self.browser.ask("document.querySelector('details.recall table').textContent"))
         # A turn begins on the map with its first block; the last one may lie within a block of the turn before.
         self.browser.wait_for(f"{MARKERS}.includes({n_turns})")
         markers = self.browser.ask(MARKERS)

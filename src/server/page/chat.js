@@ -85,6 +85,39 @@ function noteOf(turn) {
   return parts.join(" · ");
 }
 
+const kVerdicts = { keep: "stayed", weak: "too weak", beyond: "no place left" };
+
+function becameOf(block) {
+  if (block.verdict === "recall") return block.came ? "came back" : "did not come";
+  return kVerdicts[block.verdict] ?? block.verdict;
+}
+
+// Which blocks were considered for a turn, by whom, and what became of them.
+function addRecall(shown, looks) {
+  const told = (looks ?? []).filter((look) => look.blocks?.length > 0);
+  if (told.length === 0) return;
+  const rows = told.flatMap((look) =>
+    look.blocks.map((block) =>
+      element(
+        "tr",
+        {},
+        element("td", { text: look.selector }),
+        element("td", { text: block.name }),
+        element("td", { className: "figures", text: block.score.toFixed(3) }),
+        element("td", { text: becameOf(block) }),
+      ),
+    ),
+  );
+  const ms = looks.reduce((sum, look) => sum + look.ms, 0);
+  const box = element(
+    "details",
+    { className: "recall quiet" },
+    element("summary", { text: `Recall: ${told.reduce((sum, look) => sum + look.chosen, 0)} chosen in ${ms.toFixed(1)} ms` }),
+    element("table", {}, element("tbody", {}, ...rows)),
+  );
+  grow(() => shown.append(box));
+}
+
 function setBusy(busy) {
   find("stop").hidden = !busy;
   find("send").hidden = busy;
@@ -94,7 +127,7 @@ function setBusy(busy) {
 // --- a turn ---
 
 function turnOf(begin, event) {
-  const { prompt, evicted_blocks, recall_ms } = event.ebb;
+  const { prompt, evicted_blocks, recall_ms, recall } = event.ebb;
   return {
     begin,
     end: event.usage.total_tokens,
@@ -103,6 +136,7 @@ function turnOf(begin, event) {
     recalled: prompt.recalled_exact + prompt.recalled_approximate,
     evicted: evicted_blocks,
     recallMs: recall_ms,
+    looks: recall,
     inRate: event.timings?.prompt_per_second ?? 0,
     outRate: event.timings?.predicted_per_second ?? 0,
   };
@@ -110,7 +144,7 @@ function turnOf(begin, event) {
 
 async function readReply(mine, shown, reply) {
   let counted = null;
-  for await (const event of streamChat({ messages: mine.messages }, mine.session, stopping.signal)) {
+  for await (const event of streamChat({ messages: mine.messages, ebb: { recall: { explain: true } } }, mine.session, stopping.signal)) {
     const delta = event.choices[0]?.delta ?? {};
     reply.thinking += delta.reasoning_content ?? "";
     reply.text += delta.content ?? "";
@@ -156,13 +190,17 @@ async function say(text) {
   mine.messages.push({ role: "assistant", content: reply.text });
   mine.turns.push(turn);
   addNote(shown, failure && failure.name !== "AbortError" ? failure.message : noteOf(turn));
+  addRecall(shown, turn.looks);
   if (mine === conversation) keep();
 }
 
 export function begin({ changed }) {
   conversation.messages.forEach((message, i) => {
     const shown = addMessage(message.role, message.content);
-    if (message.role === "assistant") addNote(shown, noteOf(conversation.turns[(i - 1) / 2]));
+    if (message.role !== "assistant") return;
+    const turn = conversation.turns[(i - 1) / 2];
+    addNote(shown, noteOf(turn));
+    addRecall(shown, turn.looks);
   });
   const send = async () => {
     const input = find("input");
