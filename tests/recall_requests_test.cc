@@ -81,8 +81,9 @@ TEST_F(RecallRequests, an_answer_tells_why_blocks_came_where_it_is_asked_to) {
   EXPECT_THAT(looks[1]["blocks"][0]["name"].get<std::string>(), HasSubstr("user0#"));
   EXPECT_EQ(told["ebb"]["computed_again"], 0);
 
-  const Json short_reply = reply_to(Json::array({user("Once more. " + document() + "\nWhat is the code of the north gate?")}),
-                                    {{"ebb", {{"recall", {{"selectors", "digest"}}}}}});
+  const Json short_reply =
+      reply_to(Json::array({user("Once more. " + document() + "\nWhat is the code of the north gate?")}),
+               {{"ebb", {{"recall", {{"selectors", "digest"}}}}}});
   ASSERT_EQ(short_reply["ebb"]["recall"].size(), 1U);
   EXPECT_EQ(short_reply["ebb"]["recall"][0]["selector"], "digest");
   EXPECT_FALSE(short_reply["ebb"]["recall"][0].contains("blocks"));

@@ -33,17 +33,14 @@ Result<std::vector<DocumentArm>> make_document_arms(std::span<const std::string>
         all.push_back({.policy = policy});
       } else if (arm == "recall") {
         for (const auto& [selector, list] : lists) {
-          all.push_back(
-              {.policy = policy, .recall = ArmRecall::kSelected, .selector = selector, .selectors = list});
+          all.push_back({.policy = policy, .recall = ArmRecall::kSelected, .selector = selector, .selectors = list});
         }
       } else if (arm == "oracle") {
         all.push_back({.policy = policy, .recall = ArmRecall::kOracle, .selectors = by_name});
       } else if (arm == "breadcrumb" || arm == "discard") {
         const Remains remains = arm == "discard" ? Remains::kNothing : Remains::kTokens;
-        all.push_back({.policy = policy,
-                       .recall = ArmRecall::kSelected,
-                       .selectors = SelectorList::fused(),
-                       .remains = remains});
+        all.push_back(
+            {.policy = policy, .recall = ArmRecall::kSelected, .selectors = SelectorList::fused(), .remains = remains});
       } else {
         return error(Code::kInvalidArgument, "there is no arm '{}'", arm);
       }

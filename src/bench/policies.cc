@@ -142,8 +142,10 @@ class PoliciesBench {
   Status answer(const Asked& asked, const Base& base, const NamedPolicy& policy, const PoliciesCell& cell) {
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, shrink(base, policy, cell.part));
     if (cell.recalls) {
-      EBB_RETURN_IF_ERROR(
-          engine_.recall(*session, chosen_blocks(session->look({.cues = find_cues(asked.question.text)}, Moment::kBeforePrompt))).status());
+      EBB_RETURN_IF_ERROR(engine_
+                              .recall(*session, chosen_blocks(session->look({.cues = find_cues(asked.question.text)},
+                                                                            Moment::kBeforePrompt)))
+                              .status());
     }
     PoliciesArm& arm = arm_of(policy.name, cell);
     const std::int32_t n_hot = FrameBudget{session->room().n_hot_frames}.n_tokens(engine_.shape());

@@ -98,10 +98,10 @@ class Wall {
   // One turn; its reply. A session that is full ends the arm and is no error.
   Result<std::string> say(Session& session, std::string_view message, std::string question, WallArm& arm) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, turn_tokens(engine_.vocabulary(), message, before_));
-    const GenerationOptions options = {.sampling = {.temperature = 0.0F},
-                                       .max_tokens = kWallReplyTokens,
-                                       .recall = {.cues = find_cues(question),
-                                                  .max_blocks = options_.n_recalled_blocks}};
+    const GenerationOptions options = {
+        .sampling = {.temperature = 0.0F},
+        .max_tokens = kWallReplyTokens,
+        .recall = {.cues = find_cues(question), .max_blocks = options_.n_recalled_blocks}};
     Result<std::unique_ptr<Generation>> generation =
         Generation::start(session, engine_.vocabulary(), Prompt(std::move(tokens)), options);
     if (!generation.ok()) {

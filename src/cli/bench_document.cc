@@ -125,8 +125,9 @@ void add_arm_flags(CLI::App& command, DocumentOptions& options) {
   add_names_flag(command, "--arms", options.arms, {"alone", "recall", "oracle", "breadcrumb", "discard"},
                  "What comes back, as below");
   command
-      .add_option("--selectors", options.selectors,
-                  "Who chooses what recall brings back: recall, as ebb serve has it, or as ebb run --selectors has them")
+      .add_option(
+          "--selectors", options.selectors,
+          "Who chooses what recall brings back: recall, as ebb serve has it, or as ebb run --selectors has them")
       ->delimiter(',')
       ->type_name("NAME,NAME+NAME,...")
       ->capture_default_str();

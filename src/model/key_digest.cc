@@ -51,7 +51,8 @@ void write_ranges(const KeyDigestLayout& layout, const FrameRows& keys, std::spa
     range[d] = std::min(greatest[d] - least[d], kMostHalf);
     const float middle = least[d] + 0.5F * range[d];
     double sum = 0.0;
-    for (std::size_t slot = 0; slot < keys.n_tokens(); ++slot) sum += std::abs(double{keys.row(slot)[d]} - double{middle});
+    for (std::size_t slot = 0; slot < keys.n_tokens(); ++slot)
+      sum += std::abs(double{keys.row(slot)[d]} - double{middle});
     radius[d] = std::min(static_cast<float>(sum / static_cast<double>(keys.n_tokens())), kMostHalf);
   }
   write_channels(std::span(least).first(n_dims), out.data());

@@ -158,16 +158,17 @@ class HeadScore {
     std::vector<float> shares(blocks_.size());
     for (std::size_t g = 0; g < n_query_heads; ++g) {
       std::ranges::fill(shares, 0.0F);
-      const double asked_hot = 1.0 - share_of_query_head(g, scored, shares);
+      const double rarely = 1.0 - share_of_query_head(g, scored, shares);
       for (const std::size_t block : scored) {
-        scores[block] = std::max(scores[block], static_cast<float>(asked_hot * double{shares[block]}));
+        scores[block] = std::max(scores[block], static_cast<float>(rarely * double{shares[block]}));
       }
     }
     return scores;
   }
 
-  // The largest share of each block; returns what cold ones have together, on average over rows.
-  double share_of_query_head(std::size_t query_head, std::span<const std::size_t> scored, std::span<float> shares) const {
+  // The largest share of each block; returns the largest of a cold one, on average over rows.
+  double share_of_query_head(std::size_t query_head, std::span<const std::size_t> scored,
+                             std::span<float> shares) const {
     double cold = 0.0;
     std::size_t n_own = 0;
     for (std::size_t row = 0; row < n_rows_; ++row) {
@@ -181,11 +182,13 @@ class HeadScore {
         return double{part.sum} * std::exp(double{part.most - most});
       };
       for (const std::size_t block : scored) total += weight(block);
+      double most_cold = 0.0;
       for (const std::size_t block : scored) {
         const double own = weight(block) / total;
         shares[block] = std::max(shares[block], static_cast<float>(own));
-        if (blocks_[block].is_cold) cold += own;
+        if (blocks_[block].is_cold) most_cold = std::max(most_cold, own);
       }
+      cold += most_cold;
     }
     return n_own > 0 ? cold / static_cast<double>(n_own) : 0.0;
   }
@@ -206,7 +209,7 @@ bool is_sound(std::span<const float> query) {
 }
 
 GroupRows turned_rows(const KeyScorer::Setup& setup, const TailQueries& queries, Span rows, std::size_t head,
-                     std::int32_t n_turned) {
+                      std::int32_t n_turned) {
   const std::size_t n_heads = to_size(setup.shape.n_heads);
   const std::size_t n_kv_heads = to_size(setup.n_kv_heads);
   const std::size_t n_group = n_heads / n_kv_heads;

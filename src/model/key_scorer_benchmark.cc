@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int32_t kDims = 64;
 
-KeyScorer::Setup setup_of(std::int32_t n_layers, std::int32_t n_heads, std::int32_t n_kv_heads, std::int32_t n_threads) {
+KeyScorer::Setup setup_of(std::int32_t n_layers, std::int32_t n_heads, std::int32_t n_kv_heads,
+                          std::int32_t n_threads) {
   RopeFrequencies frequencies{.kind = RopeKind::kNeoX, .per_anchor = std::vector<double>(kDims / 2, 0.01)};
   KeyScorer::Setup setup{.shape = {.n_layers = n_layers, .n_heads = n_heads, .n_dims = kDims},
                          .n_kv_heads = n_kv_heads,

@@ -191,24 +191,28 @@ class KeyScores : public ::testing::Test {
           weights.push_back(weight(estimate, std::span(digest).subspan(head * layout_.bytes(), layout_.bytes()), q));
           total += weights.back();
         }
+        double most_cold = 0.0;
         for (std::size_t b = 0; b < scores.size(); ++b) {
           shares[b] = std::max(shares[b], weights[b] / total);
-          if (is_cold(b)) cold += weights[b] / total / queries_->n_rows();
+          if (is_cold(b)) most_cold = std::max(most_cold, weights[b] / total);
         }
+        cold += most_cold / queries_->n_rows();
       }
       for (std::size_t b = 0; b < scores.size(); ++b) scores[b] = std::max(scores[b], shares[b] * (1.0 - cold));
     }
     return scores;
   }
 
-  [[nodiscard]] double weight(KeyEstimate estimate, std::span<const std::byte> digest, const std::vector<double>& q) const {
+  [[nodiscard]] double weight(KeyEstimate estimate, std::span<const std::byte> digest,
+                              const std::vector<double>& q) const {
     if (estimate == KeyEstimate::kSketch) {
       std::vector<float> planes(to_size(kDims * layout_.n_slots));
       read_sketch(layout_, digest, planes);
       double sum = 0.0;
       for (std::size_t key = 0; key < to_size(layout_.n_keys); ++key) {
         double logit = 0.0;
-        for (std::size_t d = 0; d < to_size(kDims); ++d) logit += q[d] * double{planes[d * to_size(layout_.n_slots) + key]};
+        for (std::size_t d = 0; d < to_size(kDims); ++d)
+          logit += q[d] * double{planes[d * to_size(layout_.n_slots) + key]};
         sum += std::exp(logit);
       }
       return sum;
@@ -289,7 +293,11 @@ TEST_F(KeyScores, queries_that_are_no_numbers_ask_for_nothing) {
   std::vector<float> q(to_size(2 * kHeads * kDims), std::nanf(""));
   for (int layer = 0; layer < kLayers; ++layer) {
     queries_->add(LayerIndex(layer),
-                  {.q = q.data(), .row_stride = to_size(kHeads * kDims), .head_stride = to_size(kDims), .first = Position(10), .n_rows = 2},
+                  {.q = q.data(),
+                   .row_stride = to_size(kHeads * kDims),
+                   .head_stride = to_size(kDims),
+                   .first = Position(10),
+                   .n_rows = 2},
                   0, 1);
   }
   const auto scores = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
@@ -300,7 +308,8 @@ TEST(TailQueriesTest, keep_the_last_rows_and_forget_what_does_not_follow) {
   TailQueries queries({.n_layers = 1, .n_heads = 1, .n_dims = 1}, 4);
   const auto add = [&](std::int32_t first, std::vector<float> q) {
     const auto n = static_cast<std::int32_t>(q.size());
-    queries.add(LayerIndex(0), {.q = q.data(), .row_stride = 1, .head_stride = 1, .first = Position(first), .n_rows = n}, 0, 1);
+    queries.add(LayerIndex(0),
+                {.q = q.data(), .row_stride = 1, .head_stride = 1, .first = Position(first), .n_rows = n}, 0, 1);
     queries.end_step(Position(first), Position(first + 100), n);
   };
   add(0, {0, 1, 2, 3, 4, 5});

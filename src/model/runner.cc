@@ -9,8 +9,8 @@
 #include <ggml.h>
 
 #include "model/graph.h"
-#include "model/tail_queries.h"
 #include "model/square_choice.h"
+#include "model/tail_queries.h"
 
 namespace ebb {
 namespace {

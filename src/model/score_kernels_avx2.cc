@@ -4,6 +4,6 @@
 namespace ebb {
 
 const ScoreKernels kAvx2ScoreKernels = {.find_logits = ScoreLoops<32>::find_logits,
-                                          .sum_weights = ScoreLoops<32>::sum_weights};
+                                        .sum_weights = ScoreLoops<32>::sum_weights};
 
 }  // namespace ebb

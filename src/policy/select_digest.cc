@@ -8,7 +8,7 @@ namespace {
 
 constexpr Parameter kParameters[] = {
     {.name = "least",
-     .value = 0.1,
+     .value = 0.2,
      .least = 0.0,
      .most = 1.0,
      .summary = "the score that a block must have: a share of some query's attention in some head"},

@@ -34,12 +34,13 @@ std::string known_names() {
 Result<std::shared_ptr<const Selector>> make_selector(std::string_view spec) {
   for (const SelectorKind& kind : selector_kinds()) {
     if (kind.name != spec_name(spec)) continue;
-    EBB_ASSIGN_OR_RETURN(const ParameterValues values, ParameterValues::parse_behind_name(
-                                                           kind.parameters, spec, fmt::format("selector {}", kind.name)));
+    EBB_ASSIGN_OR_RETURN(
+        const ParameterValues values,
+        ParameterValues::parse_behind_name(kind.parameters, spec, fmt::format("selector {}", kind.name)));
     return std::shared_ptr<const Selector>(kind.make(values));
   }
-  return error(Code::kNotFound, "there is no selector {}; there are {}, and several are joined by '+'",
-               spec_name(spec), known_names());
+  return error(Code::kNotFound, "there is no selector {}; there are {}, and several are joined by '+'", spec_name(spec),
+               known_names());
 }
 
 }  // namespace

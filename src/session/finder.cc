@@ -118,7 +118,9 @@ RecordKey Finder::key(BlockIndex block) const {
 }
 
 void Finder::keep() {
-  if (deps_.io.store() == nullptr) return;
+  if (deps_.io.store() == nullptr || digests_.empty()) return;
+  // From a session that comes back, what is hot now has left too.
+  for (std::int32_t b = 0; b < deps_.hot.n_blocks(); ++b) make_digest(BlockIndex(b));
   for (std::size_t b = 0; b < digests_.size(); ++b) {
     Digest& digest = digests_[b];
     const BlockIndex block(static_cast<std::int32_t>(b));
@@ -140,7 +142,8 @@ void Finder::read_digest(BlockIndex block) {
   const Result<RecordHandle> record = deps_.io.store()->get(key(block));
   if (!record.ok()) return;
   const RecordHeader& header = (*record)->header();
-  const bool fits = (*record)->match(key(block)).ok() && header.frame_bytes == deps_.shape.n_heads() * layout_.bytes() &&
+  const bool fits = (*record)->match(key(block)).ok() &&
+                    header.frame_bytes == deps_.shape.n_heads() * layout_.bytes() &&
                     std::cmp_equal(header.n_frames, deps_.shape.n_heads());
   if (!fits || !take_room(digest)) return;
   std::size_t n_copied = 0;
@@ -181,7 +184,8 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     blocks.push_back(block);
     scored.push_back({.digests = digest.bytes,
                       .n_turned = deps_.hot.anchor(block) - digest.anchor,
-                      .is_cold = !deps_.hot.is_hot(block)});
+                      // Heads that look for nothing look at the first tokens.
+                      .is_cold = !deps_.hot.is_hot(block) && block.value() > 0});
   }
   const std::vector<float> scores = deps_.scorer->score(queries, rows, scored, layout_, estimate_of(form));
   const std::size_t n_heads = deps_.shape.n_heads();
@@ -189,9 +193,8 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto own = std::span(scores).subspan(i * n_heads, n_heads);
     const auto most = std::ranges::max_element(own);
-    shares.push_back({.block = blocks[i],
-                      .share = double{*most},
-                      .head = static_cast<std::int32_t>(most - own.begin())});
+    shares.push_back(
+        {.block = blocks[i], .share = double{*most}, .head = static_cast<std::int32_t>(most - own.begin())});
   }
   return shares;
 }

@@ -4,7 +4,7 @@
 // when somebody looks: a session from which nothing leaves pays nothing. They stay while the block is cold, in memory that all
 // sessions share and that is bounded (ByteRoom): a block for which there is no room has none, and is found by words alone.
 //
-// keep() writes digests to the cold store, each in a record beside its block's: a session that comes back from its image reads those of
+// keep() writes digests to the cold store, where any block ever left, each in a record beside its block's: a session that comes back from its image reads those of
 // cold blocks when somebody first looks. A digest that is lost is made again when its block is hot.
 //
 // It reads frames and texts, chooses nothing and moves nothing. Thread rule: as its session's.
@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "cache/block_shape.h"
-#include "model/key_scorer.h"
 #include "model/key_scorer.h"
 #include "policy/cues.h"
 #include "policy/selector.h"

@@ -30,8 +30,8 @@ struct RecallAsk {
 
 enum class Moment : std::uint8_t {
   kBeforePrompt,
-  kBeforeTail,   // before the last tokens of a prompt, where blocks have left by then
-  kBehindTail,   // by the queries of those tokens, which are computed again where something comes
+  kBeforeTail,  // before the last tokens of a prompt, where blocks have left by then
+  kBehindTail,  // by the queries of those tokens, which are computed again where something comes
 };
 [[nodiscard]] std::string_view moment_name(Moment moment);
 

@@ -137,7 +137,9 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (wants.names) evidence.named = named = named_blocks(ask.names);
     if (wants.words) evidence.words = words = finder_.rank(ask.cues);
     if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
-    look.n_looked_at = static_cast<std::int32_t>(wants.names ? named.size() : wants.queries ? shares.size() : missing.size());
+    look.n_looked_at = static_cast<std::int32_t>(wants.names     ? named.size()
+                                                 : wants.queries ? shares.size()
+                                                                 : missing.size());
     for (const Considered& one : selector->select(evidence)) {
       look.told.push_back({.considered = one, .name = block_name(one.block)});
     }

@@ -137,6 +137,8 @@ std::optional<Turn::Ready> Turn::wake_last() {
 std::optional<Turn::Ready> Turn::adopt(std::int32_t max_rows) {
   const std::int32_t block_size = session_->block_size();
   if (!session_->options().adopts || n_pending() < 2 || n_step_ > 0) return std::nullopt;
+  // What is computed again is to see what came, and not to be had as it was.
+  if (stats_.n_computed_again > 0) return std::nullopt;
   const HotSet& hot = session_->hot();
   if (hot.end().value() % block_size == 0 && n_pending() > block_size && adopts_) {
     const auto n_most = static_cast<std::int32_t>(
