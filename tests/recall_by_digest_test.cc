@@ -106,6 +106,17 @@ TEST_F(RecallByDigest, what_is_computed_again_is_not_taken_from_what_was_compute
   EXPECT_EQ(last_.n_computed, session->end().value() + session->n_unfinished() - last_.n_generated);
 }
 
+TEST_F(RecallByDigest, keys_of_every_type_are_found_by_their_digests) {
+  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
+    SCOPED_TRACE(row_type_name(type));
+    open({.kv_type = type});
+    const auto session = long_session();
+    say(*session, "where is it", {.max_tokens = 4, .recall = anything()});
+    EXPECT_EQ(last_.acts.recalled.size(), 2U);
+    EXPECT_GT(last_.n_computed_again, 0);
+  }
+}
+
 TEST_F(RecallByDigest, with_little_memory_for_digests_words_are_what_finds) {
   open({.digest_bytes = 4096});
   const auto session = long_session();

@@ -84,7 +84,9 @@ void Finder::note_leaving(BlockIndex block) {
 void Finder::make_digest(BlockIndex block) {
   if (std::ssize(digests_) <= block.value()) digests_.resize(block.index() + 1);
   Digest& digest = digests_[block.index()];
-  if (!digest.bytes.empty() || !deps_.hot.is_full(block) || !deps_.hot.is_hot(block)) return;
+  // Frames that are written to have another form.
+  if (!deps_.hot.is_full(block) || !deps_.hot.is_hot(block) || deps_.io.is_open(block)) return;
+  if (!digest.bytes.empty()) return;
   if (!take_room(digest)) return;
   const std::size_t n_heads = deps_.shape.n_heads();
   digest.anchor = deps_.hot.anchor(block);
