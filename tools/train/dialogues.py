@@ -48,7 +48,7 @@ class Memory:
 class Dialogues:
     """An endless source of dialogues of one split; the same seed gives the same dialogues."""
 
-    def __init__(self, seed, passages, split="train", bench_share=.36, twin_share=.3):
+    def __init__(self, seed, passages, split="train", bench_share=.4, twin_share=.3):
         self.rng, self.passages = random.Random(seed), passages
         self.facts = FactSource(self.rng, split)
         self.bench_share, self.twin_share = bench_share, twin_share
@@ -143,7 +143,7 @@ class Dialogues:
         return turn(text, *reply)
 
     def questions_at_once(self):
-        return self.rng.choice((2, 2, 3, 3, 4, 6, 10)) if self.rng.random() < SEVERAL else 1
+        return self.rng.choice((2, 2, 2, 3, 3, 3, 4, 6)) if self.rng.random() < SEVERAL else 1
 
     def talk_turn(self):
         user, reply = self.small_talk()

@@ -106,7 +106,7 @@ class Documents:
         return self.rng.choices(("first", "last", "both"), (.7, .26, .04))[0]
 
     def question_count(self):
-        return self.rng.choices((1, 2, 3, 5, 10), (.7, .08, .08, .07, .07))[0]
+        return self.rng.choices((1, 2, 3, 5, 10), (.7, .13, .11, .04, .02))[0]
 
     def _questions(self, facts):
         asked = [self.facts.question(fact) for fact in facts]
