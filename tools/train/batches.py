@@ -5,7 +5,8 @@ import random
 import torch
 from tokenizers import Tokenizer
 
-from dialogues import READ, Dialogues, load_passages
+from dialogues import Dialogues, load_passages
+from messages import READ
 
 BATCH_TOKENS = 5120
 CHARS_PER_TOKEN = (2.6, 3.2, 3.8)  # a dialogue that turns out short is followed by another

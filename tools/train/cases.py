@@ -1,12 +1,21 @@
-"""Evaluation cases: a fact, its distance, the dialogue up to the question, and the reply that is wanted.
+"""Evaluation cases: facts, their distance, the dialogue up to the question, and the reply that is wanted.
 
-The core family is the distribution that the bar is set on. After the fact's turn come, until the distance is reached,
-small talk (.4), competing facts of the same family (.35; two in five of them asked at once) and reading matter (.25);
-then the question. Keys, values and half of the phrasings are held out from training.
+    core      one fact; the distribution that the bar is set on. After the fact's turn come, until the distance is reached,
+              small talk (.4), competing facts of the same family (.35; two in five of them asked at once) and reading
+              matter (.25); then the question
+    bench     the same with the kinds of facts that recall benchmarks plant
+    several   two or three facts, asked for in one message; ten: ten of them
+    row       the last of two to four questions that follow each other, the others answered rightly
+    first     one message: the question, then a document of so many tokens with the fact anywhere in it and competing facts
+    document  the same with the question behind the document
+
+Keys, values and half of the phrasings (and of the ways to put a question to a document) are held out from training.
 """
 from dataclasses import dataclass
 
-from dialogues import Dialogues, message, turn
+from dialogues import Dialogues
+from documents import frame
+from messages import message, turn
 
 
 @dataclass
@@ -39,19 +48,23 @@ def plain_opening(d):
     return message("system", (prompt, 0))
 
 
+FAMILIES = ("core", "bench", "several", "ten", "row", "first", "document")
+COUNTS = {"several": (2, 3), "ten": (10,), "row": (2, 3, 4)}  # of facts that are asked for; of others one
+PLACES = {"first": "first", "document": "last"}  # where a question to a document stands
+
+
 def make(d, count_tokens, distance, family="core"):
-    """`family`: "core", "bench" (the kinds that benchmarks plant), "several" (two or three core facts in one message), "row"
-    (the last of two to four questions that follow each other, the others answered rightly)."""
     draw = d.facts.bench_fact if family == "bench" else d.facts.core_fact
     known, facts = set(), []
-    wanted = {"several": (2, 3), "row": (2, 3, 4)}.get(family, (1,))
-    count = d.rng.choice(wanted)
+    count = d.rng.choice(COUNTS.get(family, (1,)))
     while len(facts) < count:
-        fact = draw()
-        if (fact.relation, fact.key) not in known:
-            known.add((fact.relation, fact.key))
-            facts.append(fact)
+        facts.append(_new(draw, known))
     pieces = plain_opening(d)
+    if family in PLACES:
+        text = frame(d.rng, PLACES[family], test=True).format(
+            q=d.facts.question(facts[0]), d=_document(d, draw, known, facts[0], count_tokens, distance))
+        asked = d.answered(text, facts)
+        return Case(family, distance, pieces + asked[:3], asked[3:-1], facts)
     for fact in facts:
         pieces += turn(d.facts.statement(fact), ("Noted.", 0))
     filled = 0
@@ -67,15 +80,32 @@ def make(d, count_tokens, distance, family="core"):
     return Case(family, distance, pieces + asked[:3], asked[3:-1], facts)
 
 
+def _new(draw, known):
+    """A fact of a relation and key that `known` has not, and then has."""
+    fact = draw()
+    while (fact.relation, fact.key) in known:
+        fact = draw()
+    known.add((fact.relation, fact.key))
+    return fact
+
+
+def _document(d, draw, known, fact, count_tokens, distance):
+    """Reading matter and competing facts, and anywhere between them the fact."""
+    lines, filled = [], 0
+    while filled < distance:
+        is_fact = d.rng.random() < .3
+        lines.append(d.facts.statement(_new(draw, known)) if is_fact else d.passage(d.rng.randrange(100, 600)))
+        filled += count_tokens([(lines[-1], 0)])
+    lines.insert(d.rng.randrange(len(lines) + 1), d.facts.statement(fact))
+    return "\n".join(lines)
+
+
 def _between(d, draw, known):
     z = d.rng.random()
     if z < .4:
         return d.talk_turn()
     if z >= .75:
         return turn("Read this: " + d.passage(d.rng.randrange(100, 1500)), ("I have read it.", 0))
-    fact = draw()
-    while (fact.relation, fact.key) in known:
-        fact = draw()
-    known.add((fact.relation, fact.key))
+    fact = _new(draw, known)
     out = turn(d.facts.statement(fact), ("Noted.", 0))
     return out + d.ask_turn(fact) if d.rng.random() < .4 else out

@@ -1,21 +1,23 @@
 """ChatML dialogues in which facts are planted and asked for again.
 
-A dialogue is a list of pieces (text, weight); the weight says how much the loss cares for the piece's tokens. Shapes:
+A dialogue is a list of pieces (text, weight), see messages.py. Shapes:
 
     late       many facts early, among fillers and reading matter; the questions in runs at the end (long distances)
     chat       planting, asking and small talk mixed (short and middle distances)
     haystack   a few facts inside one long reading
     table      keys and values of one JSON object
     register   many facts of one relation, each inside a reading of its own; some have values in sequence
+    documents  a document and the question about it in one message (documents.py)
 """
 import random
 import re
 
+from documents import Documents
 from facts import FactSource
+from messages import FIND, READ, RESTATE, ROUTINE, VALUE, message, size_of, turn
 from vocabulary import ADJECTIVES, ANIMALS, CITIES, FILES, FOODS, NOUNS
 
-READ, ROUTINE, RESTATE, VALUE = .1, .5, 2, 4
-SEVERAL = .05  # share of messages with several questions: more, and single replies stop ending where they should
+SEVERAL = .18  # share of messages with several questions: more, and single replies stop ending where they should
 ACKNOWLEDGEMENTS = ("Noted.", "I will remember that.", "Understood.", "Okay.", "Got it.")
 SYSTEM_PROMPTS = ("You are a helpful assistant.", "Answer from what you were told.", "You are a careful assistant.",
                   "You are an agent that works on a code base.")
@@ -26,20 +28,6 @@ def load_passages(path):
     with open(path, errors="ignore") as file:
         text = re.sub(r"\s*\n\s*", " ", file.read())
     return re.sub(r"[^\x20-\x7e]", "", text)
-
-
-def message(role, *pieces):
-    return [(f"<|im_start|>{role}\n", READ), *pieces, ("<|im_end|>\n", READ)]
-
-
-def turn(user, *reply, role="user"):
-    """What `role` says and the assistant's reply, whose pieces carry their own weights."""
-    return [(f"<|im_start|>{role}\n", READ), (user, READ), ("<|im_end|>\n<|im_start|>assistant\n", READ), *reply,
-            ("<|im_end|>", RESTATE if len(reply) > 1 else ROUTINE), ("\n", READ)]
-
-
-def size_of(pieces):
-    return sum(len(text) for text, _ in pieces)
 
 
 class Memory:
@@ -60,10 +48,11 @@ class Memory:
 class Dialogues:
     """An endless source of dialogues of one split; the same seed gives the same dialogues."""
 
-    def __init__(self, seed, passages, split="train", bench_share=.3, twin_share=.3):
+    def __init__(self, seed, passages, split="train", bench_share=.4, twin_share=.3):
         self.rng, self.passages = random.Random(seed), passages
         self.facts = FactSource(self.rng, split)
         self.bench_share, self.twin_share = bench_share, twin_share
+        self.documents = Documents(self)
 
     # --- parts ---
     def passage(self, n_chars):
@@ -140,15 +129,21 @@ class Dialogues:
 
     def ask_turn(self, *facts):
         """One question, or several in one message answered in order."""
-        questions, reply = [], []
+        return self.answered(" ".join(self.facts.question(fact) for fact in facts), facts)
+
+    def answered(self, text, facts, weight=RESTATE):
+        """A message that asks for these facts, and the reply that gives them in order.
+
+        `weight` is that of what it restates of the first question.
+        """
+        reply = []
         for i, fact in enumerate(facts):
             before, value, after = self.facts.answer(fact)
-            questions.append(self.facts.question(fact))
-            reply += [(" " + before if i else before, RESTATE), (value, VALUE), (after, RESTATE)]
-        return turn(" ".join(questions), *reply)
+            reply += [(" " + before if i else before, FIND if i else weight), (value, VALUE), (after, RESTATE)]
+        return turn(text, *reply)
 
     def questions_at_once(self):
-        return self.rng.choice((2, 3)) if self.rng.random() < SEVERAL else 1
+        return self.rng.choice((2, 2, 2, 3, 3, 3, 4, 6)) if self.rng.random() < SEVERAL else 1
 
     def talk_turn(self):
         user, reply = self.small_talk()
@@ -281,12 +276,11 @@ class Dialogues:
             size += size_of(new)
         return out
 
+    def document_dialogue(self, n_chars):
+        return self.documents.dialogue(n_chars, Memory())
+
     def dialogue(self, n_chars):
-        z, is_long = self.rng.random(), n_chars > 5000
-        if z < (.46 if is_long else .24):
-            return self.late(n_chars)
-        if z < .66:
-            return self.chat(n_chars)
-        if z < .82:
-            return self.register(n_chars)
-        return self.haystack(n_chars) if z < .9 else self.table(n_chars)
+        shares = {self.document_dialogue: (.42, .42), self.late: (.15, .27), self.chat: (.24, .11),
+                  self.register: (.09, .1), self.haystack: (.05, .05), self.table: (.05, .05)}
+        is_long = n_chars > 5000
+        return self.rng.choices(list(shares), [share[is_long] for share in shares.values()])[0](n_chars)

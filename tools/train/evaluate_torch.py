@@ -42,10 +42,9 @@ def check(model, passages, tokenizer, distance, n, family="core", show=0):
 
 def quick_check(weights, corpus, tokenizer_path, n=24):
     """A few held-out cases with a state dict."""
-    model, tokenizer = models.Model(), Tokenizer.from_file(tokenizer_path)
-    model.load_state_dict(weights)
+    model, tokenizer = models.from_weights(weights), Tokenizer.from_file(tokenizer_path)
     passages = load_passages(corpus)
-    for distance, family in ((1024, "core"), (4096, "core"), (1024, "bench")):
+    for distance, family in ((1024, "core"), (4096, "core"), (1024, "bench"), (512, "first"), (512, "several")):
         check(model, passages, tokenizer, distance, n, family)
 
 
@@ -56,7 +55,7 @@ def main():
     p.add_argument("--tokenizer", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer.json"))
     p.add_argument("--n", type=int, default=50)
     p.add_argument("--distances", default="64,256,512,1024,2048,4096")
-    p.add_argument("--family", default="core", choices=("core", "bench", "several", "row"))
+    p.add_argument("--family", default="core", choices=cases.FAMILIES)
     p.add_argument("--show", type=int, default=3, help="misses to print for each distance")
     p.add_argument("--threads", type=int, default=1)
     args = p.parse_args()

@@ -107,6 +107,10 @@ FORMS = {
     "port": (["{K} listens on port {v}."], ["Which port does {k} listen on?"]),
     "passkey": (["The pass key for {k} is {v}. Remember it. {v} is the pass key."],
                 ["What is the pass key for {k}?"]),
+    "special magic number": (["One of the special magic numbers for {k} is: {v}.",
+                              "The special magic number for {k} is: {v}."],
+                             ["What is the special magic number for {k} in the text?",
+                              "What is the special magic number for {k}?"]),
     # bench family
     "founding year": (["{K} was founded in {v}.", "In {v}, {k} was founded."],
                       ["In which year was {k} founded?", "When was {k} founded?"]),
@@ -129,6 +133,7 @@ Note that the {r} is {v}.
 Remember that the {r} is {v}.
 {R}: {v}
 The {r} is {v}. Remember it.
+The {r} is {v}. Remember it. {v} is the {r}.
 I set the {r} to {v}.
 Our {r} is {v}.""".split("\n")
 BARE_STATE_TEST = ["By the way, the {r} is {v}.", "Just so you know, the {r} is {v}."]
@@ -230,8 +235,10 @@ class FactSource:
         self.rng, self.words, self.test = rng, Vocabulary(rng, split), split == "test"
         self.core, self.bench = core_relations(self.words), bench_relations(self.words)
         self.core_names, self.bench_names = list(self.core), list(self.bench)
-        if not self.test:  # the relations whose values look like keys are the hardest
-            self.core_names += ["capital", "manager", "owner", "doctor", "mayor", "codeword"]
+        if not self.test:  # a needle of others' benchmarks; the relations whose values look like keys are the hardest
+            w = self.words
+            self.core["special magic number"] = (lambda: rng.choice((w.word, w.thing, w.person))(), w.digits)
+            self.core_names += ["special magic number", "capital", "manager", "owner", "doctor", "mayor", "codeword"]
         self.bare_plain, self.bare_short = bare_relations(self.words)
 
     # --- drawing ---
@@ -293,11 +300,13 @@ class FactSource:
         """A fact easily taken for `fact`: its key varied, or its key with another relation. None if none is found."""
         if fact.kind == "bare":
             return None
-        table = self.core if fact.relation in self.core else self.bench
         if fact.kind == "file":
             file, field = fact.key
             key = (self._file(), field) if self.rng.random() < .5 else (file, self._near_field(field))
             return Fact("config", key, self._setting(), "file") if key != fact.key else None
+        table = self.core if fact.relation in self.core else self.bench
+        if fact.relation not in table:
+            return None
         if self.rng.random() < .2:
             same = [n for n in table if n != fact.relation and table[n][0] is table[fact.relation][0]]
             relation = self.rng.choice(same) if same else fact.relation

@@ -1,13 +1,16 @@
 """A Qwen3-shaped decoder (QK-norm, NEOX rotary positions, SwiGLU, grouped-query attention, tied embedding).
 
-With the shape below, 3.8 million parameters. Its tensors map one to one onto llama.cpp's qwen3 (see to_gguf.py).
+With the shape below, 3.8 million parameters, and .72 million more for each further layer. Its tensors map one to one onto
+llama.cpp's qwen3 (see to_gguf.py).
 """
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 import torch.nn.functional as F
+
+WRITES_RESIDUAL = ("o.weight", "down.weight")  # the matrices by which a layer adds to what passes through
 
 
 @dataclass
@@ -76,8 +79,7 @@ class Model(nn.Module):
         self.norm = Norm(shape.width)
         for name, p in self.named_parameters():
             if p.dim() == 2:
-                writes_residual = name.endswith(("o.weight", "down.weight"))
-                nn.init.normal_(p, 0, .02 / (math.sqrt(2 * shape.layers) if writes_residual else 1))
+                nn.init.normal_(p, 0, .02 / (math.sqrt(2 * shape.layers) if name.endswith(WRITES_RESIDUAL) else 1))
 
     def hidden(self, ids, positions):
         """ids: [batch, tokens]; positions: [tokens], shared by the batch. Returns [batch, tokens, width]."""
@@ -94,8 +96,40 @@ class Model(nn.Module):
         return F.linear(hidden, self.embed.weight.bfloat16()).float()
 
 
-def load(path):
-    """A model from a state dict saved by train.py."""
-    model = Model()
-    model.load_state_dict(torch.load(path, weights_only=True))
+def layers_of(weights):
+    """The number of layers that a state dict has."""
+    return 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("blocks."))
+
+
+def grown(weights, layers):
+    """The weights of a deeper model that computes the same.
+
+    Between the layers, evenly, come copies of the layer before whose output is zero: they change nothing until training
+    gives them something to say, and what they look at is of use already.
+    """
+    have = layers_of(weights)
+    out = {name: value for name, value in weights.items() if not name.startswith("blocks.")}
+    before = -1
+    for layer in range(layers):
+        of = layer * have // layers
+        for name, value in weights.items():
+            if name.startswith(f"blocks.{of}."):
+                part = name.split(".", 2)[2]
+                silent = of == before and part in WRITES_RESIDUAL
+                out[f"blocks.{layer}.{part}"] = torch.zeros_like(value) if silent else value.clone()
+        before = of
+    return out
+
+
+def from_weights(weights, layers=0, shape=Shape()):
+    """A model with these weights; `layers`: grown to so many if it has fewer."""
+    if layers > layers_of(weights):
+        weights = grown(weights, layers)
+    model = Model(replace(shape, layers=layers_of(weights)))
+    model.load_state_dict(weights)
     return model
+
+
+def load(path, layers=0):
+    """A model from a state dict saved by train.py."""
+    return from_weights(torch.load(path, weights_only=True), layers)

@@ -3,12 +3,16 @@ import os
 import random
 import unittest
 
+import torch
 from tokenizers import Tokenizer
 
 import batches
 import cases
-from dialogues import VALUE, Dialogues
+from dialogues import Dialogues
+from documents import FIRST_TEST, LAST_TEST
 from facts import ASK_TEST, BARE_ASK_TEST, BARE_STATE_TEST, STATE_TEST, FactSource
+from messages import VALUE
+from model import Model, Shape, from_weights
 from vocabulary import Vocabulary, is_held_out
 
 PASSAGES = " ".join(f"Sentence number {i} of a text that says nothing." for i in range(4000))
@@ -64,12 +68,40 @@ class GeneratorTest(unittest.TestCase):
     def test_a_case_has_its_distance_and_its_facts(self):
         count = lambda pieces: len(batches.encode(TOKENIZER, pieces)[0])
         source = cases.source(6, PASSAGES)
-        for family in ("core", "bench", "several", "row"):
+        for family in cases.FAMILIES:
             case = cases.make(source, count, 512, family)
             self.assertGreaterEqual(count(case.dialogue), 512)
             for fact in case.facts:
                 self.assertIn(fact.value, case.reply_text())
                 self.assertIn(fact.value.lower(), text_of(case.dialogue).lower())
+
+    def test_a_question_to_a_document_stands_where_its_family_says(self):
+        count = lambda pieces: len(batches.encode(TOKENIZER, pieces)[0])
+        source = cases.source(8, PASSAGES)
+        for family, comes_first in (("first", True), ("document", False)):
+            for _ in range(10):
+                case = cases.make(source, count, 300, family)
+                message, fact = case.dialogue[-2][0], case.facts[0]
+                self.assertIn(fact.value, message)
+                key = fact.key if fact.kind == "keyed" else fact.key[1]
+                asked = message[:150] if comes_first else message[-150:]
+                self.assertIn(key.lower(), asked.lower())
+
+    def test_training_never_puts_a_question_to_a_document_as_the_test_does(self):
+        marks = ("Document:", "Use the report", "###")
+        self.assertTrue(all(any(mark in frame for mark in marks) for frame in FIRST_TEST + LAST_TEST))
+        source = Dialogues(9, PASSAGES)
+        for _ in range(60):
+            text = text_of(source.document_dialogue(4000))
+            self.assertFalse([mark for mark in marks if mark in text])
+
+    def test_a_grown_model_computes_the_same(self):
+        small = Model(Shape(layers=2, width=64, hidden=96, vocab=300))
+        large = from_weights(small.state_dict(), 5, small.shape)
+        ids, places = torch.randint(0, 300, (1, 20)), torch.arange(20)
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertTrue(torch.equal(small.hidden(ids, places), large.hidden(ids, places)))
+        self.assertEqual(large.shape.layers, 5)
 
     def test_positions_grow(self):
         rng = random.Random(7)

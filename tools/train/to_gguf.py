@@ -7,7 +7,7 @@ import gguf
 import numpy as np
 import torch
 
-from model import Shape
+from model import Shape, layers_of
 
 CONTEXT_LENGTH = 16384
 TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
@@ -19,13 +19,13 @@ CHAT_TEMPLATE = ("{% for message in messages %}"
 BLOCK_TENSORS = {"q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_output", "gate": "ffn_gate", "up": "ffn_up",
                  "down": "ffn_down", "attn_norm": "attn_norm", "ffn_norm": "ffn_norm", "q_norm": "attn_q_norm",
                  "k_norm": "attn_k_norm"}
+WHOLE_TENSORS = {"embed.weight": "token_embd.weight", "norm.weight": "output_norm.weight"}
 
 
 def tensor_name(name):
     """blocks.0.q.weight -> blk.0.attn_q.weight"""
-    whole = {"embed.weight": "token_embd.weight", "norm.weight": "output_norm.weight"}
-    if name in whole:
-        return whole[name]
+    if name in WHOLE_TENSORS:
+        return WHOLE_TENSORS[name]
     _, layer, part, suffix = name.split(".")
     return f"blk.{layer}.{BLOCK_TENSORS[part]}.{suffix}"
 
@@ -83,14 +83,15 @@ def main():
     p.add_argument("--out", required=True, help="GGUF to write")
     p.add_argument("--type", choices=sorted(TYPES), default="f16")
     args = p.parse_args()
-    shape = Shape()
+    weights = torch.load(args.model, weights_only=True)
+    shape = Shape(layers=layers_of(weights))
     writer = gguf.GGUFWriter(args.out, "qwen3")
     writer.add_name("ebb-recall")
     writer.add_license("apache-2.0")
     writer.add_file_type(TYPES[args.type])
     add_shape(writer, shape)
     add_tokenizer(writer, args.tokenizer, shape)
-    add_tensors(writer, torch.load(args.model, weights_only=True), args.type)
+    add_tensors(writer, weights, args.type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import batches
 import evaluate_torch
 import model as models
-from dialogues import RESTATE, ROUTINE, VALUE
+from messages import FIND, RESTATE, ROUTINE, VALUE
 
 READ_SHARE, READ_WEIGHT = .1, .3  # of the tokens that are only read, this share is trained, with this weight
 EMA_DECAY = .99
@@ -27,6 +27,8 @@ def arguments():
     p.add_argument("--tokenizer", default=os.path.join(here, "tokenizer.json"))
     p.add_argument("--out", required=True, help="folder for state.pt and model.pt; resumes from a state.pt found there")
     p.add_argument("--start", help="weights to start from when there is nothing to resume")
+    p.add_argument("--layers", type=int, default=0,
+                   help="of the model; a --start of fewer is grown (default: as many as the start, or 4)")
     p.add_argument("--minutes", type=float, required=True, help="wall time of the whole run, resumed parts included")
     p.add_argument("--lengths", default="1024:.12,2048:.2,5120:.5,8192:.18", help="sequence length:share of steps, ...")
     p.add_argument("--muon-rate", type=float, default=.012, help="peak rate of the matrices (.02 from nothing)")
@@ -45,11 +47,9 @@ class Run:
 
     def __init__(self, args):
         torch.manual_seed(args.seed)
-        self.args, self.model = args, models.Model()
+        self.args, self.model = args, self._first_model(args)
         self.step = self.tokens = 0
         self.elapsed = 0.0
-        if args.start:
-            self.model.load_state_dict(torch.load(args.start, weights_only=True))
         is_matrix = lambda name, p: p.dim() == 2 and "embed" not in name
         matrices = [p for n, p in self.model.named_parameters() if is_matrix(n, p)]
         self.rest = [p for n, p in self.model.named_parameters() if not is_matrix(n, p)]
@@ -57,6 +57,12 @@ class Run:
                            torch.optim.AdamW(self.rest, lr=args.adam_rate, betas=(.9, .95), weight_decay=0)]
         self.average = {k: v.clone() for k, v in self.model.state_dict().items()}
         self.state_path, self.model_path = (os.path.join(args.out, f) for f in ("state.pt", "model.pt"))
+
+    @staticmethod
+    def _first_model(args):
+        if args.start:
+            return models.load(args.start, args.layers)
+        return models.Model(models.Shape(layers=args.layers) if args.layers else models.Shape())
 
     def resume(self):
         if not os.path.exists(self.state_path):
@@ -120,7 +126,8 @@ class Progress:
         self.means[name] = self.means.get(name, value) * .97 + value * .03
 
     def measure(self, losses, logits, targets, weights):
-        for name, weight in (("value", VALUE), ("restate", RESTATE), ("routine", ROUTINE), ("read", READ_WEIGHT)):
+        for name, weight in (("value", VALUE), ("find", FIND), ("restate", RESTATE), ("routine", ROUTINE),
+                             ("read", READ_WEIGHT)):
             chosen = weights == weight
             if chosen.any():
                 self.add(name, losses[chosen].mean().item())
