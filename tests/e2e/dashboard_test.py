@@ -83,7 +83,7 @@ class Dashboard(unittest.TestCase):
         recalled = "[...document.querySelectorAll('#turns tr')].map((row) => parseInt(row.cells[3].textContent))"
         self.assertGreater(max(self.browser.ask(recalled)), 0)
         # And why these blocks.
-        self.assertIn("came back", self.browser.ask("document.querySelector('details.recall table').textContent"))
+        self.assertIn("came back", self.browser.ask("[...document.querySelectorAll('details.recall')].map((box) => box.textContent).join()"))
         # A turn begins on the map with its first block; the last one may lie within a block of the turn before.
         self.browser.wait_for(f"{MARKERS}.includes({n_turns})")
         markers = self.browser.ask(MARKERS)
