@@ -32,13 +32,12 @@ class AgentBench : public testing::Test {
     // An old result is cleared later on: what stands behind it moves, however little the model says.
     std::string result;
     for (int i = 0; i < 8; ++i) result += "Line by line it says five. ";
-    body["messages"].push_back(
-        {{"role", "assistant"},
-         {"content", nullptr},
-         {"tool_calls",
-          {{{"id", "call1"},
-            {"type", "function"},
-            {"function", {{"name", "stop"}, {"arguments", R"({"now": true, "n": false})"}}}}}}});
+    body["messages"].push_back({{"role", "assistant"},
+                                {"content", nullptr},
+                                {"tool_calls",
+                                 {{{"id", "call1"},
+                                   {"type", "function"},
+                                   {"function", {{"name", "stop"}, {"arguments", R"({"now": true, "n": false})"}}}}}}});
     body["messages"].push_back({{"role", "tool"}, {"tool_call_id", "call1"}, {"content", result}});
     body["messages"].push_back({{"role", "assistant"}, {"content", "It says five."}});
     body["messages"].push_back({{"role", "user"}, {"content", "Look again, and at the other file too."}});

@@ -180,10 +180,10 @@ TEST_F(Chat, thinking_is_free_and_what_is_forced_comes_behind_it) {
   EXPECT_THAT(message["content"].get<std::string>(), ::testing::AnyOf("yes", "no")) << message;
   EXPECT_FALSE(message["reasoning_content"].get<std::string>().empty()) << message;
   const Json called = chat(only(say("Say yes or no.")), {{"reasoning_budget_tokens", 6},
-                                                {"tools", only(list_tool())},
-                                                {"tool_choice", "required"},
-                                                {"parallel_tool_calls", false},
-                                                {"max_tokens", 100}})
+                                                         {"tools", only(list_tool())},
+                                                         {"tool_choice", "required"},
+                                                         {"parallel_tool_calls", false},
+                                                         {"max_tokens", 100}})
                           ->json()["choices"][0];
   EXPECT_EQ(called["finish_reason"], "tool_calls") << called;
   EXPECT_EQ(called["message"]["tool_calls"][0]["function"]["name"], "list");

@@ -107,7 +107,8 @@ TEST_F(RecallByDigest, what_is_computed_again_is_not_taken_from_what_was_compute
 }
 
 TEST_F(RecallByDigest, keys_of_every_type_are_found_by_their_digests) {
-  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kQ8_0, RowType::kKivi4}) {
+  // q8_0 wants heads of 32, and the model's are of 16.
+  for (const RowType type : {RowType::kF32, RowType::kF16, RowType::kBF16, RowType::kKivi4}) {
     SCOPED_TRACE(row_type_name(type));
     open({.kv_type = type});
     const auto session = long_session();
