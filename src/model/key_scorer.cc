@@ -1,17 +1,14 @@
 #include "model/key_scorer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <numeric>
-#include <thread>
+#include <set>
 
+#include "base/for_each_parallel.h"
 #include "base/to_size.h"
-#include "model/model.h"
 #include "model/score_kernels.h"
 
 namespace ebb {
@@ -49,7 +46,7 @@ class HeadScore {
   }
 
   // The score of each block.
-  std::vector<float> find_shares(KeyEstimate estimate) {
+  std::vector<float> find_scores(KeyEstimate estimate) {
     parts_.assign(blocks_.size() * n_rows_, {});
     std::vector<std::size_t> scored(blocks_.size());
     std::iota(scored.begin(), scored.end(), std::size_t{0});
@@ -208,28 +205,22 @@ bool is_sound(std::span<const float> query) {
   return std::ranges::all_of(query, [](float x) { return std::abs(x) < 1e15F; });
 }
 
-GroupRows turned_rows(const KeyScorer::Setup& setup, const TailQueries& queries, Span rows, std::size_t head,
+GroupRows turned_rows(const QuerySetup& setup, const TailQueries& queries, Span rows, std::size_t head,
                       std::int32_t n_turned) {
-  const std::size_t n_heads = to_size(setup.shape.n_heads);
-  const std::size_t n_kv_heads = to_size(setup.n_kv_heads);
-  const std::size_t n_group = n_heads / n_kv_heads;
-  const KeyScorer::Layer& layer = setup.layers[head / n_kv_heads];
-  const std::size_t first = head / n_kv_heads * n_heads + head % n_kv_heads * n_group;
   GroupRows turned;
   for (Position row = rows.begin; row < rows.end; row = row + 1) {
-    const KeyRotation rotation = make_key_rotation(layer.frequencies, queries.anchor(row).value() - n_turned);
-    for (std::size_t g = 0; g < n_group; ++g) {
-      const std::span<const float> query = queries.query(first + g, row);
+    const RopeFrequencies& frequencies = setup.layers[setup.layer_of(head)].frequencies;
+    const KeyRotation rotation =
+        setup.with_magnitude(make_key_rotation(frequencies, queries.anchor(row).value() - n_turned), head);
+    for (std::size_t g = 0; g < setup.group_size(); ++g) {
+      const std::span<const float> query = queries.query(setup.query_head(head, g), row);
       if (!is_sound(query)) continue;
       const std::size_t at = turned.queries.size();
       turned.queries.insert(turned.queries.end(), query.begin(), query.end());
       turned.of_query_head.push_back(g);
       const std::span<float> own = std::span(turned.queries).subspan(at);
-      rotate_row(rotation, own.first(2 * rotation.cosines.size()));
-      for (std::size_t d = 0; d < own.size(); ++d) {
-        const bool is_rotated = d < 2 * rotation.cosines.size();
-        own[d] *= static_cast<float>(setup.scale * (is_rotated ? layer.magnitude : 1.0));
-      }
+      rotate_row(rotation, own);
+      for (float& x : own) x *= static_cast<float>(setup.scale);
     }
   }
   return turned;
@@ -237,58 +228,23 @@ GroupRows turned_rows(const KeyScorer::Setup& setup, const TailQueries& queries,
 
 }  // namespace
 
-KeyScorer::Setup KeyScorer::setup_of(const Model& model, std::int32_t n_threads) {
-  const Hparams& hparams = model.hparams();
-  Setup setup{.shape = {.n_layers = hparams.n_layers, .n_heads = hparams.n_heads, .n_dims = hparams.head_dim_k},
-              .n_kv_heads = hparams.n_kv_heads,
-              .scale = static_cast<double>(hparams.attention_scale),
-              .n_threads = n_threads,
-              .layers = {}};
-  for (RopeFrequencies& frequencies : layer_frequencies(model)) {
-    const LayerIndex layer(static_cast<std::int32_t>(setup.layers.size()));
-    setup.layers.push_back({.frequencies = std::move(frequencies),
-                            .magnitude = rope_magnitude(hparams, layer),
-                            .slides = hparams.window(layer) > 0});
-  }
-  return setup;
-}
-
 // Heads by themselves, so that threads change no bit.
 std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
                                     const KeyDigestLayout& layout, KeyEstimate estimate) const {
-  const std::size_t n_heads = to_size(setup_.shape.n_layers) * to_size(setup_.n_kv_heads);
+  const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto score_head = [&](std::size_t head) {
-    if (setup_.layers[head / to_size(setup_.n_kv_heads)].slides) return;
+  std::set<std::int32_t> turns;
+  for (const Block& block : blocks) turns.insert(block.n_turned);
+  for_each_parallel(n_heads, setup_.n_threads, [&](std::size_t head) {
+    if (setup_.layers[setup_.layer_of(head)].slides) return;
     HeadScore of_head(layout, head, blocks);
-    std::map<std::int32_t, bool> turns;
-    for (const Block& block : blocks) turns.emplace(block.n_turned, true);
-    for (const auto& [n_turned, is_there] : turns) {
+    for (const std::int32_t n_turned : turns) {
       of_head.add_queries(n_turned, turned_rows(setup_, queries, rows, head, n_turned));
     }
-    const std::vector<float> shares = of_head.find_shares(estimate);
-    for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = shares[b];
-  };
-  const auto work = [&] {
-    try {
-      for (std::size_t head = next++; head < n_heads; head = next++) score_head(head);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (std::int32_t i = 1; i < std::min(setup_.n_threads, setup_.n_kv_heads * setup_.shape.n_layers); ++i) {
-      helpers.emplace_back(work);
-    }
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+    const std::vector<float> own = of_head.find_scores(estimate);
+    for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = own[b];
+  });
   return scores;
 }
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "model/key_digest.h"
-#include "model/key_rotation.h"
+#include "model/query_setup.h"
 #include "model/tail_queries.h"
 
 namespace ebb {
@@ -39,25 +39,11 @@ inline constexpr std::size_t kMostSketched = 512;
 
 class KeyScorer {
  public:
-  struct Layer {
-    RopeFrequencies frequencies;
-    double magnitude = 1.0;
-    // Layers that look at a window only ask for nothing that left it.
-    bool slides = false;
-  };
-  struct Setup {
-    QueryMoments::Shape shape;
-    std::int32_t n_kv_heads = 1;
-    double scale = 1.0;
-    std::int32_t n_threads = 1;
-    std::vector<Layer> layers;
-  };
-  explicit KeyScorer(Setup setup) : setup_(std::move(setup)) {}
-  KeyScorer(const Model& model, std::int32_t n_threads) : KeyScorer(setup_of(model, n_threads)) {}
+  explicit KeyScorer(QuerySetup setup) : setup_(std::move(setup)) {}
+  KeyScorer(const Model& model, std::int32_t n_threads) : KeyScorer(QuerySetup::of(model, n_threads)) {}
 
   // For the last n_rows queries of a sequence of this model.
   [[nodiscard]] TailQueries make_queries(std::int32_t n_rows) const { return {setup_.shape, n_rows}; }
-  [[nodiscard]] std::int32_t n_kv_heads() const { return setup_.n_kv_heads; }
 
   struct Block {
     // [layer][KV head][KeyDigestLayout::bytes()]
@@ -72,9 +58,7 @@ class KeyScorer {
                                          const KeyDigestLayout& layout, KeyEstimate estimate) const;
 
  private:
-  static Setup setup_of(const Model& model, std::int32_t n_threads);
-
-  Setup setup_;
+  QuerySetup setup_;
 };
 
 }  // namespace ebb

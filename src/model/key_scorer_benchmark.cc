@@ -11,19 +11,18 @@ namespace {
 
 constexpr std::int32_t kDims = 64;
 
-KeyScorer::Setup setup_of(std::int32_t n_layers, std::int32_t n_heads, std::int32_t n_kv_heads,
-                          std::int32_t n_threads) {
+QuerySetup setup_of(std::int32_t n_layers, std::int32_t n_heads, std::int32_t n_kv_heads, std::int32_t n_threads) {
   RopeFrequencies frequencies{.kind = RopeKind::kNeoX, .per_anchor = std::vector<double>(kDims / 2, 0.01)};
-  KeyScorer::Setup setup{.shape = {.n_layers = n_layers, .n_heads = n_heads, .n_dims = kDims},
-                         .n_kv_heads = n_kv_heads,
-                         .scale = 0.125,
-                         .n_threads = n_threads,
-                         .layers = {}};
+  QuerySetup setup{.shape = {.n_layers = n_layers, .n_heads = n_heads, .n_dims = kDims},
+                   .n_kv_heads = n_kv_heads,
+                   .scale = 0.125,
+                   .n_threads = n_threads,
+                   .layers = {}};
   for (std::int32_t l = 0; l < n_layers; ++l) setup.layers.push_back({.frequencies = frequencies});
   return setup;
 }
 
-TailQueries random_queries(const KeyScorer& scorer, const KeyScorer::Setup& setup, std::int32_t n_rows) {
+TailQueries random_queries(const KeyScorer& scorer, const QuerySetup& setup, std::int32_t n_rows) {
   TailQueries queries = scorer.make_queries(n_rows);
   std::mt19937 random(1);
   std::normal_distribution<float> draw;
@@ -45,7 +44,7 @@ TailQueries random_queries(const KeyScorer& scorer, const KeyScorer::Setup& setu
 // Arguments: layers, query heads, KV heads, blocks, queries, threads. Digests of many blocks are the same bytes at other places.
 void score(benchmark::State& state) {
   const auto arg = [&](std::size_t i) { return static_cast<std::int32_t>(state.range(i)); };
-  const KeyScorer::Setup setup = setup_of(arg(0), arg(1), arg(2), arg(5));
+  const QuerySetup setup = setup_of(arg(0), arg(1), arg(2), arg(5));
   const KeyScorer scorer(setup);
   const KeyDigestLayout layout{.n_dims = kDims, .n_keys = 64, .n_slots = 64};
   const std::size_t n_bytes = to_size(arg(0) * arg(2)) * layout.bytes();

@@ -119,14 +119,14 @@ TEST(KeyDigest, of_numbers_that_are_none_or_too_large_is_finite) {
 
 class KeyScores : public ::testing::Test {
  protected:
-  static KeyScorer::Setup setup(std::int32_t n_threads = 1) {
+  static QuerySetup setup(std::int32_t n_threads = 1) {
     RopeFrequencies frequencies{.kind = RopeKind::kNeoX, .per_anchor = {}};
     for (int i = 0; i < kDims / 2; ++i) frequencies.per_anchor.push_back(std::pow(1e4, -2.0 * i / kDims));
-    KeyScorer::Setup setup{.shape = {.n_layers = kLayers, .n_heads = kHeads, .n_dims = kDims},
-                           .n_kv_heads = kKvHeads,
-                           .scale = kScale,
-                           .n_threads = n_threads,
-                           .layers = {}};
+    QuerySetup setup{.shape = {.n_layers = kLayers, .n_heads = kHeads, .n_dims = kDims},
+                     .n_kv_heads = kKvHeads,
+                     .scale = kScale,
+                     .n_threads = n_threads,
+                     .layers = {}};
     for (int l = 0; l < kLayers; ++l) setup.layers.push_back({.frequencies = frequencies});
     return setup;
   }
@@ -170,7 +170,7 @@ class KeyScores : public ::testing::Test {
 
   // In float64, from the definition.
   [[nodiscard]] std::vector<double> expected(KeyEstimate estimate, std::size_t head) const {
-    const KeyScorer::Setup all = setup();
+    const QuerySetup all = setup();
     const std::size_t layer = head / kKvHeads;
     std::vector<double> scores(digests_.size(), 0.0);
     for (std::size_t g = 0; g < kHeads / kKvHeads; ++g) {

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <mutex>
-#include <thread>
 
 #include "ggml.h"
 
 #include "base/check.h"
+#include "base/for_each_parallel.h"
 #include "base/to_size.h"
 #include "cache/frame_layout.h"
 #include "model/attention_kernel.h"
@@ -99,23 +97,9 @@ OutputLengths::OutputLengths(const Model& model)
 
 Result<std::unique_ptr<OutputLengths>> OutputLengths::make(const Model& model, std::int32_t n_threads) {
   std::unique_ptr<OutputLengths> lengths(new OutputLengths(model));
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  Status first_error;
-  const auto work = [&] {
-    for (std::size_t layer = next++; layer < to_size(model.hparams().n_layers); layer = next++) {
-      const Status status = lengths->add_layer(model, layer);
-      if (status.ok()) continue;
-      const std::lock_guard lock(mutex);
-      if (first_error.ok()) first_error = status;
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (std::int32_t i = 1; i < n_threads; ++i) helpers.emplace_back(work);
-    work();
-  }
-  EBB_RETURN_IF_ERROR(first_error);
+  std::vector<Status> done(to_size(model.hparams().n_layers));
+  for_each_parallel(done.size(), n_threads, [&](std::size_t layer) { done[layer] = lengths->add_layer(model, layer); });
+  for (const Status& status : done) EBB_RETURN_IF_ERROR(status);
   return lengths;
 }
 

@@ -4,9 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "base/to_size.h"
-#include "model/model.h"
-
 namespace ebb {
 namespace {
 
@@ -41,32 +38,14 @@ std::vector<float> turned_spread(const KeyRotation& rotation, const std::vector<
 
 }  // namespace
 
-Forecaster::Setup Forecaster::setup_of(const Model& model, std::int32_t n_threads) {
-  const Hparams& hparams = model.hparams();
-  Setup setup{.shape = {.n_layers = hparams.n_layers, .n_heads = hparams.n_heads, .n_dims = hparams.head_dim_k},
-              .n_kv_heads = hparams.n_kv_heads,
-              .scale = static_cast<double>(hparams.attention_scale),
-              .n_threads = n_threads,
-              .layers = {}};
-  for (RopeFrequencies& frequencies : layer_frequencies(model)) {
-    const LayerIndex layer(static_cast<std::int32_t>(setup.layers.size()));
-    setup.layers.push_back({.frequencies = std::move(frequencies), .magnitude = rope_magnitude(hparams, layer)});
-  }
-  return setup;
-}
-
 std::vector<QueryForecast> Forecaster::forecast(const QueryMoments& moments, std::size_t head,
                                                 const Horizon& horizon) const {
-  const std::size_t n_heads = to_size(setup_.shape.n_heads);
-  const std::size_t n_group = n_heads / to_size(setup_.n_kv_heads);
-  const std::size_t layer = head / to_size(setup_.n_kv_heads);
-  KeyRotation rotation = make_mean_rotation(setup_.layers[layer].frequencies, horizon.first, horizon.n_anchors);
-  for (auto* factors : {&rotation.cosines, &rotation.sines}) {
-    for (float& factor : *factors) factor *= static_cast<float>(setup_.layers[layer].magnitude);
-  }
+  const QuerySetup::Layer& layer = setup_.layers[setup_.layer_of(head)];
+  const KeyRotation rotation =
+      setup_.with_magnitude(make_mean_rotation(layer.frequencies, horizon.first, horizon.n_anchors), head);
   std::vector<QueryForecast> group;
-  for (std::size_t g = 0; g < n_group; ++g) {
-    const std::size_t query_head = layer * n_heads + head % to_size(setup_.n_kv_heads) * n_group + g;
+  for (std::size_t g = 0; g < setup_.group_size(); ++g) {
+    const std::size_t query_head = setup_.query_head(head, g);
     QueryForecast& forecast = group.emplace_back();
     forecast.mean = turned_mean(rotation, moments.mean(query_head), setup_.scale);
     if (!horizon.with_spread) continue;

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/key_rotation.h"
 #include "model/query_moments.h"
+#include "model/query_setup.h"
 
 namespace ebb {
 
@@ -36,20 +36,8 @@ struct Horizon {
 
 class Forecaster {
  public:
-  struct Layer {
-    RopeFrequencies frequencies;
-    double magnitude = 1.0;  // by which what is rotated is multiplied
-  };
-  struct Setup {
-    QueryMoments::Shape shape;
-    std::int32_t n_kv_heads = 1;
-    double scale = 1.0;
-    // How many whoever scores many heads by it should take.
-    std::int32_t n_threads = 1;
-    std::vector<Layer> layers;
-  };
-  explicit Forecaster(Setup setup) : setup_(std::move(setup)) {}
-  Forecaster(const Model& model, std::int32_t n_threads) : Forecaster(setup_of(model, n_threads)) {}
+  explicit Forecaster(QuerySetup setup) : setup_(std::move(setup)) {}
+  Forecaster(const Model& model, std::int32_t n_threads) : Forecaster(QuerySetup::of(model, n_threads)) {}
 
   [[nodiscard]] std::int32_t n_threads() const { return setup_.n_threads; }
   // Of a sequence's queries at `from` and behind.
@@ -59,9 +47,7 @@ class Forecaster {
                                                     const Horizon& horizon) const;
 
  private:
-  static Setup setup_of(const Model& model, std::int32_t n_threads);
-
-  Setup setup_;
+  QuerySetup setup_;
 };
 
 }  // namespace ebb

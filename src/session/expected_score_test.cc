@@ -44,11 +44,11 @@ class ExpectedScore : public ::testing::TestWithParam<std::uint32_t> {
     for (std::size_t i = 0; i < kDims / 2; ++i) {
       frequencies.per_anchor.push_back(std::pow(10000.0, -2.0 * static_cast<double>(i) / double{kDims}));
     }
-    forecaster_ = std::make_unique<Forecaster>(
-        Forecaster::Setup{.shape = {.n_layers = 1, .n_heads = kKvHeads * kGroup, .n_dims = kDims},
-                          .n_kv_heads = kKvHeads,
-                          .scale = 1.0 / std::sqrt(double{kDims}),
-                          .layers = {{.frequencies = frequencies}}});
+    forecaster_ =
+        std::make_unique<Forecaster>(QuerySetup{.shape = {.n_layers = 1, .n_heads = kKvHeads * kGroup, .n_dims = kDims},
+                                                .n_kv_heads = kKvHeads,
+                                                .scale = 1.0 / std::sqrt(double{kDims}),
+                                                .layers = {{.frequencies = frequencies}}});
   }
 
   QueryMoments note(const Heads& queries) {

@@ -20,15 +20,6 @@ KeyEstimate estimate_of(DigestForm form) {
 
 }  // namespace
 
-bool ByteRoom::take(std::size_t n_bytes) {
-  std::size_t used = used_.load();
-  while (n_bytes <= limit_ - std::min(used, limit_)) {
-    if (used_.compare_exchange_weak(used, used + n_bytes)) return true;
-  }
-  n_refused_.fetch_add(1);
-  return false;
-}
-
 Finder::~Finder() {
   if (deps_.room != nullptr) deps_.room->give_back(n_bytes_);
 }
@@ -86,9 +77,12 @@ void Finder::make_digest(BlockIndex block) {
   Digest& digest = digests_[block.index()];
   // Frames that are written to have another form.
   if (!deps_.hot.is_full(block) || !deps_.hot.is_hot(block) || deps_.io.is_open(block)) return;
-  if (!digest.bytes.empty()) return;
+  const Hash128 name = deps_.hot.exact_name(block);
+  if (!digest.bytes.empty() && digest.name == name) return;
+  drop(digest);
   if (!take_room(digest)) return;
   const std::size_t n_heads = deps_.shape.n_heads();
+  digest.name = name;
   digest.anchor = deps_.hot.anchor(block);
   const FrameLayout& layout = deps_.io.layout();
   std::vector<std::byte> frame(deps_.io.frame_bytes(block));
@@ -112,9 +106,9 @@ bool Finder::take_room(Digest& digest) {
 }
 
 // Its own kind under a name of its own, since tiers know records by their names.
-RecordKey Finder::key(BlockIndex block) const {
-  RecordKey key = deps_.io.record_key(deps_.hot.exact_name(block));
-  key.name = Hasher().add(key.name).add_text("key digest").finish();
+RecordKey Finder::key(const Hash128& block_name) const {
+  RecordKey key = deps_.io.record_key(block_name);
+  key.name = Hasher().add(block_name).add_text("key digest").finish();
   key.kind = RecordKind::kKeyDigest;
   return key;
 }
@@ -127,7 +121,7 @@ void Finder::keep() {
     Digest& digest = digests_[b];
     const BlockIndex block(static_cast<std::int32_t>(b));
     if (digest.bytes.empty() || digest.is_kept || !deps_.hot.is_full(block)) continue;
-    RecordBuilder record({.key = key(block),
+    RecordBuilder record({.key = key(digest.name),
                           .begin = deps_.hot.span(block).begin,
                           .anchor = digest.anchor,
                           .n_frames = static_cast<std::int32_t>(deps_.shape.n_heads()),
@@ -141,11 +135,11 @@ void Finder::keep() {
 void Finder::read_digest(BlockIndex block) {
   Digest& digest = digests_[block.index()];
   if (!digest.bytes.empty() || deps_.io.store() == nullptr || std::exchange(digest.was_sought, true)) return;
-  const Result<RecordHandle> record = deps_.io.store()->get(key(block));
+  const Hash128 name = deps_.hot.exact_name(block);
+  const Result<RecordHandle> record = deps_.io.store()->get(key(name));
   if (!record.ok()) return;
   const RecordHeader& header = (*record)->header();
-  const bool fits = (*record)->match(key(block)).ok() &&
-                    header.frame_bytes == deps_.shape.n_heads() * layout_.bytes() &&
+  const bool fits = (*record)->match(key(name)).ok() && header.frame_bytes == deps_.shape.n_heads() * layout_.bytes() &&
                     std::cmp_equal(header.n_frames, deps_.shape.n_heads());
   if (!fits || !take_room(digest)) return;
   std::size_t n_copied = 0;
@@ -153,22 +147,23 @@ void Finder::read_digest(BlockIndex block) {
     std::ranges::copy(bytes, digest.bytes.begin() + static_cast<std::ptrdiff_t>(n_copied));
     n_copied += bytes.size();
   });
+  digest.name = name;
   digest.anchor = header.anchor;
   digest.is_kept = copied.ok();
   if (copied.ok()) return;
   deps_.io.store()->refuse(*record);
-  deps_.room->give_back(digest.bytes.size());
+  drop(digest);
+}
+
+void Finder::drop(Digest& digest) {
+  if (!digest.bytes.empty()) deps_.room->give_back(digest.bytes.size());
   n_bytes_ -= digest.bytes.size();
-  digest.bytes.clear();
+  digest = {.was_sought = digest.was_sought};
 }
 
 void Finder::forget_from(BlockIndex first, std::int32_t n_blocks) {
   for (std::int32_t b = first.value(); b < n_blocks; ++b) words_.remove(BlockIndex(b));
-  for (std::size_t b = first.index(); b < digests_.size(); ++b) {
-    if (digests_[b].bytes.empty()) continue;
-    deps_.room->give_back(digests_[b].bytes.size());
-    n_bytes_ -= digests_[b].bytes.size();
-  }
+  for (std::size_t b = first.index(); b < digests_.size(); ++b) drop(digests_[b]);
   if (first.index() < digests_.size()) digests_.resize(first.index());
 }
 

@@ -10,12 +10,12 @@
 // It reads frames and texts, chooses nothing and moves nothing. Thread rule: as its session's.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/byte_room.h"
 #include "cache/block_shape.h"
 #include "model/key_scorer.h"
 #include "policy/cues.h"
@@ -24,23 +24,6 @@
 #include "text/vocabulary.h"
 
 namespace ebb {
-
-// Bytes that several may take, up to a limit. Thread rule: any thread.
-class ByteRoom {
- public:
-  explicit ByteRoom(std::size_t n_bytes) : limit_(n_bytes) {}
-  [[nodiscard]] std::size_t limit() const { return limit_; }
-  [[nodiscard]] std::size_t used() const { return used_.load(); }
-  [[nodiscard]] std::int64_t n_refused() const { return n_refused_.load(); }
-  // False where there are not so many left.
-  bool take(std::size_t n_bytes);
-  void give_back(std::size_t n_bytes) { used_.fetch_sub(n_bytes); }
-
- private:
-  std::size_t limit_;
-  std::atomic<std::size_t> used_{0};
-  std::atomic<std::int64_t> n_refused_{0};
-};
 
 class Finder {
  public:
@@ -83,7 +66,8 @@ class Finder {
   struct Digest {
     // [layer][KV head][KeyDigestLayout::bytes()]; empty: none.
     std::vector<std::byte> bytes;
-    // Of its block, when it was made.
+    // Of its block, when it was made. One that has another name since, and is hot, gets another digest.
+    Hash128 name;
     Position anchor;
     bool is_kept = false;
     // The store was asked for it.
@@ -94,7 +78,8 @@ class Finder {
   void make_digest(BlockIndex block);
   void read_digest(BlockIndex block);
   [[nodiscard]] bool take_room(Digest& digest);
-  [[nodiscard]] RecordKey key(BlockIndex block) const;
+  [[nodiscard]] RecordKey key(const Hash128& block_name) const;
+  void drop(Digest& digest);
 
   Deps deps_;
   KeyDigestLayout layout_;

@@ -1,10 +1,7 @@
 // What a session's policy is told of queries to come: what is expected of them, by the queries that were.
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
 
+#include "base/for_each_parallel.h"
 #include "base/to_size.h"
 #include "model/frame_rows.h"
 #include "session/session.h"
@@ -27,25 +24,9 @@ void Session::begin_queries() {
 void Session::note_expected() {
   if (!queries_) return;
   expected_.resize(deps_.shape.n_heads());
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      for (std::size_t head = next++; head < expected_.size(); head = next++) expect(head);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-  };
-  {
-    // Frames of a device are read by one thread at a time.
-    const std::int32_t n_threads = keeper_.io().is_on_host() ? deps_.forecaster->n_threads() : 1;
-    std::vector<std::jthread> helpers;
-    for (std::int32_t i = 1; i < n_threads; ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+  // Frames of a device are read by one thread at a time.
+  const std::int32_t n_threads = keeper_.io().is_on_host() ? deps_.forecaster->n_threads() : 1;
+  for_each_parallel(expected_.size(), n_threads, [&](std::size_t head) { expect(head); });
 }
 
 void Session::expect(std::size_t head) {

@@ -60,12 +60,9 @@ bool Turn::look_behind_tail() {
   if (queries == nullptr || queries->n_rows() == 0) return false;
   const Position begin = std::max(first_, queries->rows().begin);
   std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
-  const bool is_cold = std::ranges::any_of(chosen_blocks(looks), [&](BlockIndex block) {
-    return session_->hot().is_full(block) && !session_->hot().is_hot(block);
-  });
   const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
   recall_found(std::move(looks));
-  if (!is_cold || to_recall_.size() + recompute_.n_blocks() == n_before) return false;
+  if (to_recall_.size() + recompute_.n_blocks() == n_before) return false;
   take_back(begin);
   return true;
 }
