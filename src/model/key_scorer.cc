@@ -35,8 +35,9 @@ struct GroupRows {
 // One KV head: the queries of its group, turned to where they stand, and what they give each block.
 class HeadScore {
  public:
-  HeadScore(const KeyDigestLayout& layout, std::size_t head, std::span<const KeyScorer::Block> blocks)
-      : layout_(layout), head_(head), blocks_(blocks) {}
+  HeadScore(const KeyDigestLayout& layout, std::size_t head, std::span<const KeyScorer::Block> blocks,
+            std::size_t most_sketched)
+      : layout_(layout), head_(head), blocks_(blocks), most_sketched_(most_sketched) {}
 
   // [n_rows][n_dims] for keys that were turned by so much.
   void add_queries(std::int32_t n_turned, GroupRows rows) {
@@ -50,11 +51,11 @@ class HeadScore {
     parts_.assign(blocks_.size() * n_rows_, {});
     std::vector<std::size_t> scored(blocks_.size());
     std::iota(scored.begin(), scored.end(), std::size_t{0});
-    if (estimate != KeyEstimate::kSketch || blocks_.size() > kMostSketched) {
+    if (estimate != KeyEstimate::kSketch || blocks_.size() > most_sketched_) {
       bound_all(estimate == KeyEstimate::kBox);
     }
     if (estimate == KeyEstimate::kSketch) {
-      if (scored.size() > kMostSketched) keep_best(scored);
+      if (scored.size() > most_sketched_) keep_best(scored);
       for (const std::size_t block : scored) sketch(block);
     }
     return share(scored);
@@ -127,9 +128,9 @@ class HeadScore {
       float& behind = least_behind[i / n_rows_];
       behind = std::min(behind, most[i % n_rows_] - parts_[i].most);
     }
-    std::ranges::nth_element(blocks, blocks.begin() + kMostSketched, {},
+    std::ranges::nth_element(blocks, blocks.begin() + static_cast<std::ptrdiff_t>(most_sketched_), {},
                              [&](std::size_t block) { return std::pair(least_behind[block], block); });
-    blocks.resize(kMostSketched);
+    blocks.resize(most_sketched_);
     std::ranges::sort(blocks);
   }
 
@@ -193,6 +194,7 @@ class HeadScore {
   const KeyDigestLayout& layout_;
   const std::size_t head_;
   const std::span<const KeyScorer::Block> blocks_;
+  const std::size_t most_sketched_;
   std::size_t n_rows_ = 0;
   std::vector<std::size_t> of_query_head_;
   std::map<std::int32_t, std::vector<float>> queries_;  // by how far keys were turned
@@ -234,11 +236,15 @@ std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::
   const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;
+  const std::size_t n_queries =
+      to_size(rows.n_tokens()) * to_size(setup_.shape.n_layers) * to_size(setup_.shape.n_heads);
+  const std::size_t per_block = n_queries * to_size(layout.n_dims) * to_size(layout.n_slots);
+  const std::size_t most_sketched = std::clamp(kMostProducts / per_block, kLeastSketched, kMostSketched);
   std::set<std::int32_t> turns;
   for (const Block& block : blocks) turns.insert(block.n_turned);
   for_each_parallel(n_heads, setup_.n_threads, [&](std::size_t head) {
     if (setup_.layers[setup_.layer_of(head)].slides) return;
-    HeadScore of_head(layout, head, blocks);
+    HeadScore of_head(layout, head, blocks, most_sketched);
     for (const std::int32_t n_turned : turns) {
       of_head.add_queries(n_turned, turned_rows(setup_, queries, rows, head, n_turned));
     }
