@@ -90,6 +90,17 @@ TEST_F(RecallRequests, an_answer_tells_why_blocks_came_where_it_is_asked_to) {
   EXPECT_GT(short_reply["ebb"]["computed_again"].get<int>(), 0);
 }
 
+// What answers is of no use beside a question that has left.
+TEST_F(RecallRequests, a_question_in_front_of_a_document_is_in_sight_when_it_ends) {
+  const Json messages = Json::array({user("What is the code of the north gate?\n" + document())});
+  const Json told = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}, {"selectors", "lexical"}}}}}});
+  const Json& looks = told["ebb"]["recall"];
+  ASSERT_EQ(looks.size(), 3U) << looks.dump();
+  EXPECT_EQ(looks[1]["selector"], "question");
+  EXPECT_EQ(looks[1]["blocks"][0]["name"], "user0#0");
+  EXPECT_EQ(looks[1]["blocks"][0]["verdict"], "asks");
+}
+
 TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
   const Json messages = Json::array({user("Hello")});
   for (const auto& [own, field] : std::vector<std::pair<Json, std::string>>{

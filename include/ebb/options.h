@@ -20,8 +20,9 @@ struct EngineOptions {
   // Type of K and V in frames: f16, bf16, f32, q8_0 or kivi4 (4 bits, and f16 for the block that is written to; on the
   // CPU only).
   std::string kv_type = "f16";
-  // Tokens of a block, 1 to 128 (kivi4: 8 to 128): the unit that is named, evicted and recalled.
-  std::int32_t block_size = 64;
+  // Tokens of a block, 1 to 128 (kivi4: 8 to 128): the unit that is named, evicted and recalled. 0: 64, and of KV budgets below 640
+  // tokens 32, below 320 16.
+  std::int32_t block_size = 0;
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
   // allows.
   std::int32_t kv_budget_tokens = 0;

@@ -26,17 +26,42 @@ constexpr std::pair<QuestionPlace, std::string_view> kPlaces[] = {{QuestionPlace
                                                                   {QuestionPlace::kNext, "next"},
                                                                   {QuestionPlace::kTool, "tool"}};
 
-// What an arm is asked: probes of one case that follow each other in one session, and their first request.
+// What an arm is asked: probes of one case that follow each other in one session.
 struct Asked {
   const DocumentCase& document;
   std::span<const DocumentProbe> probes;
-  const DocumentRequest& request;
+  QuestionPlace place = QuestionPlace::kLast;
+};
+
+// Engines of one model, by the size of their blocks: what is evicted and recalled as a whole depends on the budget.
+class Engines {
+ public:
+  explicit Engines(const DocumentOptions& options) : options_(options) {}
+
+  Result<Engine*> get(std::int32_t block_size) {
+    std::unique_ptr<Engine>& engine = engines_[block_size];
+    if (engine == nullptr) {
+      EBB_ASSIGN_OR_RETURN(engine, Engine::open({.model = options_.model,
+                                                 .n_threads = options_.n_threads,
+                                                 .kv_type = options_.kv_type,
+                                                 .block_size = block_size}));
+    }
+    return engine.get();
+  }
+  // Of a budget; 0: of all that there is.
+  [[nodiscard]] std::int32_t block_size(std::int32_t n_tokens) const {
+    return options_.block_size > 0 ? options_.block_size : block_size_for(n_tokens);
+  }
+
+ private:
+  const DocumentOptions& options_;
+  std::map<std::int32_t, std::unique_ptr<Engine>> engines_;
 };
 
 class Document {
  public:
-  Document(Engine& engine, const DocumentOptions& options, DocumentReport& report)
-      : engine_(engine), options_(options), report_(report) {}
+  Document(Engines& engines, Engine& engine, const DocumentOptions& options, DocumentReport& report)
+      : engines_(engines), engine_(engine), options_(options), report_(report) {}
 
   Status measure() {
     EBB_ASSIGN_OR_RETURN(arms_, make_document_arms(options_.policies, options_.arms, options_.selectors));
@@ -69,6 +94,7 @@ class Document {
                .n_tokens = kind.takes_length ? n_tokens : 0,
                .place = place,
                .paraphrased = kind.paraphrases && options.task.paraphrased};
+      n_nominal_ = like_.n_tokens;
       for (const DocumentCase& one : cases) {
         options_.progress(fmt::format("{}, question {}", kind.name, name_of(place)), n_done_ / n_rounds_);
         n_done_ += 1.0 / static_cast<double>(cases.size());
@@ -83,54 +109,67 @@ class Document {
     const std::size_t n_together = one.in_a_row && place != QuestionPlace::kTool ? one.probes.size() : 1;
     for (std::size_t i = 0; i < one.probes.size(); i += n_together) {
       const std::span<const DocumentProbe> probes = std::span(one.probes).subspan(i, n_together);
-      EBB_ASSIGN_OR_RETURN(
-          const DocumentRequest request,
-          make_document_request(engine_.vocabulary(), one, probes.front(), place, options_.block_size));
-      n_request_tokens_.push_back(request.n_tokens());
-      EBB_RETURN_IF_ERROR(ask_in_every_arm({.document = one, .probes = probes, .request = request}));
+      EBB_RETURN_IF_ERROR(ask_in_every_arm({.document = one, .probes = probes, .place = place}));
     }
     return {};
   }
 
   Status ask_in_every_arm(const Asked& asked) {
+    EBB_ASSIGN_OR_RETURN(const DocumentRequest request, request_of(asked, engines_.block_size(0)));
+    n_request_tokens_.push_back(request.n_tokens());
+    // All cases of a kind have blocks of one size, whatever their length.
+    if (n_nominal_ == 0) n_nominal_ = request.n_tokens();
     // Past what the model was trained for nothing can be hot all at once.
     const auto n_probes = static_cast<std::int32_t>(asked.probes.size());
-    if (asked.request.n_tokens() + n_probes * asked.request.most_reply_tokens <= report_.n_ctx_train) {
-      EBB_RETURN_IF_ERROR(ask(asked, {}, {}));
+    if (request.n_tokens() + n_probes * request.most_reply_tokens <= report_.n_ctx_train) {
+      EBB_RETURN_IF_ERROR(ask(asked, request, {}, {}, engine_));
     }
-    for (const DocumentArm& arm : arms_) {
-      if (arm.recall == ArmRecall::kOracle && asked.request.needed.empty()) continue;
-      for (const HotPart& hot : hot_) EBB_RETURN_IF_ERROR(ask(asked, arm, hot));
+    for (const HotPart& hot : hot_) {
+      const std::int32_t block_size = engines_.block_size(tokens_of(hot, n_nominal_));
+      EBB_ASSIGN_OR_RETURN(Engine* const engine, engines_.get(block_size));
+      EBB_ASSIGN_OR_RETURN(const DocumentRequest of_size, request_of(asked, block_size));
+      for (const DocumentArm& arm : arms_) {
+        if (arm.recall == ArmRecall::kOracle && of_size.needed.empty()) continue;
+        EBB_RETURN_IF_ERROR(ask(asked, of_size, arm, hot, *engine));
+      }
     }
     return {};
   }
 
-  // No less than a turn needs, and no more than there is.
-  [[nodiscard]] std::int32_t budget_of(const HotPart& hot, std::int32_t n_tokens) const {
-    if (hot.is_all()) return engine_.budget_tokens();
-    const std::int32_t n = hot.n_tokens > 0 ? hot.n_tokens : n_tokens / hot.part;
-    return std::min(std::max(kLeastBlocks, n / options_.block_size) * options_.block_size, engine_.budget_tokens());
+  [[nodiscard]] Result<DocumentRequest> request_of(const Asked& asked, std::int32_t block_size) const {
+    return make_document_request(engine_.vocabulary(), asked.document, asked.probes.front(), asked.place, block_size);
   }
 
-  Status ask(const Asked& asked, const DocumentArm& arm, const HotPart& hot) {
-    SessionOptions session_options = engine_.session_options();
-    session_options.budget_tokens = budget_of(hot, asked.request.n_tokens());
+  [[nodiscard]] static std::int32_t tokens_of(const HotPart& hot, std::int32_t n_tokens) {
+    return hot.n_tokens > 0 ? hot.n_tokens : n_tokens / hot.part;
+  }
+
+  // No less than a turn needs, and no more than there is.
+  [[nodiscard]] static std::int32_t budget_of(const HotPart& hot, std::int32_t n_tokens, const Engine& engine) {
+    if (hot.is_all()) return engine.budget_tokens();
+    const std::int32_t block_size = engine.layout().block_size;
+    const std::int32_t n_blocks = std::max(kLeastBlocks, tokens_of(hot, n_tokens) / block_size);
+    return std::min(n_blocks * block_size, engine.budget_tokens());
+  }
+
+  Status ask(const Asked& asked, const DocumentRequest& first, const DocumentArm& arm, const HotPart& hot,
+             Engine& engine) {
+    SessionOptions session_options = engine.session_options();
+    session_options.budget_tokens = budget_of(hot, first.n_tokens(), engine);
     session_options.policy = arm.policy.empty() ? nullptr : policies_.at(arm.policy);
     session_options.remains = arm.remains;
     session_options.adopts = false;
-    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine_.new_session(session_options));
-    if (!asked.request.before.empty()) {
-      EBB_RETURN_IF_ERROR(compute_tokens(engine_, *session, asked.request.before));
-    }
+    EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine.new_session(session_options));
+    if (!first.before.empty()) EBB_RETURN_IF_ERROR(compute_tokens(engine, *session, first.before));
     DocumentCell& cell = cell_of(arm, hot);
-    DocumentRequest request = asked.request;
+    cell.block_size = engine.layout().block_size;
+    DocumentRequest request = first;
     for (std::size_t i = 0; i < asked.probes.size(); ++i) {
       const DocumentProbe& probe = asked.probes[i];
       if (i > 0) {
-        EBB_ASSIGN_OR_RETURN(
-            request, next_document_request(engine_.vocabulary(), asked.request, probe, ends_, options_.block_size));
+        EBB_ASSIGN_OR_RETURN(request, next_document_request(engine.vocabulary(), first, probe, ends_, cell.block_size));
       }
-      EBB_RETURN_IF_ERROR(answer(*session, request, probe, arm, cell));
+      EBB_RETURN_IF_ERROR(answer({engine, *session}, request, probe, arm, cell));
     }
     return {};
   }
@@ -140,21 +179,31 @@ class Document {
     options.recall.max_blocks = options_.n_recalled_blocks;
     options.recall.selectors = arm.selectors;
     if (arm.recall == ArmRecall::kSelected) options.recall.cues = request.cues;
-    if (arm.recall == ArmRecall::kOracle) options.recall.names = request.needed;
+    if (arm.recall == ArmRecall::kOracle) {
+      options.recall.names = request.needed;
+      // Elsewhere the question is what was read last.
+      options.recall.names.insert(options.recall.names.begin(), request.asked.begin(), request.asked.end());
+    }
   }
 
-  Status answer(Session& session, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
+  struct Asker {
+    Engine& engine;
+    Session& session;
+  };
+
+  Status answer(const Asker& asker, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
                 DocumentCell& cell) {
+    auto& [engine, session] = asker;
     GenerationOptions options{.sampling = {.temperature = 0.0F},
                               .max_tokens = request.most_reply_tokens,
                               .stop_strings = recall_stops(engine_.vocabulary())};
     ask_for(request, arm, options);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                         Generation::start(session, engine_.vocabulary(), Prompt(request.tokens), options));
+                         Generation::start(session, engine.vocabulary(), Prompt(request.tokens), options));
     Generation* const running = generation.get();
     std::optional<double> found;
     while (!running->finished()) {
-      EBB_RETURN_IF_ERROR(engine_.step({&running, 1}));
+      EBB_RETURN_IF_ERROR(engine.step({&running, 1}));
       if (!found && !running->is_prefilling()) found = share_hot(session, request.needed);
     }
     EBB_RETURN_IF_ERROR(running->status());
@@ -168,7 +217,9 @@ class Document {
     if (cell.right.back() < 1.0 && cell.misses.size() < kMostMisses) {
       cell.misses.push_back({.question = probe.text,
                              .wanted = fmt::format("{}", fmt::join(probe.answers, ", ")),
-                             .said = running->text()});
+                             .said = running->text(),
+                             .needed = request.needed,
+                             .looks = running->turn_stats().looks});
     }
     return {};
   }
@@ -199,6 +250,8 @@ class Document {
     return report_.cells.emplace_back(std::move(like));
   }
 
+  Engines& engines_;
+  // That with everything hot.
   Engine& engine_;
   const DocumentOptions& options_;
   DocumentReport& report_;
@@ -207,6 +260,8 @@ class Document {
   std::vector<HotPart> hot_;
   // Of the case that is asked.
   DocumentCell like_;
+  // Tokens of its kind's requests, about.
+  std::int32_t n_nominal_ = 0;
   // How the last reply of its session ended.
   Before ends_ = Before::kNothing;
   std::vector<double> n_request_tokens_;
@@ -236,14 +291,12 @@ Result<DocumentReport> run_document(const DocumentOptions& options) {
     return error(Code::kInvalidArgument, "give one kind, length, place, budget, policy and arm at least");
   }
   options.progress("loading", 0.0);
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::open({.model = options.model,
-                                                                           .n_threads = options.n_threads,
-                                                                           .kv_type = options.kv_type,
-                                                                           .block_size = options.block_size}));
+  Engines engines(options);
+  EBB_ASSIGN_OR_RETURN(Engine* const engine, engines.get(engines.block_size(0)));
   DocumentReport report{.model = options.model.filename().string(),
                         .n_ctx_train = engine->model().hparams().n_ctx_train,
                         .options = options};
-  EBB_RETURN_IF_ERROR(Document(*engine, options, report).measure());
+  EBB_RETURN_IF_ERROR(Document(engines, *engine, options, report).measure());
   return report;
 }
 

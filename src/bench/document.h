@@ -33,7 +33,8 @@ struct DocumentOptions {
   std::filesystem::path model;
   std::int32_t n_threads = 0;
   RowType kv_type = RowType::kF16;
-  std::int32_t block_size = 64;
+  // 0: as engines choose it for each budget.
+  std::int32_t block_size = 0;
   // As flags name them, each in every arm.
   std::vector<std::string> policies = {"streaming", std::string(kDefaultPolicy)};
   std::vector<std::string> arms = {"alone", "recall", "oracle"};
@@ -57,6 +58,9 @@ struct DocumentMiss {
   std::string question;
   std::string wanted;
   std::string said;
+  // Names of the blocks that tell the answer, and what was looked for in that turn.
+  std::vector<std::string> needed;
+  std::vector<RecallLook> looks;
 };
 
 // One arm on one kind of task of one length, asked in one place, at one budget.
@@ -67,6 +71,8 @@ struct DocumentCell {
   QuestionPlace place = QuestionPlace::kLast;
   std::string arm;
   HotPart hot;
+  // Tokens of its blocks.
+  std::int32_t block_size = 0;
   bool paraphrased = false;
   // By question, the same questions in every arm: the score (0..1), what it is counted by, and which share of what tells the answer
   // was hot while it was answered, where that is known.

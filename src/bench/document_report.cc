@@ -7,6 +7,7 @@
 #include "bench/report.h"
 #include "bench/statistics.h"
 #include "bench/svg_plot.h"
+#include "server/recall_json.h"
 
 namespace ebb {
 namespace {
@@ -178,6 +179,7 @@ nlohmann::json cell_json(const DocumentReport& report, const DocumentCell& cell)
                          {"arm", cell.arm},
                          {"part", cell.hot.part},
                          {"budget_tokens", cell.hot.n_tokens},
+                         {"block_size", cell.block_size},
                          {"paraphrased", cell.paraphrased},
                          {"n", cell.right.size()},
                          {"right", mean_of(cell.right)},
@@ -211,7 +213,11 @@ nlohmann::json cell_json(const DocumentReport& report, const DocumentCell& cell)
   }
   json["misses"] = nlohmann::json::array();
   for (const DocumentMiss& miss : cell.misses) {
-    json["misses"].push_back({{"question", miss.question}, {"wanted", miss.wanted}, {"said", miss.said}});
+    json["misses"].push_back({{"question", miss.question},
+                              {"wanted", miss.wanted},
+                              {"said", miss.said},
+                              {"needed", miss.needed},
+                              {"looks", recall_json(miss.looks, true)}});
   }
   return json;
 }
@@ -268,7 +274,6 @@ Status write_document_json(const std::filesystem::path& path, const DocumentRepo
                            {"machine", machine_json(read_machine())},
                            {"model", report.model},
                            {"n_ctx_train", report.n_ctx_train},
-                           {"block_size", options.block_size},
                            {"request_tokens", report.n_request_tokens},
                            {"most_recalled_blocks", options.n_recalled_blocks},
                            {"split", name_of(task.split)},

@@ -95,6 +95,9 @@ Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, cons
                                                              : probe.text;
     EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, text, before));
     request.cues = find_cues(text);
+    if (place == QuestionPlace::kFirst) {
+      EBB_ASSIGN_OR_RETURN(request.asked, find_needed(vocabulary, request.tokens, {probe.text}, block_size));
+    }
   }
   EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, request.before.empty() ? request.tokens : request.before,
                                                    probe.facts, block_size));

@@ -20,6 +20,8 @@ struct DocumentRequest {
   std::vector<Cue> cues;
   // Names of the blocks that tell the answers, in a session that begins with this request.
   std::vector<std::string> needed;
+  // Of those in which the question stands, where the document stands behind it.
+  std::vector<std::string> asked;
   // It bounds a reply that does not end: what is asked said again, the answers twice, and some words around them.
   std::int32_t most_reply_tokens = 0;
 

@@ -147,7 +147,8 @@ void add_bench_document(CLI::App& bench, Action& action) {
       ->type_name("FILE");
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
-  add_count_flag(*command, "--block-size", flags->options.block_size, {1, 1024}, "Tokens of a block");
+  add_count_flag(*command, "--block-size", flags->options.block_size, {0, 1024},
+                 "Tokens of a block; 0: as engines choose it for each budget");
   add_arm_flags(*command, flags->options);
   add_case_flags(*command, *flags);
   add_report_flags(*command, flags->reports);

@@ -31,7 +31,7 @@ struct EngineFlags {
   std::string kv_budgets;
   std::vector<double> kv_layer_shares;
   std::string kv_type = "f16";
-  std::int32_t block_size = 64;
+  std::int32_t block_size = 0;
   std::int32_t chunk = 512;
   std::string eviction{kDefaultPolicy};
   std::int32_t sink_tokens = 4;

@@ -13,6 +13,7 @@ constexpr std::size_t kShownBytes = 48;
 
 std::string became_text(const RecallLook::Told& told) {
   switch (told.considered.verdict) {
+    case Verdict::kAsks: return told.came ? "the question; came back" : "the question";
     case Verdict::kRecall: return told.came ? "came back" : "chosen, did not come";
     case Verdict::kKeep: return "was hot, stayed";
     case Verdict::kWeak: return "too weak";

@@ -75,7 +75,18 @@ struct Engine::State {
               std::vector<SequenceInput>& inputs);
 };
 
-Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+std::int32_t block_size_for(std::int32_t budget_tokens) {
+  // Ten blocks at least, as far as keys of 16 let.
+  constexpr std::int32_t kBlocks = 10;
+  for (const std::int32_t size : {64, 32}) {
+    if (budget_tokens <= 0 || budget_tokens >= kBlocks * size) return size;
+  }
+  return 16;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& given) {
+  EngineOptions options = given;
+  if (options.block_size == 0) options.block_size = block_size_for(options.kv_budget_tokens);
   auto state = std::make_unique<State>();
   EBB_ASSIGN_OR_RETURN(state->backend, Backend::open(options.device, options.n_threads));
   // The model first: it checks every byte of the header that libllama's vocabulary would trust.

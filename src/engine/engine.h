@@ -38,13 +38,18 @@ struct GivenShares {
 // session.
 inline constexpr std::int32_t kMinSessionBlocks = 4;
 
+// Tokens of a block where nobody says: of a small budget fewer, so that there are some to choose from. Of a document of 3000 tokens, a
+// sixteenth hot and the question in front, recall answers 16 of 24 questions with 4 blocks of 64, and 24 with 11 of 16; 0: no budget.
+[[nodiscard]] std::int32_t block_size_for(std::int32_t budget_tokens);
+
 struct EngineOptions {
   std::filesystem::path model;
   std::string device = "cpu";
   // 0: one per physical core.
   std::int32_t n_threads = 0;
   RowType kv_type = RowType::kF16;
-  std::int32_t block_size = 64;
+  // 0: block_size_for() the budget.
+  std::int32_t block_size = 0;
   // Tokens that may be hot, of all sessions together; 0: the model's trained context, as far as memory allows.
   std::int32_t kv_budget_tokens = 0;
   // With kivi4, blocks that may be open, that is written to in f16, at once; one for each session that lives. They come

@@ -26,10 +26,11 @@ struct RowPart {
   float sum = 0.0F;
 };
 
-// The queries of a group, and of which of its heads each is.
+// The queries of a group, and of which of its heads and of which row each is.
 struct GroupRows {
   std::vector<float> queries;
   std::vector<std::size_t> of_query_head;
+  std::vector<std::int32_t> of_row;
 };
 
 // One KV head: the queries of its group, turned to where they stand, and what they give each block.
@@ -42,6 +43,7 @@ class HeadScore {
   // [n_rows][n_dims] for keys that were turned by so much.
   void add_queries(std::int32_t n_turned, GroupRows rows) {
     of_query_head_ = std::move(rows.of_query_head);
+    of_row_ = std::move(rows.of_row);
     n_rows_ = of_query_head_.size();
     queries_.emplace(n_turned, std::move(rows.queries));
   }
@@ -182,6 +184,7 @@ class HeadScore {
       for (const std::size_t block : scored) total += weight(block);
       double most_cold = 0.0;
       for (const std::size_t block : scored) {
+        if (of_row_[row] < blocks_[block].first_row) continue;
         const double own = weight(block) / total;
         shares[block] = std::max(shares[block], static_cast<float>(own));
         if (blocks_[block].is_cold) most_cold = std::max(most_cold, own);
@@ -197,6 +200,7 @@ class HeadScore {
   const std::size_t most_sketched_;
   std::size_t n_rows_ = 0;
   std::vector<std::size_t> of_query_head_;
+  std::vector<std::int32_t> of_row_;
   std::map<std::int32_t, std::vector<float>> queries_;  // by how far keys were turned
   std::vector<RowPart> parts_;                          // [block][row]
   std::vector<float> middle_, radius_, planes_, radii_, logits_, spread_;
@@ -220,6 +224,7 @@ GroupRows turned_rows(const QuerySetup& setup, const TailQueries& queries, Span 
       const std::size_t at = turned.queries.size();
       turned.queries.insert(turned.queries.end(), query.begin(), query.end());
       turned.of_query_head.push_back(g);
+      turned.of_row.push_back(row - rows.begin);
       const std::span<float> own = std::span(turned.queries).subspan(at);
       rotate_row(rotation, own);
       for (float& x : own) x *= static_cast<float>(setup.scale);

@@ -4,7 +4,7 @@
 //           bound over ArkVale's cuboid-mean or Quest's box, sum over channels of max(q lo, q hi)
 //   share   of a block, for a row and query head: its part of the softmax over all keys of all blocks that were given
 //   often   of a query head: the mean over rows of the largest share that a cold block has
-//   score   of a block and KV head: the largest share that any row gives it, times 1 - often, in any query head of the group
+//   score   of a block and KV head: the largest share that any row gives it that counts, times 1 - often, in any query head of the group
 //
 // The largest and not the sum: a question's subject is looked up by a few rows in a few heads, which give one block nearly all;
 // the others spread what they have over everything. Measured on the bundled model, 40 facts among 39 blocks: the block that tells the
@@ -56,6 +56,8 @@ class KeyScorer {
     std::int32_t n_turned = 0;
     // And not the session's first, which heads look at when they look for nothing.
     bool is_cold = false;
+    // Of `rows`, those before this one are not counted: right behind a block, heads look at it for what goes on there.
+    std::int32_t first_row = 0;
   };
   // [block][layer * n_kv_heads + KV head]: 0 of layers that slide, and of what was not among the best by its cuboid.
   [[nodiscard]] std::vector<float> score(const TailQueries& queries, Span rows, std::span<const Block> blocks,

@@ -27,8 +27,28 @@ constexpr double kNotTheUsers = 0.6;
 
 struct Sentence {
   std::string_view text;
+  // With a question mark; or by how it begins.
   bool asks = false;
+  bool demands = false;
 };
+
+// What begins a sentence that asks without a question mark, and what may stand in front of that. English alone: of other languages
+// a question mark and the place tell.
+constexpr std::string_view kDemands[] = {
+    "answer", "calculate", "compare",  "compute", "count",     "describe",  "explain", "extract",   "find",
+    "give",   "how",       "identify", "list",    "name",      "quote",     "recall",  "repeat",    "report",
+    "return", "say",       "show",     "state",   "summarise", "summarize", "tell",    "translate", "what",
+    "when",   "where",     "which",    "who",     "whom",      "whose",     "why",     "write"};
+constexpr std::string_view kOpeners[] = {"also", "and",  "but",    "finally", "first", "now",
+                                         "ok",   "okay", "please", "so",      "then"};
+
+bool demands_something(std::string_view sentence) {
+  for (const std::string& word : split_words(sentence)) {
+    if (std::ranges::find(kDemands, word) != std::end(kDemands)) return true;
+    if (std::ranges::find(kOpeners, word) == std::end(kOpeners)) return false;
+  }
+  return false;
+}
 
 // The bytes of a mark that ends a sentence at `at`; 0 where none stands. A full stop within a number, a name or a path ends none.
 std::size_t mark_bytes(std::string_view text, std::size_t at) {
@@ -58,7 +78,7 @@ void add_sentence(std::string_view text, bool asks, std::vector<Sentence>& sente
     before.asks |= asks;
     return;
   }
-  sentences.push_back({.text = text, .asks = asks});
+  sentences.push_back({.text = text, .asks = asks, .demands = demands_something(text)});
 }
 
 std::vector<Sentence> split_sentences(std::string_view text) {
@@ -111,9 +131,15 @@ std::vector<Sentence> find_sentences(std::string_view text) {
 void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
   const std::vector<Sentence> sentences = find_sentences(said.text);
   const bool any_asks = std::ranges::any_of(sentences, &Sentence::asks);
-  for (const Sentence& sentence : sentences) {
-    const double share = any_asks && !sentence.asks ? kBesideQuestion : 1.0;
-    cues.push_back({.text = std::string(sentence.text), .weight = weight * share});
+  const bool any_demands = std::ranges::any_of(sentences, &Sentence::demands);
+  const bool is_long = said.text.size() > 2 * kEdgeBytes;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    // Where nothing tells, what stands outermost in a long message is likeliest asked.
+    const bool is_outermost = !is_long || i < 2;
+    const bool is_asked = any_asks ? sentences[i].asks : any_demands ? sentences[i].demands : is_outermost;
+    // What is there to be read stands in blocks word for word, and would find itself.
+    if (is_long && !is_asked && (any_asks || any_demands)) continue;
+    cues.push_back({.text = std::string(sentences[i].text), .weight = is_asked ? weight : weight * kBesideQuestion});
   }
 }
 

@@ -51,6 +51,21 @@ TEST(Cues, of_a_long_message_only_its_ends_are) {
   }
 }
 
+TEST(Cues, of_a_long_message_what_demands_an_answer_is_all_that_is_looked_for) {
+  std::string document;
+  for (int i = 0; i < 60; ++i) document += "The mill stood by river number " + std::to_string(i) + " for years. ";
+  EXPECT_EQ(texts(find_cues(document + "Please tell me the code of the mill.")),
+            (std::vector<std::string>{" Please tell me the code of the mill"}));
+  EXPECT_EQ(texts(find_cues("Name the owner of the mill.\n" + document)),
+            (std::vector<std::string>{"Name the owner of the mill"}));
+  // Where nothing tells, the outermost weigh most.
+  const std::vector<Cue> cues = find_cues("Mill owner, surname first.\n" + document);
+  ASSERT_GT(cues.size(), 2U);
+  EXPECT_EQ(cues[1].text, "Mill owner, surname first");
+  EXPECT_EQ(cues[1].weight, 1.0);
+  EXPECT_LT(cues[2].weight, 1.0);
+}
+
 TEST(Cues, sentences_of_scripts_with_marks_of_their_own_end_there) {
   EXPECT_EQ(
       texts(find_cues("\u7eff\u8272\u7684\u8239\u5728\u54ea\u91cc\uff1f\u7ea2\u8272\u7684\u8239\u5f88\u65e7\u3002"))

@@ -169,15 +169,26 @@ TEST(Select, hot_blocks_take_no_cold_ones_place) {
   EXPECT_THAT(select_blocks({}, missing, 3).recall, IsEmpty());
 }
 
-TEST(Select, what_is_missing_from_few_heads_gains_little_by_coming_back_and_takes_little_room) {
+TEST(Select, what_is_missing_from_few_heads_is_worth_no_less_and_takes_little_room) {
   std::vector<double> missing(12, 1.0);
   missing[9] = 0.25;
   const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 12.0}), scored(7, {9.0})};
-  EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(2)));
+  EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
   // A quarter of a block leaves room for one more.
   EXPECT_THAT(select_blocks(ranked, missing, 3).recall,
-              ElementsAre(BlockIndex(2), BlockIndex(9), BlockIndex(10), BlockIndex(8)));
+              ElementsAre(BlockIndex(9), BlockIndex(2), BlockIndex(10), BlockIndex(8)));
+  EXPECT_THAT(select_blocks(ranked, missing, 2).recall, ElementsAre(BlockIndex(9), BlockIndex(2), BlockIndex(10)));
   EXPECT_THAT(select_blocks(ranked, missing, 3).keep, IsEmpty());
+}
+
+// A fact may go on across a border: its second block comes before what sentences beside the question find.
+TEST(Select, a_light_cues_first_choice_comes_behind_a_heavy_ones_second) {
+  const std::vector<double> missing(40, 1.0);
+  const std::vector<CueRanking> cues = {{.weight = 1.0, .ranked = {scored(9, {10.0}), scored(20, {0.0, 8.0})}},
+                                        {.weight = 1.0, .ranked = {scored(15, {10.0})}},
+                                        {.weight = 0.25, .ranked = {scored(30, {40.0})}}};
+  EXPECT_THAT(select_for_cues(cues, missing, 3).recall, ElementsAre(BlockIndex(9), BlockIndex(15), BlockIndex(20)));
+  EXPECT_THAT(select_for_cues(cues, missing, 8).recall, Contains(BlockIndex(30)));
 }
 
 // What a block says is worth no less for lying in most heads already, and little is enough to lack an answer.

@@ -24,6 +24,10 @@ constexpr double kRepeated = 0.75;
 // nothing bring back what shares a common word. Higher: of several things asked for, those told in common words stay away.
 constexpr double kCueWorth = 0.25;
 
+// What a cue's next choice counts beside the one before it. Lower: what stands in two blocks, with the border in between, comes half where
+// messages before it, or sentences beside it, ask for something too. Higher: those find nothing where room is little.
+constexpr double kNextTurn = 0.8;
+
 // Blocks of which little is missing take few frames: so many times more of them may come.
 constexpr std::int32_t kPartlyHot = 4;
 
@@ -40,15 +44,14 @@ class Choice {
     }
   }
 
-  // Of those that are worth `least`, the one that brings most, ties to the later block; none if no candidate is.
+  // Of those that are worth `least` the one that is worth most, ties to the later block; none if no candidate is.
   std::optional<BlockIndex> take(double least) {
     std::optional<BlockIndex> best;
     double most = 0.0;
     const auto offer = [&](BlockIndex block, double worth) {
-      const double gained = gain(block) * worth;
-      if (worth < least || gained < most || (best && gained == most && block < *best)) return;
+      if (worth < least || worth < most || (best && worth == most && block < *best)) return;
       best = block;
-      most = gained;
+      most = worth;
     };
     for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
     for (const auto& [block, worth] : beside_) {
@@ -62,8 +65,6 @@ class Choice {
   [[nodiscard]] bool is_candidate(std::int32_t b) const {
     return b >= 0 && b < std::ssize(missing_) && (missing_[static_cast<std::size_t>(b)] == 0.0) == hot_;
   }
-  // What of a block's worth bringing it in would give.
-  [[nodiscard]] double gain(BlockIndex block) const { return hot_ ? 1.0 : missing_[block.index()]; }
   [[nodiscard]] double weight(const WordScore& word) const {
     const auto found = weights_.find(word.word);
     return found != weights_.end() ? found->second : 1.0;
@@ -124,6 +125,23 @@ double best_of(std::span<const Scored> ranked, std::span<const double> missing, 
   return best;
 }
 
+// Cues of one weight take turns; a light one's first choice comes behind some of a heavy one's.
+std::vector<BlockIndex> by_turns(std::span<const CueRanking> rankings, std::span<const Selection> found,
+                                 std::vector<BlockIndex> Selection::*list) {
+  std::vector<std::pair<double, BlockIndex>> turns;
+  for (std::size_t cue = 0; cue < found.size(); ++cue) {
+    double weight = rankings[cue].weight;
+    for (const BlockIndex block : found[cue].*list) {
+      turns.emplace_back(weight, block);
+      weight *= kNextTurn;
+    }
+  }
+  std::ranges::stable_sort(turns, std::ranges::greater(), &std::pair<double, BlockIndex>::first);
+  std::vector<BlockIndex> blocks;
+  for (const auto& [weight, block] : turns) blocks.push_back(block);
+  return blocks;
+}
+
 }  // namespace
 
 Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
@@ -161,17 +179,11 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
     std::vector<BlockIndex>& chosen = selection.*list;
     std::set<BlockIndex> taken;
     double n_left = max_blocks;
-    bool is_more = true;
-    for (std::size_t turn = 0; is_more; ++turn) {
-      is_more = false;
-      for (const Selection& of_cue : found) {
-        if (turn >= (of_cue.*list).size() || n_left <= 0.0 || std::ssize(chosen) >= kPartlyHot * max_blocks) continue;
-        is_more = true;
-        const BlockIndex block = (of_cue.*list)[turn];
-        if (!taken.insert(block).second) continue;
-        chosen.push_back(block);
-        n_left -= list == &Selection::keep ? 1.0 : missing[block.index()];
-      }
+    for (const BlockIndex block : by_turns(rankings, found, list)) {
+      if (n_left <= 0.0 || std::ssize(chosen) >= kPartlyHot * max_blocks) break;
+      if (!taken.insert(block).second) continue;
+      chosen.push_back(block);
+      n_left -= list == &Selection::keep ? 1.0 : missing[block.index()];
     }
   }
   return selection;

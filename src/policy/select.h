@@ -1,7 +1,7 @@
 // select: which cold blocks are worth recalling, from rankings by words. Pure functions; they move nothing.
 //
-// Each cue (policy/cues.h) chooses for itself, and then they take turns, the heaviest first: so what asks for ten things finds
-// ten, and a cue that finds much takes no other's place. One whose best is little beside the best of all finds nothing.
+// Each cue (policy/cues.h) chooses for itself, and then those of one weight take turns: so what asks for ten things finds
+// ten, and a cue that finds much takes no other's place; the lighter ones come behind some choices of the heavier. One whose best is little beside the best of all finds nothing.
 //
 // Blocks are chosen one by one, and what a chosen block says already counts for less in the next: a question of a form that
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
@@ -9,8 +9,8 @@
 // still scores at least half of the best one that is not hot in every head. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
-// Of one that is hot in some heads, coming back brings the share of them that it is missing from, and so much of a block's room it
-// takes: those that bring most come first, and one that answers comes though little of it is missing.
+// One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing
+// from may be those that look for it.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace {
 // Beside the most that others may have back: who names blocks wants these.
 class Identity final : public Selector {
  public:
-  [[nodiscard]] std::string_view name() const override { return "identity"; }
+  [[nodiscard]] std::string_view name() const override { return kIdentity; }
   [[nodiscard]] SelectorAsk asks() const override { return {.names = true}; }
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
     std::vector<Considered> all;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kFused = "identity+lexical+digest";
 
 constexpr SelectorKind kKinds[] = {
-    {.name = "identity", .summary = "blocks that the caller names", .make = make_identity},
+    {.name = kIdentity, .summary = "blocks that the caller names", .make = make_identity},
     {.name = "lexical", .summary = "rare words in common with what was just said (BM25)", .make = make_lexical},
     {.name = "digest",
      .summary = "attention that the prompt's last queries would give, by 2-bit sketches of keys that left",
@@ -90,6 +90,7 @@ bool SelectorList::asks_queries() const {
 
 std::string_view verdict_name(Verdict verdict) {
   switch (verdict) {
+    case Verdict::kAsks: return "asks";
     case Verdict::kRecall: return "recall";
     case Verdict::kKeep: return "keep";
     case Verdict::kWeak: return "weak";

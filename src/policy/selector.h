@@ -60,6 +60,7 @@ struct RecallEvidence {
 };
 
 enum class Verdict : std::uint8_t {
+  kAsks,    // what is asked stands in it: it comes or stays before all others
   kRecall,  // cold, and is to come
   kKeep,    // hot, and is to stay
   kWeak,    // its score is too low, by itself or beside the best
@@ -111,6 +112,8 @@ class SelectorList {
   std::string text_ = "none";
   std::vector<std::shared_ptr<const Selector>> selectors_;
 };
+
+inline constexpr std::string_view kIdentity = "identity";
 
 // At most so many blocks are told that were not chosen.
 inline constexpr std::size_t kMostTold = 16;

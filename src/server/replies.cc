@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/version.h"
+#include "server/recall_json.h"
 #include "server/sse.h"
 
 namespace ebb {
@@ -60,30 +61,6 @@ Json chance_json(const Vocabulary& vocabulary, const TokenChance& chance, bool i
     json["logprob"] = chance.logprob;
   }
   return json;
-}
-
-// What was looked for and found; block by block where the request asks for that.
-Json recall_json(std::span<const RecallLook> looks, bool is_told_whole) {
-  Json all = Json::array();
-  for (const RecallLook& look : looks) {
-    Json json = {{"when", moment_name(look.moment)},
-                 {"selector", look.selector},
-                 {"looked_at", look.n_looked_at},
-                 {"chosen", look.n_chosen()},
-                 {"ms", look.ms}};
-    if (is_told_whole) {
-      Json blocks = Json::array();
-      for (const RecallLook::Told& told : look.told) {
-        blocks.push_back({{"name", told.name},
-                          {"score", told.considered.score},
-                          {"verdict", verdict_name(told.considered.verdict)},
-                          {"came", told.came}});
-      }
-      json["blocks"] = std::move(blocks);
-    }
-    all.push_back(std::move(json));
-  }
-  return all;
 }
 
 }  // namespace

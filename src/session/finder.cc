@@ -1,6 +1,7 @@
 #include "session/finder.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/to_size.h"
@@ -9,6 +10,10 @@
 namespace ebb {
 namespace {
 
+// Rows behind a block that do not say whether it is looked for. More: of what stands right before a question nothing is found by the
+// question's first words. Fewer: what has just been read is found, whatever is asked.
+constexpr std::int32_t kRowsBeside = 32;
+
 KeyEstimate estimate_of(DigestForm form) {
   switch (form) {
     case DigestForm::kSketch: return KeyEstimate::kSketch;
@@ -16,6 +21,13 @@ KeyEstimate estimate_of(DigestForm form) {
     case DigestForm::kBox: return KeyEstimate::kBox;
   }
   return KeyEstimate::kSketch;
+}
+
+std::string_view without_outer_space(std::string_view text) {
+  constexpr std::string_view kSpace = " \n\r\t";
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  const std::size_t end = text.find_last_not_of(kSpace);
+  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
 }  // namespace
@@ -63,6 +75,45 @@ std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
   std::vector<CueRanking> rankings;
   for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words().rank(cue.text)});
   return rankings;
+}
+
+// What was said may go on across a border; blocks that share most words with it come first.
+std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
+                                          BlockIndex from, std::size_t n_most) const {
+  constexpr std::size_t kMostTried = 4;
+  std::set<BlockIndex> found;
+  for (std::size_t i = 0; i < cues.size() && cues[i].weight == cues.front().weight; ++i) {
+    std::size_t n_tried = 0;
+    const std::string_view text = without_outer_space(cues[i].text);
+    for (const Scored& scored : rankings[i].ranked) {
+      if (scored.block < from) continue;
+      if (++n_tried > kMostTried) break;
+      const std::int32_t b = scored.block.value();
+      const bool is_first = scored.block == from;
+      if (holds(scored.block, 1, text)) {
+        found.insert(scored.block);
+      } else if (!is_first && holds(BlockIndex(b - 1), 2, text)) {
+        found.insert({BlockIndex(b - 1), scored.block});
+      } else if (holds(scored.block, 2, text)) {
+        found.insert({scored.block, BlockIndex(b + 1)});
+      } else {
+        continue;
+      }
+      break;
+    }
+  }
+  std::vector<BlockIndex> first(found.begin(), found.end());
+  first.resize(std::min(first.size(), n_most));
+  return first;
+}
+
+bool Finder::holds(BlockIndex first, std::int32_t n_blocks, std::string_view text) const {
+  const BlockIndex last(first.value() + n_blocks - 1);
+  if (last.value() >= deps_.hot.n_blocks()) return false;
+  const Position begin = deps_.hot.span(first).begin;
+  const auto tokens = deps_.hot.tokens().subspan(begin.index(), to_size(deps_.hot.span(last).end - begin));
+  const Result<std::string> said = deps_.vocabulary.detokenize(tokens, SpecialTokens::kShow);
+  return said.ok() && said->find(text) != std::string::npos;
 }
 
 // --- digests ---
@@ -182,16 +233,24 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     scored.push_back({.digests = digest.bytes,
                       .n_turned = deps_.hot.anchor(block) - digest.anchor,
                       // Heads that look for nothing look at the first tokens.
-                      .is_cold = !deps_.hot.is_hot(block) && block.value() > 0});
+                      .is_cold = !deps_.hot.is_hot(block) && block.value() > 0,
+                      .first_row = std::max(0, deps_.hot.span(block).end + kRowsBeside - rows.begin)});
   }
   const std::vector<float> scores = deps_.scorer->score(queries, rows, scored, layout_, estimate_of(form));
   const std::size_t n_heads = deps_.shape.n_heads();
   std::vector<BlockShare> shares;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto own = std::span(scores).subspan(i * n_heads, n_heads);
-    const auto most = std::ranges::max_element(own);
-    shares.push_back(
-        {.block = blocks[i], .share = double{*most}, .head = static_cast<std::int32_t>(most - own.begin())});
+    // Of one that is hot in some heads, those look at it already.
+    const bool is_hot = deps_.hot.is_hot(blocks[i]);
+    BlockShare share{.block = blocks[i]};
+    for (std::size_t head = 0; head < n_heads; ++head) {
+      if (!is_hot && deps_.hot.is_hot(blocks[i], head)) continue;
+      if (double{own[head]} > share.share) {
+        share = {.block = blocks[i], .share = double{own[head]}, .head = static_cast<std::int32_t>(head)};
+      }
+    }
+    shares.push_back(share);
   }
   return shares;
 }

@@ -1,6 +1,7 @@
 #include "session/recall_look.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ebb {
 
@@ -13,21 +14,42 @@ std::string_view moment_name(Moment moment) {
   return "";
 }
 
-std::int32_t RecallLook::n_chosen() const {
-  return static_cast<std::int32_t>(std::ranges::count_if(told, [](const Told& one) {
-    return one.considered.verdict == Verdict::kRecall || one.considered.verdict == Verdict::kKeep;
-  }));
+namespace {
+
+bool is_chosen(const RecallLook::Told& told) {
+  const Verdict verdict = told.considered.verdict;
+  return verdict == Verdict::kAsks || verdict == Verdict::kRecall || verdict == Verdict::kKeep;
+}
+
+}  // namespace
+
+std::int32_t RecallLook::n_chosen() const { return static_cast<std::int32_t>(std::ranges::count_if(told, is_chosen)); }
+
+bool is_told(std::span<const RecallLook> looks, BlockIndex block) {
+  return std::ranges::any_of(looks, [&](const RecallLook& look) {
+    return std::ranges::any_of(look.told, [&](const RecallLook::Told& one) { return one.considered.block == block; });
+  });
 }
 
 std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks) {
   std::vector<BlockIndex> chosen;
-  // What is to come first: what is hot already needs no more than to stay.
-  for (const Verdict wanted : {Verdict::kRecall, Verdict::kKeep}) {
-    for (const RecallLook& look : looks) {
-      for (const RecallLook::Told& told : look.told) {
-        const auto& [block, score, verdict] = told.considered;
-        if (verdict == wanted && std::ranges::find(chosen, block) == chosen.end()) chosen.push_back(block);
-      }
+  const auto add = [&](BlockIndex block) {
+    if (std::ranges::find(chosen, block) == chosen.end()) chosen.push_back(block);
+  };
+  std::vector<std::vector<BlockIndex>> by_look;
+  for (const RecallLook& look : looks) {
+    std::vector<BlockIndex>& own = by_look.emplace_back();
+    for (const RecallLook::Told& told : look.told) {
+      if (is_chosen(told)) own.push_back(told.considered.block);
+    }
+    if (look.selector != kQuestionLook && look.selector != kIdentity) continue;
+    for (const BlockIndex block : std::exchange(own, {})) add(block);
+  }
+  std::size_t n_turns = 0;
+  for (const auto& own : by_look) n_turns = std::max(n_turns, own.size());
+  for (std::size_t turn = 0; turn < n_turns; ++turn) {
+    for (const auto& own : by_look) {
+      if (turn < own.size()) add(own[turn]);
     }
   }
   return chosen;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ struct RecallAsk {
   std::int32_t max_blocks = kMostRecalled;
   SelectorList selectors = SelectorList::fused();
 };
+
+// The look that finds where the question stands, which no selector does.
+inline constexpr std::string_view kQuestionLook = "question";
 
 enum class Moment : std::uint8_t {
   kBeforePrompt,
@@ -54,7 +58,9 @@ struct RecallLook {
   [[nodiscard]] std::int32_t n_chosen() const;
 };
 
-// Of several looks, in their order, each once: what is to come or to stay.
+// Of several looks, each once: what is to come or to stay. What asks first, then what was named, then the looks' choices by turns, so
+// that where room is little what two selectors are surest of comes before what one found besides.
+[[nodiscard]] bool is_told(std::span<const RecallLook> looks, BlockIndex block);
 [[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
 
 }  // namespace ebb

@@ -7,6 +7,12 @@
 #include "session/session.h"
 
 namespace ebb {
+namespace {
+
+// The share of the budget that the question has at most. More: in small budgets what answers it has no place beside it.
+constexpr std::int32_t kQuestionShare = 4;
+
+}  // namespace
 
 // --- waves ---
 
@@ -125,6 +131,10 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<RecallLook> looks;
   if (options_.remains == Remains::kNothing) return looks;
   const std::vector<double> missing = missing_shares();
+  if (moment == Moment::kBeforeTail && !ask.cues.empty() && !ask.selectors.all().empty()) {
+    RecallLook question = look_for_question(ask);
+    if (!question.told.empty()) looks.push_back(std::move(question));
+  }
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
     if (wants.queries != (moment == Moment::kBehindTail) || (wants.words && ask.cues.empty())) continue;
@@ -147,6 +157,25 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     looks.push_back(std::move(look));
   }
   return looks;
+}
+
+// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight.
+RecallLook Session::look_for_question(const RecallAsk& ask) {
+  const Stopwatch watch;
+  RecallLook look{.moment = Moment::kBeforeTail, .selector = kQuestionLook};
+  const auto& parts = said_.all();
+  const auto last =
+      std::find_if(parts.rbegin(), parts.rend(), [](const Part& part) { return part.source == Source::kUser; });
+  if (last == parts.rend() || last->span.begin >= end()) return look;
+  const BlockIndex from = hot().block_at(last->span.begin);
+  const auto n_most = static_cast<std::size_t>(std::max(1, budget_blocks() / kQuestionShare));
+  look.n_looked_at = n_blocks() - from.value();
+  for (const BlockIndex block : finder_.find_said(ask.cues, finder_.rank(ask.cues), from, n_most)) {
+    look.told.push_back(
+        {.considered = {.block = block, .score = 1.0, .verdict = Verdict::kAsks}, .name = block_name(block)});
+  }
+  look.ms = watch.elapsed_ms();
+  return look;
 }
 
 std::vector<BlockIndex> Session::choose_holes(std::span<const Cue> cues, Holes holes) {

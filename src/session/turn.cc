@@ -92,13 +92,12 @@ void Turn::recall(RecallAsk ask) {
   const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
   const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
   tail_ = begin > session_->end() ? std::optional(begin) : std::nullopt;
+  tail_begin_ = std::max(begin, session_->end());
 }
 
 void Turn::recall(std::span<const BlockIndex> blocks) {
   if (session_->options().remains == Remains::kNothing) return;
-  // Half of the budget stays for what the turn brings.
-  const FrameBudget budget = session_->budget();
-  const auto n_most = static_cast<std::size_t>(std::max(1, budget.n_blocks(session_->hot().shape()) / 2));
+  const auto n_most = static_cast<std::size_t>(n_most_recalled());
   std::vector<BlockIndex>& kept = session_->holds().kept;
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : blocks) {
@@ -111,6 +110,15 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   std::ranges::sort(wanted);
   if (session_->options().remains == Remains::kTokens) return recompute_.add(wanted);
   to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
+}
+
+// Half of the budget stays for what the turn brings; of what it brings only the tail is left, no more than that and what the reply begins in.
+std::int32_t Turn::n_most_recalled() const {
+  const std::int32_t n_blocks = session_->budget().n_blocks(session_->hot().shape());
+  const std::int32_t n_half = std::max(1, n_blocks / 2);
+  if (session_->end() < tail_begin_) return n_half;
+  const std::int32_t n_before = tail_begin_.value() / session_->block_size();
+  return std::max(n_half, n_blocks - (n_blocks_to_come() - n_before) - 1);
 }
 
 void Turn::refill(std::int32_t n_reply_blocks, std::vector<Cue> cues, Holes holes) {

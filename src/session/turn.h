@@ -183,7 +183,8 @@ class Turn {
   [[nodiscard]] std::int32_t n_before_look() const;
   [[nodiscard]] bool asks_before() const { return !ask_.cues.empty() || !ask_.names.empty(); }
   bool look_behind_tail();
-  void recall_found(std::vector<RecallLook> looks);
+  [[nodiscard]] std::int32_t n_most_recalled() const;
+  void recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier);
   void take_back(Position begin);
   [[nodiscard]] Status no_room() const;
   [[nodiscard]] Status no_open_block() const;
@@ -209,6 +210,8 @@ class Turn {
   // Of the prompt's last tokens, until they were asked; at a fixed address.
   std::unique_ptr<TailQueries> tail_queries_;
   std::optional<Position> tail_;
+  // Where the tail begins, or all of a short prompt.
+  Position tail_begin_;
   std::size_t n_evicted_at_look_ = 0;
   std::deque<BlockIndex> to_recall_;
   std::optional<Refill> refill_;

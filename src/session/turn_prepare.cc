@@ -41,13 +41,16 @@ std::optional<Turn::Ready> Turn::look() {
     // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
     session_->holds().kept.clear();
   }
-  recall_found(session_->look(ask_, is_tail ? Moment::kBeforeTail : Moment::kBeforePrompt));
+  recall_found(session_->look(ask_, is_tail ? Moment::kBeforeTail : Moment::kBeforePrompt), {});
   n_evicted_at_look_ = stats_.acts.evicted.size();
   return Ready::kMore;
 }
 
-void Turn::recall_found(std::vector<RecallLook> looks) {
-  std::vector<BlockIndex> wanted = chosen_blocks(looks);
+// Beside what earlier looks found, which are to choose once more.
+void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier) {
+  std::vector<RecallLook> all(earlier.begin(), earlier.end());
+  all.insert(all.end(), looks.begin(), looks.end());
+  std::vector<BlockIndex> wanted = chosen_blocks(all);
   // What is said now is not all there yet.
   std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
   recall(wanted);
@@ -61,7 +64,13 @@ bool Turn::look_behind_tail() {
   const Position begin = std::max(first_, queries->rows().begin);
   std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
   const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
-  recall_found(std::move(looks));
+  // What words found may have to make room for what the queries are sure of.
+  const std::vector<RecallLook>& told = stats_.looks;
+  const auto first =
+      std::ranges::find(told, told.empty() ? Moment::kBehindTail : told.back().moment, &RecallLook::moment);
+  const std::vector<RecallLook> earlier(first, told.end());
+  std::erase_if(session_->holds().kept, [&](BlockIndex block) { return is_told(earlier, block); });
+  recall_found(std::move(looks), earlier);
   if (to_recall_.size() + recompute_.n_blocks() == n_before) return false;
   take_back(begin);
   return true;
