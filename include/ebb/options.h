@@ -23,6 +23,9 @@ struct EngineOptions {
   // Tokens of a block, 1 to 128 (kivi4: 8 to 128): the unit that is named, evicted and recalled. 0: 64, and of KV budgets below 640
   // tokens 32, below 320 16.
   std::int32_t block_size = 0;
+  // Memory for what is kept of evicted blocks' keys, of all sessions together: recall finds by it what shares no word with a question.
+  // Blocks beyond it, and with 0 all, are found by words alone.
+  std::size_t digest_bytes = std::size_t{256} << 20;
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
   // allows.
   std::int32_t kv_budget_tokens = 0;

@@ -45,6 +45,7 @@ struct EngineFlags {
   std::string sparse_prompt = "none";
   bool no_rebase = false;
   std::string store = "ram=1G";
+  std::string digests = "256M";
 };
 
 // `flags` must live as long as the app; what it holds now are the defaults.

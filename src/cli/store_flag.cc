@@ -4,7 +4,6 @@
 #include <limits>
 
 namespace ebb {
-namespace {
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   std::uint64_t value = 0;
@@ -17,8 +16,6 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   }
   return value << (10 * power);
 }
-
-}  // namespace
 
 Result<ColdStoreOptions> parse_store_flag(std::string_view text) {
   ColdStoreOptions options{.ram_bytes = 0};

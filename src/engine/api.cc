@@ -220,6 +220,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                            .policy = options.eviction,
                            .session = {.prompt_budget_tokens = options.kv_prompt_budget_tokens},
                            .shares = {.file = options.kv_budgets_file, .by_layer = options.kv_layer_shares},
+                           .digest_bytes = options.digest_bytes,
                            .progress = options.progress};
   inner.store.ram_bytes = options.ram_bytes;
   if (!options.disk_folder.empty()) {
