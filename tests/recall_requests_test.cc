@@ -99,6 +99,9 @@ TEST_F(RecallRequests, a_question_in_front_of_a_document_is_in_sight_when_it_end
   EXPECT_EQ(looks[1]["selector"], "question");
   EXPECT_EQ(looks[1]["blocks"][0]["name"], "user0#0");
   EXPECT_EQ(looks[1]["blocks"][0]["verdict"], "asks");
+  const Json none = reply_to(Json::array({user("What is the code of the north gate? Once more.\n" + document())}),
+                             {{"ebb", {{"recall", {{"explain", true}, {"blocks", 0}}}}}});
+  for (const Json& look : none["ebb"]["recall"]) EXPECT_EQ(look["chosen"], 0) << look.dump();
 }
 
 TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {

@@ -196,7 +196,7 @@ class Document {
     auto& [engine, session] = asker;
     GenerationOptions options{.sampling = {.temperature = 0.0F},
                               .max_tokens = request.most_reply_tokens,
-                              .stop_strings = recall_stops(engine_.vocabulary())};
+                              .stop_strings = recall_stops(engine.vocabulary())};
     ask_for(request, arm, options);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(session, engine.vocabulary(), Prompt(request.tokens), options));

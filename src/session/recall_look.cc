@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace ebb {
+namespace {
+
+bool is_chosen(const RecallLook::Told& told) {
+  const Verdict verdict = told.considered.verdict;
+  return verdict == Verdict::kAsks || verdict == Verdict::kRecall || verdict == Verdict::kKeep;
+}
+
+}  // namespace
 
 std::string_view moment_name(Moment moment) {
   switch (moment) {
@@ -13,15 +21,6 @@ std::string_view moment_name(Moment moment) {
   }
   return "";
 }
-
-namespace {
-
-bool is_chosen(const RecallLook::Told& told) {
-  const Verdict verdict = told.considered.verdict;
-  return verdict == Verdict::kAsks || verdict == Verdict::kRecall || verdict == Verdict::kKeep;
-}
-
-}  // namespace
 
 std::int32_t RecallLook::n_chosen() const { return static_cast<std::int32_t>(std::ranges::count_if(told, is_chosen)); }
 

@@ -60,7 +60,8 @@ struct RecallLook {
 
 // Of several looks, each once: what is to come or to stay. What asks first, then what was named, then the looks' choices by turns, so
 // that where room is little what two selectors are surest of comes before what one found besides.
-[[nodiscard]] bool is_told(std::span<const RecallLook> looks, BlockIndex block);
 [[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
+// Whether any of them tells something of it, chosen or not.
+[[nodiscard]] bool is_told(std::span<const RecallLook> looks, BlockIndex block);
 
 }  // namespace ebb

@@ -269,8 +269,6 @@ class Session {
   // for which `rows` of them are needed, else the others. Nothing where nothing remains of what leaves.
   [[nodiscard]] std::vector<RecallLook> look(const RecallAsk& ask, Moment moment, const TailQueries* queries = nullptr,
                                              Span rows = {Position(0), Position(0)});
-  // Before a prompt's tail: where in what the user last said the question stands (one look of the above).
-  [[nodiscard]] RecallLook look_for_question(const RecallAsk& ask);
   // Queries of a sequence's last rows, where digests can be scored by them; null where nobody can.
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
@@ -312,6 +310,8 @@ class Session {
   void check_invariants() const;
 
  private:
+  // Before a prompt's tail: where in what the user last said the question stands.
+  [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
   [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;

@@ -131,8 +131,15 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<RecallLook> looks;
   if (options_.remains == Remains::kNothing) return looks;
   const std::vector<double> missing = missing_shares();
-  if (moment == Moment::kBeforeTail && !ask.cues.empty() && !ask.selectors.all().empty()) {
-    RecallLook question = look_for_question(ask);
+  const bool seeks_question = moment == Moment::kBeforeTail && ask.max_blocks > 0 && !ask.selectors.all().empty();
+  const bool asks_words = moment != Moment::kBehindTail &&
+                          std::ranges::any_of(ask.selectors.all(), [](const auto& one) { return one->asks().words; });
+  const Stopwatch ranking;
+  std::vector<CueRanking> words;
+  if (seeks_question || asks_words) words = finder_.rank(ask.cues);
+  const double rank_ms = ranking.elapsed_ms();
+  if (seeks_question && !ask.cues.empty()) {
+    RecallLook question = look_for_question(ask.cues, words);
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   for (const auto& selector : ask.selectors.all()) {
@@ -142,10 +149,9 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     RecallLook look{.moment = moment, .selector = selector->name()};
     RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks};
     std::vector<BlockIndex> named;
-    std::vector<CueRanking> words;
     std::vector<BlockShare> shares;
     if (wants.names) evidence.named = named = named_blocks(ask.names);
-    if (wants.words) evidence.words = words = finder_.rank(ask.cues);
+    if (wants.words) evidence.words = words;
     if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
     look.n_looked_at = static_cast<std::int32_t>(wants.names     ? named.size()
                                                  : wants.queries ? shares.size()
@@ -153,14 +159,14 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     for (const Considered& one : selector->select(evidence)) {
       look.told.push_back({.considered = one, .name = block_name(one.block)});
     }
-    look.ms = watch.elapsed_ms();
+    look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0);
     looks.push_back(std::move(look));
   }
   return looks;
 }
 
 // What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight.
-RecallLook Session::look_for_question(const RecallAsk& ask) {
+RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const {
   const Stopwatch watch;
   RecallLook look{.moment = Moment::kBeforeTail, .selector = kQuestionLook};
   const auto& parts = said_.all();
@@ -170,7 +176,7 @@ RecallLook Session::look_for_question(const RecallAsk& ask) {
   const BlockIndex from = hot().block_at(last->span.begin);
   const auto n_most = static_cast<std::size_t>(std::max(1, budget_blocks() / kQuestionShare));
   look.n_looked_at = n_blocks() - from.value();
-  for (const BlockIndex block : finder_.find_said(ask.cues, finder_.rank(ask.cues), from, n_most)) {
+  for (const BlockIndex block : finder_.find_said(cues, words, from, n_most)) {
     look.told.push_back(
         {.considered = {.block = block, .score = 1.0, .verdict = Verdict::kAsks}, .name = block_name(block)});
   }

@@ -91,8 +91,8 @@ void Turn::recall(RecallAsk ask) {
   const std::int32_t size = session_->block_size();
   const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
   const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
-  tail_ = begin > session_->end() ? std::optional(begin) : std::nullopt;
   tail_begin_ = std::max(begin, session_->end());
+  looks_at_tail_ = begin > session_->end();
 }
 
 void Turn::recall(std::span<const BlockIndex> blocks) {
@@ -112,7 +112,8 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
 }
 
-// Half of the budget stays for what the turn brings; of what it brings only the tail is left, no more than that and what the reply begins in.
+// Half of the budget stays for what the turn brings, until only the tail is left of that: then the room of the tail and of the reply's
+// first block does.
 std::int32_t Turn::n_most_recalled() const {
   const std::int32_t n_blocks = session_->budget().n_blocks(session_->hot().shape());
   const std::int32_t n_half = std::max(1, n_blocks / 2);
@@ -290,12 +291,12 @@ std::int32_t Turn::n_ungrafted() const {
 
 // Pending tokens before those that look again; all of them where nothing will have left by then.
 std::int32_t Turn::n_before_look() const {
-  if (!tail_ || !asks_before() || *tail_ <= session_->end()) return n_pending();
+  if (!looks_at_tail_ || !asks_before() || tail_begin_ <= session_->end()) return n_pending();
   const HotSet& hot = session_->hot();
-  const std::int32_t n_blocks = hot.shape().n_blocks(tail_->value()) - session_->n_blocks();
+  const std::int32_t n_blocks = hot.shape().n_blocks(tail_begin_.value()) - session_->n_blocks();
   const bool lets_go = stats_.acts.evicted.size() > n_evicted_at_look_ ||
                        session_->n_free_frames() < n_blocks * hot.shape().frames_per_block();
-  return lets_go ? *tail_ - session_->end() : n_pending();
+  return lets_go ? tail_begin_ - session_->end() : n_pending();
 }
 
 // The next n_tokens stand in the session now; computed, where no origin is given.

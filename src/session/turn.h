@@ -204,14 +204,14 @@ class Turn {
 
   Recompute recompute_;
   Reread reread_;
-  // What is looked for, and until where in the prompt it is before it is looked for again; none once it was.
+  // What is looked for, and whether it was before the prompt.
   RecallAsk ask_ = {.selectors = {}};
   bool has_looked_ = false;
   // Of the prompt's last tokens, until they were asked; at a fixed address.
   std::unique_ptr<TailQueries> tail_queries_;
-  std::optional<Position> tail_;
-  // Where the tail begins, or all of a short prompt.
+  // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
+  bool looks_at_tail_ = false;
   std::size_t n_evicted_at_look_ = 0;
   std::deque<BlockIndex> to_recall_;
   std::optional<Refill> refill_;

@@ -32,11 +32,11 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
 
 // What the turn asks for does not leave for its prompt; and what its prompt let go comes back before its last tokens.
 std::optional<Turn::Ready> Turn::look() {
-  const bool is_tail = has_looked_ && tail_ && session_->end() >= *tail_;
+  const bool is_tail = has_looked_ && looks_at_tail_ && session_->end() >= tail_begin_;
   if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
   has_looked_ = true;
   if (is_tail) {
-    tail_.reset();
+    looks_at_tail_ = false;
     if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
     // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
     session_->holds().kept.clear();
