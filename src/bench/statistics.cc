@@ -129,7 +129,8 @@ ShareInterval share_interval(std::int64_t n_hits, std::int64_t n) {
   const double scale = 1.0 + kZ * kZ / count;
   const double middle = (share + kZ * kZ / (2.0 * count)) / scale;
   const double reach = kZ * std::sqrt(share * (1.0 - share) / count + kZ * kZ / (4.0 * count * count)) / scale;
-  return {.low = std::max(0.0, middle - reach), .high = std::min(1.0, middle + reach)};
+  // Where all or none hit, the share is a bound itself; rounding would leave it a bit outside.
+  return {.low = n_hits == 0 ? 0.0 : middle - reach, .high = n_hits == n ? 1.0 : middle + reach};
 }
 
 }  // namespace ebb

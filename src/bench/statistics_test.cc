@@ -55,6 +55,16 @@ TEST(Statistics, the_interval_of_a_share_is_wilsons) {
   EXPECT_EQ(share_interval(20, 20).high, 1.0);
 }
 
+TEST(Statistics, the_interval_of_a_share_holds_it_to_the_last_bit) {
+  for (std::int64_t n = 1; n <= 300; ++n) {
+    for (std::int64_t n_hits = 0; n_hits <= n; ++n_hits) {
+      const double share = static_cast<double>(n_hits) / static_cast<double>(n);
+      EXPECT_LE(share_interval(n_hits, n).low, share);
+      EXPECT_GE(share_interval(n_hits, n).high, share);
+    }
+  }
+}
+
 TEST(Statistics, a_difference_of_pairs_has_an_interval_that_holds_its_mean) {
   std::vector<double> better;
   std::vector<double> worse;
