@@ -12,7 +12,7 @@ class RecallByDigest : public Sessions {
   static RecallAsk anything(std::int32_t max_blocks = 2) {
     return {.cues = find_cues("anything"),
             .max_blocks = max_blocks,
-            .selectors = SelectorList::parse("digest:least=0,worth=0").value()};
+            .selectors = SelectorList::parse("digest:least=0,worth=0,heads=0").value()};
   }
 
   std::unique_ptr<Session> long_session(const std::string& begin = "quagga ") {
@@ -75,6 +75,28 @@ TEST_F(RecallByDigest, a_look_says_what_it_looked_at_and_what_it_chose) {
     EXPECT_GE(told.considered.score, 0.0);
     EXPECT_LE(told.considered.score, 1.0);
   }
+}
+
+TEST_F(RecallByDigest, a_block_comes_back_in_the_heads_that_look_at_it) {
+  const auto session = long_session();
+  RecallAsk ask = anything();
+  ask.selectors = SelectorList::parse("digest:least=0,worth=0,heads=0.9").value();
+  say(*session, "where is it", {.max_tokens = 4, .recall = ask});
+  const RecallLook& look = last_.looks.front();
+  std::size_t n_partly = 0;
+  for (const RecallLook::Told& told : look.told) {
+    if (told.considered.heads.empty()) continue;
+    ++n_partly;
+    if (!told.came) continue;
+    for (const std::int32_t head : told.considered.heads) {
+      EXPECT_TRUE(session->hot().is_hot(told.considered.block, static_cast<std::size_t>(head)));
+    }
+    EXPECT_EQ(session->hot().n_hot_frames(told.considered.block), std::ssize(told.considered.heads));
+  }
+  EXPECT_GT(n_partly, 0U);
+  // More than two blocks have room in that of two.
+  EXPECT_GT(last_.acts.recalled.size(), 2U);
+  EXPECT_GT(last_.n_computed_again, 0);
 }
 
 TEST_F(RecallByDigest, where_nothing_left_nothing_is_computed_again_and_no_digest_is_kept_before_somebody_asks) {

@@ -9,6 +9,7 @@
 
 #include "base/for_each_parallel.h"
 #include "base/to_size.h"
+#include "model/model.h"
 #include "model/score_kernels.h"
 
 namespace ebb {
@@ -19,6 +20,9 @@ constexpr std::size_t kBoundTogether = 256;
 
 // Below any logit: slots that hold no key.
 constexpr float kNoKey = -1e30F;
+
+// A block whose best key is this far behind has no share worth telling: its 64 keys have 0.0004 at most.
+constexpr float kFarBehind = 12.0F;
 
 // What one row's softmax goes by, of one block: its largest logit, and how many times exp(that) all its keys are worth.
 struct RowPart {
@@ -57,6 +61,7 @@ class HeadScore {
       bound_all(estimate == KeyEstimate::kBox);
     }
     if (estimate == KeyEstimate::kSketch) {
+      best_.assign(n_rows_, kNoKey);
       if (scored.size() > most_sketched_) keep_best(scored);
       for (const std::size_t block : scored) sketch(block);
     }
@@ -147,7 +152,9 @@ class HeadScore {
       float* const own = logits_.data() + row * n_keys;
       std::fill(own + layout_.n_keys, own + n_keys, kNoKey);
       RowPart& part = parts_[block * n_rows_ + row];
-      part.most = score_kernels().sum_weights(own, n_keys, &part.sum);
+      float& best = best_[row];
+      part.most = score_kernels().sum_weights(own, n_keys, best - kFarBehind, &part.sum);
+      best = std::max(best, part.most);
     }
   }
 
@@ -203,6 +210,7 @@ class HeadScore {
   std::vector<std::int32_t> of_row_;
   std::map<std::int32_t, std::vector<float>> queries_;  // by how far keys were turned
   std::vector<RowPart> parts_;                          // [block][row]
+  std::vector<float> best_;                             // [row], of blocks sketched so far
   std::vector<float> middle_, radius_, planes_, radii_, logits_, spread_;
 };
 
@@ -235,21 +243,42 @@ GroupRows turned_rows(const QuerySetup& setup, const TailQueries& queries, Span 
 
 }  // namespace
 
+KeyScorer::KeyScorer(const Model& model, std::int32_t n_threads)
+    : KeyScorer(QuerySetup::of(model, n_threads), static_cast<double>(model.file().n_parameters())) {}
+
+double KeyScorer::n_products(std::int32_t n_rows, const KeyDigestLayout& layout) const {
+  return static_cast<double>(n_rows) * setup_.shape.n_layers * setup_.shape.n_heads * layout.n_dims * layout.n_slots;
+}
+
+std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout& layout) const {
+  return std::clamp(kMostProducts / static_cast<std::size_t>(n_products(n_rows, layout)), kLeastSketched, kMostSketched);
+}
+
+double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
+  // Products that are multiplied in the time in which a number is read from its two bits, and in which a token of the smallest model is
+  // computed, whose weights take no time beside all else: by measurement, on two threads of a Zen 4 server.
+  constexpr double kPerRead = 8.0;
+  constexpr double kPerToken = 1e7;
+  const std::size_t n_sketched = std::min(n_blocks, most_sketched(n_rows, layout));
+  const double n_read = kPerRead * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims * layout.n_slots;
+  double n = static_cast<double>(n_sketched) * (n_products(n_rows, layout) + n_read);
+  // The range and the middle of each channel stand for a key each.
+  if (n_sketched < n_blocks) n += static_cast<double>(n_blocks) * 2.0 * (n_products(n_rows, layout) + n_read) / layout.n_slots;
+  return n / (n_weights_ + kPerToken);
+}
+
 // Heads by themselves, so that threads change no bit.
 std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
                                     const KeyDigestLayout& layout, KeyEstimate estimate) const {
   const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;
-  const std::size_t n_queries =
-      to_size(rows.n_tokens()) * to_size(setup_.shape.n_layers) * to_size(setup_.shape.n_heads);
-  const std::size_t per_block = n_queries * to_size(layout.n_dims) * to_size(layout.n_slots);
-  const std::size_t most_sketched = std::clamp(kMostProducts / per_block, kLeastSketched, kMostSketched);
+  const std::size_t n_most = most_sketched(rows.n_tokens(), layout);
   std::set<std::int32_t> turns;
   for (const Block& block : blocks) turns.insert(block.n_turned);
   for_each_parallel(n_heads, setup_.n_threads, [&](std::size_t head) {
     if (setup_.layers[setup_.layer_of(head)].slides) return;
-    HeadScore of_head(layout, head, blocks, most_sketched);
+    HeadScore of_head(layout, head, blocks, n_most);
     for (const std::int32_t n_turned : turns) {
       of_head.add_queries(n_turned, turned_rows(setup_, queries, rows, head, n_turned));
     }

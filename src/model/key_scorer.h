@@ -43,8 +43,9 @@ inline constexpr std::size_t kLeastSketched = 32;
 
 class KeyScorer {
  public:
-  explicit KeyScorer(QuerySetup setup) : setup_(std::move(setup)) {}
-  KeyScorer(const Model& model, std::int32_t n_threads) : KeyScorer(QuerySetup::of(model, n_threads)) {}
+  // A token takes so many products beside what every token takes.
+  explicit KeyScorer(QuerySetup setup, double n_weights = 0.0) : setup_(std::move(setup)), n_weights_(n_weights) {}
+  KeyScorer(const Model& model, std::int32_t n_threads);
 
   // For the last n_rows queries of a sequence of this model.
   [[nodiscard]] TailQueries make_queries(std::int32_t n_rows) const { return {setup_.shape, n_rows}; }
@@ -62,9 +63,16 @@ class KeyScorer {
   // [block][layer * n_kv_heads + KV head]: 0 of layers that slide, and of what was not among the best by its cuboid.
   [[nodiscard]] std::vector<float> score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
                                          const KeyDigestLayout& layout, KeyEstimate estimate) const;
+  // How many tokens of the model are computed one by one in the time that scoring by sketches takes, about.
+  [[nodiscard]] double cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const;
 
  private:
+  // Of a block, for the queries of so many rows.
+  [[nodiscard]] double n_products(std::int32_t n_rows, const KeyDigestLayout& layout) const;
+  [[nodiscard]] std::size_t most_sketched(std::int32_t n_rows, const KeyDigestLayout& layout) const;
+
   QuerySetup setup_;
+  double n_weights_;
 };
 
 }  // namespace ebb

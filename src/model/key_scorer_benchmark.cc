@@ -62,6 +62,8 @@ void score(benchmark::State& state) {
 BENCHMARK(score)
     ->ArgNames({"layers", "heads", "kv", "blocks", "queries", "threads"})
     ->Args({4, 4, 2, 64, 64, 1})
+    ->Args({4, 4, 2, 64, 8, 1})
+    ->Args({4, 4, 2, 512, 8, 1})
     ->Args({4, 4, 2, 512, 64, 1})
     ->Args({4, 4, 2, 10000, 64, 1})
     ->Args({4, 4, 2, 10000, 64, 2})

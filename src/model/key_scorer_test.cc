@@ -293,6 +293,19 @@ TEST_F(KeyScores, of_many_blocks_the_best_by_their_cuboids_are_scored_by_their_k
   EXPECT_GT(scores[125 * kLayers * kKvHeads], 0.9F);
 }
 
+// What one look may cost is known before it is begun: it grows with the blocks, and with all of them only by their bounds.
+TEST_F(KeyScores, cost_as_many_tokens_as_their_products_take) {
+  const KeyDigestLayout layout = KeyDigestLayout::of(layout_of(64));
+  const KeyScorer small(setup());
+  EXPECT_EQ(small.cost_in_tokens(8, 0, layout), 0.0);
+  const double of_40 = small.cost_in_tokens(8, 40, layout);
+  EXPECT_DOUBLE_EQ(small.cost_in_tokens(8, 80, layout), 2.0 * of_40);
+  EXPECT_LT(small.cost_in_tokens(8, 100 * kMostSketched, layout), 100.0 * small.cost_in_tokens(8, kMostSketched, layout));
+  EXPECT_GT(small.cost_in_tokens(16, 40, layout), of_40);
+  const KeyScorer large(setup(), 1e9);
+  EXPECT_LT(large.cost_in_tokens(8, 40, layout), 0.1 * of_40);
+}
+
 TEST_F(KeyScores, queries_that_are_no_numbers_ask_for_nothing) {
   draw(3, 16, 2, Position(10));
   std::vector<float> q(to_size(2 * kHeads * kDims), std::nanf(""));

@@ -17,8 +17,8 @@ struct ScoreKernels {
   void (*find_logits)(const float* queries, std::size_t n_rows, std::size_t n_dims, const float* planes,
                       std::size_t n_keys, float* logits);
   // The largest of n_keys logits, which is returned, and the sum of exp(logit - that), within 1e-5 of it; slots that are padding
-  // have logits far below the others.
-  float (*sum_weights)(const float* logits, std::size_t n_keys, float* sum);
+  // have logits far below the others. Where it is below `least`, the sum is not formed: 1, the least that it can be.
+  float (*sum_weights)(const float* logits, std::size_t n_keys, float least, float* sum);
 };
 
 extern const ScoreKernels kPortableScoreKernels;

@@ -97,22 +97,26 @@ struct ScoreLoops {
     return p * two_n;
   }
 
-  static float sum_weights(const float* logits, std::size_t n_keys, float* sum) {
+  static float sum_weights(const float* logits, std::size_t n_keys, float least, float* sum) {
     std::array<float, kScoreLanes> lanes;
-    for (std::size_t i = 0; i < kScoreLanes; ++i) lanes[i] = logits[i];
-    for (std::size_t key = kScoreLanes; key < n_keys; ++key) {
-      lanes[key % kScoreLanes] = std::max(lanes[key % kScoreLanes], logits[key]);
+    for (std::size_t i = 0; i < kScoreLanes; i += kFloats) {
+      Floats most = load(logits + i);
+      for (std::size_t key = kScoreLanes; key < n_keys; key += kScoreLanes) {
+        const Floats own = load(logits + key + i);
+        most = most < own ? own : most;
+      }
+      store(most, lanes.data() + i);
     }
     const float most = *std::max_element(lanes.begin(), lanes.end());
-    lanes.fill(0.0F);
-    for (std::size_t key = 0; key < n_keys; key += kScoreLanes) {
-      for (std::size_t i = 0; i < kScoreLanes; i += kFloats) {
-        store(load(lanes.data() + i) + exp_of(load(logits + key + i) - most), lanes.data() + i);
-      }
+    *sum = 1.0F;
+    if (most < least) return most;
+    for (std::size_t i = 0; i < kScoreLanes; i += kFloats) {
+      Floats own = {};
+      for (std::size_t key = 0; key < n_keys; key += kScoreLanes) own += exp_of(load(logits + key + i) - most);
+      store(own, lanes.data() + i);
     }
-    float total = 0.0F;
-    for (const float lane : lanes) total += lane;
-    *sum = total;
+    *sum = 0.0F;
+    for (const float lane : lanes) *sum += lane;
     return most;
   }
 };

@@ -16,15 +16,27 @@ constexpr Parameter kParameters[] = {
      .value = 0.8,
      .least = 0.0,
      .most = 1.0,
-     .summary = "the part of the best cold block's score that another must have"}};
+     .summary = "the part of the best cold block's score that another must have"},
+    {.name = "heads",
+     .value = 0.25,
+     .least = 0.0,
+     .most = 1.0,
+     .summary = "the part of a block's score that a head must give it for the block to come back there; 0: it comes back in all"},
+    {.name = "writing",
+     .value = 1.0,
+     .least = 0.0,
+     .most = 1.0,
+     .summary = "1: the reply's queries are asked too, while it is written"}};
 
 class Digest final : public Selector {
  public:
   Digest(std::string_view name, DigestForm form, const ParameterValues& values)
-      : name_(name), form_(form), least_(values["least"]), worth_(values["worth"]) {}
+      : name_(name), form_(form), least_(values["least"]), worth_(values["worth"]), heads_(values["heads"]), writing_(values["writing"] != 0.0) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] SelectorAsk asks() const override { return {.queries = true, .form = form_}; }
+  [[nodiscard]] SelectorAsk asks() const override {
+    return {.queries = true, .writing = writing_, .form = form_};
+  }
 
   // Later blocks first among equals, since what is near is likelier meant. Hot blocks that are worth as much stay.
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
@@ -45,7 +57,10 @@ class Digest final : public Selector {
       if (one.share >= least_ && one.share >= worth_ * best) {
         told.verdict = cold == 0.0 ? Verdict::kKeep : n_left > 0.0 ? Verdict::kRecall : Verdict::kBeyond;
       }
-      if (told.verdict == Verdict::kRecall) n_left -= cold;
+      if (told.verdict == Verdict::kRecall) {
+        told.heads = heads_of(one);
+        n_left -= told.heads.empty() ? cold : static_cast<double>(told.heads.size()) / static_cast<double>(one.by_head.size());
+      }
       const bool is_chosen = told.verdict == Verdict::kRecall || told.verdict == Verdict::kKeep;
       if (is_chosen) chosen.push_back(told);
       if (!is_chosen && cold > 0.0 && rest.size() < kMostTold) rest.push_back(told);
@@ -55,6 +70,17 @@ class Digest final : public Selector {
   }
 
  private:
+  // Those that look at it; none where that is all there are, or nobody wants to know.
+  [[nodiscard]] std::vector<std::int32_t> heads_of(const BlockShare& one) const {
+    std::vector<std::int32_t> heads;
+    if (heads_ == 0.0 || one.share <= 0.0) return heads;
+    for (std::size_t head = 0; head < one.by_head.size(); ++head) {
+      if (double{one.by_head[head]} >= heads_ * one.share) heads.push_back(static_cast<std::int32_t>(head));
+    }
+    if (heads.size() == one.by_head.size()) heads.clear();
+    return heads;
+  }
+
   static double missing(const RecallEvidence& evidence, const BlockShare& one) {
     return one.block.value() < std::ssize(evidence.missing) ? evidence.missing[one.block.index()] : 0.0;
   }
@@ -63,6 +89,8 @@ class Digest final : public Selector {
   DigestForm form_;
   double least_;
   double worth_;
+  double heads_;
+  bool writing_;
 };
 
 }  // namespace

@@ -88,6 +88,10 @@ bool SelectorList::asks_queries() const {
   return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().queries; });
 }
 
+bool SelectorList::asks_while_writing() const {
+  return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().writing; });
+}
+
 std::string_view verdict_name(Verdict verdict) {
   switch (verdict) {
     case Verdict::kAsks: return "asks";

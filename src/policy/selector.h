@@ -36,16 +36,19 @@ struct SelectorAsk {
   bool words = false;
   // Then it can choose only behind the queries that ask, which are computed by then.
   bool queries = false;
+  // And again by those of the reply, while it is written.
+  bool writing = false;
   DigestForm form = DigestForm::kSketch;
 
   friend bool operator==(const SelectorAsk&, const SelectorAsk&) = default;
 };
 
-// The score of the head that looks at the block most (model/key_scorer.h), and which that is.
+// The score of the head that looks at the block most (model/key_scorer.h), and of each: 0 where the block is hot in it, and others lack it.
 struct BlockShare {
   BlockIndex block;
   double share = 0.0;
-  std::int32_t head = 0;
+  // [layer * n_kv_heads + KV head]; none: they were not told apart.
+  std::vector<float> by_head = {};
 };
 
 struct RecallEvidence {
@@ -73,6 +76,8 @@ struct Considered {
   // In the selector's own unit: BM25's of words, a share of attention of digests, 1 of names.
   double score = 0.0;
   Verdict verdict = Verdict::kWeak;
+  // Of what is to come: in these heads; none: in all.
+  std::vector<std::int32_t> heads = {};
 };
 
 class Selector {
@@ -107,6 +112,7 @@ class SelectorList {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::span<const std::shared_ptr<const Selector>> all() const { return selectors_; }
   [[nodiscard]] bool asks_queries() const;
+  [[nodiscard]] bool asks_while_writing() const;
 
  private:
   std::string text_ = "none";

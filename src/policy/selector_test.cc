@@ -84,6 +84,24 @@ TEST(Selectors, by_digest_take_no_more_than_fits_and_say_what_stayed_behind) {
   EXPECT_EQ(blocks_of(found, Verdict::kBeyond), std::vector{3});
 }
 
+TEST(Selectors, by_digest_say_in_which_heads_a_block_is_looked_at_and_count_those_alone) {
+  const std::vector<double> missing(4, 1.0);
+  std::vector<BlockShare> shares = {{.block = BlockIndex(0), .share = 0.8F, .by_head = {0.8F, 0.3F, 0.1F, 0.0F}},
+                                    {.block = BlockIndex(1), .share = 0.75F, .by_head = {0.0F, 0.0F, 0.75F, 0.0F}},
+                                    {.block = BlockIndex(2), .share = 0.7F, .by_head = {0.7F, 0.6F, 0.7F, 0.2F}},
+                                    {.block = BlockIndex(3), .share = 0.7F}};
+  const auto found = select("digest", {.missing = missing, .shares = shares, .max_blocks = 2});
+  // Half of a block, a quarter, all of one, and one of which nothing more is known: what fits is begun.
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), (std::vector{0, 1, 3, 2}));
+  EXPECT_EQ(found[0].heads, (std::vector{0, 1}));
+  EXPECT_EQ(found[1].heads, std::vector{2});
+  EXPECT_TRUE(found[2].heads.empty());
+  EXPECT_TRUE(found[3].heads.empty());
+  for (const Considered& one : select("digest:heads=0", {.missing = missing, .shares = shares, .max_blocks = 4})) {
+    EXPECT_TRUE(one.heads.empty());
+  }
+}
+
 TEST(Selectors, by_words_tell_what_they_did_not_choose) {
   WordIndex words;
   const std::vector<std::string> texts = {"the code of the quagga is 17", "rain on the hills", "a quagga in the rain",

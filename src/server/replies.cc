@@ -144,10 +144,12 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
   };
   TokenOriginSums from;
   double recall_ms = 0.0;
+  double writing_ms = 0.0;
   double queued_ms = 0.0;
   for (const Choice& choice : choices) {
     from += choice.end->turn.from;
     recall_ms += choice.end->turn.acts.recall_ms;
+    writing_ms += choice.end->turn.writing.ms;
     queued_ms = std::max(queued_ms, choice.end->queued_ms);
   }
   Json prompt;
@@ -168,6 +170,9 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"reply_peak_tokens", sum([](const RequestEnd& end) { return end.reply.peak; })},
                {"queued_ms", queued_ms}};
   json["computed_again"] = sum([](const RequestEnd& end) { return end.turn.n_computed_again; });
+  json["while_writing"] = {{"looks", sum([](const RequestEnd& end) { return end.turn.writing.n; })},
+                           {"found", sum([](const RequestEnd& end) { return end.turn.writing.n_found; })},
+                           {"ms", writing_ms}};
   json["recall"] = recall_json(choices.front().end->turn.looks, head.explains_recall);
   std::vector<std::string> warnings = head.warnings;
   for (const Choice& choice : choices) {

@@ -218,6 +218,10 @@ void Finder::forget_from(BlockIndex first, std::int32_t n_blocks) {
   if (first.index() < digests_.size()) digests_.resize(first.index());
 }
 
+double Finder::cost_in_tokens(std::int32_t n_rows) const {
+  return makes_digests() ? deps_.scorer->cost_in_tokens(n_rows, to_size(deps_.hot.n_blocks()), layout_) : 0.0;
+}
+
 std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, DigestForm form) {
   if (!makes_digests() || rows.empty()) return {};
   std::vector<BlockIndex> blocks;
@@ -243,14 +247,12 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     const auto own = std::span(scores).subspan(i * n_heads, n_heads);
     // Of one that is hot in some heads, those look at it already.
     const bool is_hot = deps_.hot.is_hot(blocks[i]);
-    BlockShare share{.block = blocks[i]};
+    BlockShare share{.block = blocks[i], .by_head = {own.begin(), own.end()}};
     for (std::size_t head = 0; head < n_heads; ++head) {
-      if (!is_hot && deps_.hot.is_hot(blocks[i], head)) continue;
-      if (double{own[head]} > share.share) {
-        share = {.block = blocks[i], .share = double{own[head]}, .head = static_cast<std::int32_t>(head)};
-      }
+      if (!is_hot && deps_.hot.is_hot(blocks[i], head)) share.by_head[head] = 0.0F;
+      share.share = std::max(share.share, double{share.by_head[head]});
     }
-    shares.push_back(share);
+    shares.push_back(std::move(share));
   }
   return shares;
 }

@@ -61,6 +61,8 @@ class Finder {
   [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
   // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.
   [[nodiscard]] std::vector<BlockShare> score(const TailQueries& queries, Span rows, DigestForm form);
+  // KeyScorer's, of all blocks.
+  [[nodiscard]] double cost_in_tokens(std::int32_t n_rows) const;
   [[nodiscard]] std::size_t digest_bytes() const { return n_bytes_; }
   // Those that are not there yet; what the store has no room for is let be.
   void keep();

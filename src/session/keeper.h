@@ -83,6 +83,8 @@ struct Wave {
   std::vector<std::int32_t> records;
   // What is read of each block's record.
   std::vector<HeadSet> heads;
+  // In which of those that it is missing in each is to come.
+  std::vector<HeadSet> wanted;
   // Null when none is read.
   std::shared_ptr<Fetch> fetch;
   // Its blocks have the anchors that they come back with.
@@ -178,7 +180,9 @@ class Keeper {
 
   // --- coming ---
   // By the caller: whoever ends the wave at once.
-  [[nodiscard]] Wave begin_wave(std::span<const BlockIndex> blocks, ReadBy by = ReadBy::kThread);
+  // `wanted` says of each in which heads; empty: in all.
+  [[nodiscard]] Wave begin_wave(std::span<const BlockIndex> blocks, ReadBy by = ReadBy::kThread,
+                                std::span<const HeadSet> wanted = {});
   // Waits for the records. Blocks that find no frames stay away; those without bytes are lost.
   void end_wave(Wave wave, Acts& acts);
   // One, at once: the last block of a session, whose anchors must go on without a gap.
@@ -235,8 +239,14 @@ class Keeper {
   void publish(BlockIndex block);
   void note_peak();
   void count_move(BlockIndex block);
-  Result<Arrival> begin_arrival(BlockIndex block, const Result<RecordHandle>* read, const HeadSet& heads_read,
-                                bool is_placed);
+  // What is to come of a block, and what of its record was read for that.
+  struct Coming {
+    BlockIndex block;
+    const HeadSet& wanted;
+    const HeadSet& read;
+    bool is_placed = false;
+  };
+  Result<Arrival> begin_arrival(const Coming& coming, const Result<RecordHandle>* record);
   Status end_arrival(Arrival& arrival);
   void fill_all(std::span<Arrival> arrivals);
   void note_return(const Arrival& arrival, Acts& acts);

@@ -31,11 +31,13 @@ std::shared_ptr<Fetch> Keeper::fetch(std::vector<RecordRequest> requests, ReadBy
 
 // --- waves ---
 
-Wave Keeper::begin_wave(std::span<const BlockIndex> blocks, ReadBy by) {
-  Wave wave{.blocks = {blocks.begin(), blocks.end()}};
+Wave Keeper::begin_wave(std::span<const BlockIndex> blocks, ReadBy by, std::span<const HeadSet> wanted) {
+  Wave wave{.blocks = {blocks.begin(), blocks.end()}, .wanted = {wanted.begin(), wanted.end()}};
+  wave.wanted.resize(blocks.size(), hot_.shape().all_heads());
   std::vector<RecordRequest> requests;
-  for (const BlockIndex block : blocks) {
-    const HeadSet missing = hot_.missing_heads(block);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const BlockIndex block = blocks[i];
+    const HeadSet missing = hot_.missing_heads(block) & wave.wanted[i];
     wave.heads.push_back(missing);
     bool is_listed = missing.empty();
     if (const HotBlock* const listed = hot_.find_listed(block); listed != nullptr) {
@@ -56,10 +58,12 @@ void Keeper::end_wave(Wave wave, Acts& acts) {
   std::vector<Arrival> arrivals;
   for (std::size_t i = 0; i < wave.blocks.size(); ++i) {
     const BlockIndex block = wave.blocks[i];
-    if (hot_.is_hot(block)) continue;  // came by itself while the records were read
+    // It came by itself while the records were read.
+    if ((hot_.missing_heads(block) & wave.wanted[i]).empty()) continue;
     const Result<RecordHandle>* const read =
         wave.records[i] < 0 ? nullptr : &records[static_cast<std::size_t>(wave.records[i])];
-    Result<Arrival> arrival = begin_arrival(block, read, wave.heads[i], wave.is_placed);
+    Result<Arrival> arrival = begin_arrival(
+        {.block = block, .wanted = wave.wanted[i], .read = wave.heads[i], .is_placed = wave.is_placed}, read);
     arrivals.push_back(arrival.ok() ? std::move(arrival).value() : Arrival{.block = block, .status = arrival.status()});
   }
   fill_all(arrivals);
@@ -73,11 +77,11 @@ void Keeper::end_wave(Wave wave, Acts& acts) {
 
 // Frames for a block: those that another session has it in, or else its own and a record to fill them. `read` is null where
 // the block was hot elsewhere.
-Result<Keeper::Arrival> Keeper::begin_arrival(BlockIndex block, const Result<RecordHandle>* read,
-                                              const HeadSet& heads_read, bool is_placed) {
-  const HeadSet missing = hot_.missing_heads(block);
+Result<Keeper::Arrival> Keeper::begin_arrival(const Coming& coming, const Result<RecordHandle>* read) {
+  const BlockIndex block = coming.block;
+  const HeadSet missing = hot_.missing_heads(block) & coming.wanted;
   Arrival arrival{.block = block, .was_cold = hot_.n_hot_frames(block) == 0};
-  if (!is_placed) place_cold(block);
+  if (!coming.is_placed) place_cold(block);
   const bool is_read = read != nullptr && read->ok();
   if (is_read) EBB_RETURN_IF_ERROR(io_.check(block, **read));
   EBB_ASSIGN_OR_RETURN(arrival.heads, hot_.come(block, missing));
@@ -89,7 +93,7 @@ Result<Keeper::Arrival> Keeper::begin_arrival(BlockIndex block, const Result<Rec
     if (Status held = hot_.hold_open(block); !held.ok()) return give_up(held);
   }
   if (arrival.heads.empty()) return arrival;
-  if (is_read && (arrival.heads - heads_read).empty()) {
+  if (is_read && (arrival.heads - coming.read).empty()) {
     arrival.record = **read;
     return arrival;
   }
@@ -241,7 +245,9 @@ Adopted Keeper::adopt(Adoption adoption, std::span<const Token> tokens, Acts& ac
     EBB_CHECK(hot_.exact_name(block) == adoption.names[i].name, "block {} is adopted by another name", block.value());
     const Result<RecordHandle>* const read =
         adoption.records[i] < 0 ? nullptr : &records[static_cast<std::size_t>(adoption.records[i])];
-    Result<Arrival> arrival = begin_arrival(block, read, hot_.shape().all_heads(), true);
+    const HeadSet all = hot_.shape().all_heads();
+    Result<Arrival> arrival =
+        begin_arrival({.block = block, .wanted = all, .read = all, .is_placed = true}, read);
     if (!arrival.ok()) break;
     arrivals.push_back(std::move(arrival).value());
   }

@@ -1,6 +1,7 @@
 #include "session/recall_look.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace ebb {
@@ -11,6 +12,13 @@ bool is_chosen(const RecallLook::Told& told) {
   return verdict == Verdict::kAsks || verdict == Verdict::kRecall || verdict == Verdict::kKeep;
 }
 
+template <class Is>
+bool any_told(std::span<const RecallLook> looks, const Is& is) {
+  return std::ranges::any_of(looks, [&](const RecallLook& look) {
+    return std::ranges::any_of(look.told, [&](const RecallLook::Told& told) { return is(told.considered); });
+  });
+}
+
 }  // namespace
 
 std::string_view moment_name(Moment moment) {
@@ -18,16 +26,31 @@ std::string_view moment_name(Moment moment) {
     case Moment::kBeforePrompt: return "before the prompt";
     case Moment::kBeforeTail: return "before its tail";
     case Moment::kBehindTail: return "behind its tail";
+    case Moment::kWhileWriting: return "while writing";
   }
   return "";
 }
 
 std::int32_t RecallLook::n_chosen() const { return static_cast<std::int32_t>(std::ranges::count_if(told, is_chosen)); }
 
+std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block) {
+  std::set<std::int32_t> heads;
+  for (const RecallLook& look : looks) {
+    for (const RecallLook::Told& told : look.told) {
+      if (told.considered.block != block || !is_chosen(told)) continue;
+      if (told.considered.heads.empty()) return {};
+      heads.insert(told.considered.heads.begin(), told.considered.heads.end());
+    }
+  }
+  return {heads.begin(), heads.end()};
+}
+
+bool asks(std::span<const RecallLook> looks, BlockIndex block) {
+  return any_told(looks, [&](const Considered& one) { return one.block == block && one.verdict == Verdict::kAsks; });
+}
+
 bool is_told(std::span<const RecallLook> looks, BlockIndex block) {
-  return std::ranges::any_of(looks, [&](const RecallLook& look) {
-    return std::ranges::any_of(look.told, [&](const RecallLook::Told& one) { return one.considered.block == block; });
-  });
+  return any_told(looks, [&](const Considered& one) { return one.block == block; });
 }
 
 std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks) {

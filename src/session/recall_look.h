@@ -36,8 +36,12 @@ enum class Moment : std::uint8_t {
   kBeforePrompt,
   kBeforeTail,  // before the last tokens of a prompt, where blocks have left by then
   kBehindTail,  // by the queries of those tokens, which are computed again where something comes
+  kWhileWriting,  // by the queries of the reply's last tokens
 };
 [[nodiscard]] std::string_view moment_name(Moment moment);
+[[nodiscard]] constexpr bool goes_by_queries(Moment moment) {
+  return moment == Moment::kBehindTail || moment == Moment::kWhileWriting;
+}
 
 struct RecallLook {
   struct Told {
@@ -58,9 +62,22 @@ struct RecallLook {
   [[nodiscard]] std::int32_t n_chosen() const;
 };
 
+// The looks while a reply was written: only those that found something cold are told, and of these the first kMostTold.
+struct WritingLooks {
+  static constexpr std::int32_t kMostTold = 64;
+
+  std::int32_t n = 0;
+  std::int32_t n_found = 0;
+  double ms = 0.0;
+};
+
 // Of several looks, each once: what is to come or to stay. What asks first, then what was named, then the looks' choices by turns, so
 // that where room is little what two selectors are surest of comes before what one found besides.
 [[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
+// In which heads those that chose a block would have it; none: in all.
+[[nodiscard]] std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block);
+// Whether what is asked stands in it.
+[[nodiscard]] bool asks(std::span<const RecallLook> looks, BlockIndex block);
 // Whether any of them tells something of it, chosen or not.
 [[nodiscard]] bool is_told(std::span<const RecallLook> looks, BlockIndex block);
 

@@ -130,6 +130,8 @@ class Session {
   [[nodiscard]] const BlockShape& shape() const { return deps_.shape; }
   [[nodiscard]] std::int32_t block_size() const { return deps_.shape.block_size; }
   [[nodiscard]] std::int32_t n_blocks() const { return hot().n_blocks(); }
+  // Whether any block is not hot in some head, or may be: of windows, what lies behind one is cold.
+  [[nodiscard]] bool has_cold() const { return hot().n_hot_frames() < n_blocks() * shape().frames_per_block(); }
   // Hot in any head.
   [[nodiscard]] std::int32_t n_hot_blocks() const { return static_cast<std::int32_t>(hot().hot_blocks().size()); }
   // What is in force.
@@ -259,18 +261,23 @@ class Session {
   // The block that new tokens join must be hot before any comes. kNotFound when it must be computed again.
   Status wake_last(Acts& acts);
   // Blocks to recall: those that are hot stay, the others are a bounded wave: begin reads, end brings in.
-  [[nodiscard]] Wave begin_wave(std::span<const BlockIndex> blocks, ReadBy by = ReadBy::kThread) {
-    return keeper_.begin_wave(blocks, by);
+  [[nodiscard]] Wave begin_wave(std::span<const BlockIndex> blocks, ReadBy by = ReadBy::kThread,
+                                std::span<const HeadSet> wanted = {}) {
+    return keeper_.begin_wave(blocks, by, wanted);
   }
+  // Frames that a wave brings.
+  [[nodiscard]] std::int32_t n_frames(const Wave& wave) const;
   void end_wave(Wave wave, Acts& acts);
   // After cold blocks came back.
   void settle_anchors(Acts& acts);
-  // What each selector that can choose by now would have back and keep (policy/selector.h): of kBehindTail those that go by queries,
-  // for which `rows` of them are needed, else the others. Nothing where nothing remains of what leaves.
+  // What each selector that can choose by now would have back and keep (policy/selector.h): of moments that go by queries, for which
+  // `rows` of them are needed, those that do, else the others. Nothing where nothing remains of what leaves.
   [[nodiscard]] std::vector<RecallLook> look(const RecallAsk& ask, Moment moment, const TailQueries* queries = nullptr,
                                              Span rows = {Position(0), Position(0)});
   // Queries of a sequence's last rows, where digests can be scored by them; null where nobody can.
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
+  // Tokens of a reply between two looks by so many of its queries, so that looking takes at most a twentieth of writing.
+  [[nodiscard]] std::int32_t writing_stride(std::int32_t n_queries) const;
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);
@@ -313,6 +320,8 @@ class Session {
   // Before a prompt's tail: where in what the user last said the question stands.
   [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
+  // Of the i-th block of a wave.
+  [[nodiscard]] std::int32_t n_missing(const Wave& wave, std::size_t i) const;
   [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
   // Frames of a block: those that are hot, or those that the pool has back when they leave.

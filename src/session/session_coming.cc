@@ -16,16 +16,25 @@ constexpr std::int32_t kQuestionShare = 4;
 
 // --- waves ---
 
+std::int32_t Session::n_missing(const Wave& wave, std::size_t i) const {
+  return (hot().missing_heads(wave.blocks[i]) & wave.wanted[i]).count();
+}
+
+std::int32_t Session::n_frames(const Wave& wave) const {
+  std::int32_t n = 0;
+  for (std::size_t i = 0; i < wave.blocks.size(); ++i) n += n_missing(wave, i);
+  return n;
+}
+
 void Session::end_wave(Wave wave, Acts& acts) {
   // Those that would come at the tail need anchors, and all of them frames, before any gets some: what leaves or moves for
   // one must not be another.
   std::int32_t n_frames = 0;
   for (int i = 0; i < 2; ++i) {
     std::int32_t n_tokens = 0;
-    n_frames = 0;
+    n_frames = this->n_frames(wave);
     for (const BlockIndex block : wave.blocks) {
       if (!keeper_.keeps_anchor(block)) n_tokens += hot().span(block).n_tokens();
-      n_frames += hot().missing_heads(block).count();
     }
     const std::int64_t epoch = hot().epoch();
     if (n_tokens > 0 && !make_anchors_for(n_tokens, acts).ok()) return;
@@ -35,11 +44,12 @@ void Session::end_wave(Wave wave, Acts& acts) {
   std::int32_t n_free = n_free_frames();
   Wave fits{.fetch = std::move(wave.fetch), .is_placed = wave.is_placed};
   for (std::size_t i = 0; i < wave.blocks.size(); ++i) {
-    n_free -= hot().missing_heads(wave.blocks[i]).count();
+    n_free -= n_missing(wave, i);
     if (n_free < 0) break;
     fits.blocks.push_back(wave.blocks[i]);
     fits.records.push_back(wave.records[i]);
     fits.heads.push_back(wave.heads[i]);
+    fits.wanted.push_back(wave.wanted[i]);
   }
   Acts came;
   keeper_.end_wave(std::move(fits), came);
@@ -109,6 +119,13 @@ std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) con
   return std::make_unique<TailQueries>(deps_.scorer->make_queries(n_rows));
 }
 
+std::int32_t Session::writing_stride(std::int32_t n_queries) const {
+  constexpr double kShareOfWriting = 0.05;
+  // More: a second fact is found late in the sentence that wants it. Less: the same queries are asked twice.
+  constexpr std::int32_t kLeast = 16;
+  return std::max(kLeast, static_cast<std::int32_t>(finder_.cost_in_tokens(n_queries) / kShareOfWriting));
+}
+
 std::vector<double> Session::missing_shares() const {
   std::vector<double> missing;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
@@ -132,7 +149,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   if (options_.remains == Remains::kNothing) return looks;
   const std::vector<double> missing = missing_shares();
   const bool seeks_question = moment == Moment::kBeforeTail && ask.max_blocks > 0 && !ask.selectors.all().empty();
-  const bool asks_words = moment != Moment::kBehindTail &&
+  const bool asks_words = !goes_by_queries(moment) &&
                           std::ranges::any_of(ask.selectors.all(), [](const auto& one) { return one->asks().words; });
   const Stopwatch ranking;
   std::vector<CueRanking> words;
@@ -144,7 +161,8 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   }
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
-    if (wants.queries != (moment == Moment::kBehindTail) || (wants.words && ask.cues.empty())) continue;
+    if (wants.queries != goes_by_queries(moment) || (wants.words && ask.cues.empty())) continue;
+    if (moment == Moment::kWhileWriting && !wants.writing) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
     RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks};

@@ -10,10 +10,6 @@ namespace {
 // between edits are computed again.
 constexpr std::int32_t kLeastGraft = 32;
 
-// The share of the budget that a prompt's tail has at most, beside what comes back for it, which may have half. More: in small
-// budgets one leaves for the other.
-constexpr std::int32_t kTailShare = 4;
-
 }  // namespace
 
 Turn::Turn(Session& session, Prompt prompt) : Turn(session, std::move(prompt), 0, session.take_unfinished()) {}
@@ -82,46 +78,6 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
 
 // --- what comes before the prompt ---
 
-void Turn::recall(RecallAsk ask) {
-  ask_ = std::move(ask);
-  has_looked_ = false;
-  const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
-  tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
-  // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
-  const std::int32_t size = session_->block_size();
-  const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
-  const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
-  tail_begin_ = std::max(begin, session_->end());
-  looks_at_tail_ = begin > session_->end();
-}
-
-void Turn::recall(std::span<const BlockIndex> blocks) {
-  if (session_->options().remains == Remains::kNothing) return;
-  const auto n_most = static_cast<std::size_t>(n_most_recalled());
-  std::vector<BlockIndex>& kept = session_->holds().kept;
-  std::vector<BlockIndex> wanted;
-  for (const BlockIndex block : blocks) {
-    if (kept.size() >= n_most) break;
-    if (std::ranges::find(kept, block) != kept.end()) continue;
-    kept.push_back(block);
-    if (!session_->hot().is_hot(block)) wanted.push_back(block);
-  }
-  // What is hot and wanted must not leave for what comes; and neighbours that move together stay neighbours.
-  std::ranges::sort(wanted);
-  if (session_->options().remains == Remains::kTokens) return recompute_.add(wanted);
-  to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
-}
-
-// Half of the budget stays for what the turn brings, until only the tail is left of that: then the room of the tail and of the reply's
-// first block does.
-std::int32_t Turn::n_most_recalled() const {
-  const std::int32_t n_blocks = session_->budget().n_blocks(session_->hot().shape());
-  const std::int32_t n_half = std::max(1, n_blocks / 2);
-  if (session_->end() < tail_begin_) return n_half;
-  const std::int32_t n_before = tail_begin_.value() / session_->block_size();
-  return std::max(n_half, n_blocks - (n_blocks_to_come() - n_before) - 1);
-}
-
 void Turn::refill(std::int32_t n_reply_blocks, std::vector<Cue> cues, Holes holes) {
   refill_ = Refill{.n_reply_blocks = n_reply_blocks, .cues = std::move(cues), .holes = holes};
 }
@@ -144,9 +100,7 @@ std::int32_t Turn::n_frames_from_pool(std::int32_t max_rows) const {
   const HotSet& hot = session_->hot();
   const std::int32_t per_block = hot.shape().frames_per_block();
   std::int32_t n_frames = recompute_.n_frames();
-  if (wave_) {
-    for (const BlockIndex block : wave_->blocks) n_frames += hot.missing_heads(block).count();
-  }
+  if (wave_) n_frames += session_->n_frames(*wave_);
   if (adoption_) n_frames += static_cast<std::int32_t>(adoption_->names.size()) * per_block;
   RoomPlan room = plan_room(session_->room(), n_frames);
   std::int32_t n_owed = 0;
@@ -209,7 +163,7 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .n_mass_rows = n_mass_rows,
                        .n_window_rows = session_->policy().asks().window,
                        .queries = session_->queries(),
-                       .tail_queries = n_pending() - n_tokens < kTailQueries ? tail_queries_.get() : nullptr,
+                       .tail_queries = queries_of_step(n_tokens),
                        .n_slices = session_->policy().asks().n_slices(session_->block_size())};
 }
 
@@ -232,8 +186,8 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
     if (recompute_.empty()) session_->settle_anchors(stats_.acts);
     return;
   }
-  if (tail_queries_ != nullptr && n_pending() - n_tokens < kTailQueries) {
-    tail_queries_->end_step(session_->end(), step_anchor_, n_tokens);
+  if (TailQueries* const queries = queries_of_step(n_tokens)) {
+    queries->end_step(session_->end(), step_anchor_, n_tokens);
   }
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
@@ -257,6 +211,7 @@ void Turn::push(Token token) {
   if (!reply_begin_) {
     reply_begin_ = session_->end() + n_pending();
     session_->begin_reply(*reply_begin_);
+    begin_writing();
   }
   session_->extend_reply(1);
   session_->holds().reply = {*reply_begin_, session_->end() + n_pending() + 1};

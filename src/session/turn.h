@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +54,7 @@ struct TurnStats {
   std::int32_t n_computed_again = 0;
   // What was looked for, and what was found.
   std::vector<RecallLook> looks;
+  WritingLooks writing;
   // While the prompt was computed, and from then on. What is over leaves in between.
   BudgetUse prompt;
   BudgetUse reply;
@@ -86,6 +88,7 @@ class Turn {
   // (policy/selector.h). Once more before the prompt's last tokens (kTailTokens), where the prompt let blocks go: of a document and a
   // question that are longer than the budget, what the question is about has left before the question comes. And once by the queries
   // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again.
+  // While the reply is written its last queries are asked now and then (Session::writing_stride), for the words to come.
   void recall(RecallAsk ask);
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
@@ -183,7 +186,13 @@ class Turn {
   [[nodiscard]] std::int32_t n_before_look() const;
   [[nodiscard]] bool asks_before() const { return !ask_.cues.empty() || !ask_.names.empty(); }
   bool look_behind_tail();
+  void begin_writing();
+  std::optional<Ready> look_while_writing();
+  [[nodiscard]] TailQueries* queries_of_step(std::int32_t n_tokens) const;
   [[nodiscard]] std::int32_t n_most_recalled() const;
+  [[nodiscard]] HeadSet missing_heads(BlockIndex block) const;
+  [[nodiscard]] std::int32_t n_frames_kept(BlockIndex block) const;
+  void note_heads(std::span<const RecallLook> looks, BlockIndex block);
   void recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier);
   void take_back(Position begin);
   [[nodiscard]] Status no_room() const;
@@ -209,11 +218,16 @@ class Turn {
   bool has_looked_ = false;
   // Of the prompt's last tokens, until they were asked; at a fixed address.
   std::unique_ptr<TailQueries> tail_queries_;
+  // Of the reply's last tokens, and when they are next asked.
+  std::unique_ptr<TailQueries> reply_queries_;
+  Position next_look_;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
   bool looks_at_tail_ = false;
   std::size_t n_evicted_at_look_ = 0;
   std::deque<BlockIndex> to_recall_;
+  // Of what is wanted, what is in some heads only.
+  std::map<BlockIndex, HeadSet> in_heads_;
   std::optional<Refill> refill_;
   bool refill_chosen_ = false;
   std::vector<BlockIndex> to_refill_;  // the most wanted last

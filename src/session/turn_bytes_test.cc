@@ -57,6 +57,28 @@ TEST_P(Turns, what_is_computed_behind_a_block_that_is_hot_in_some_heads_has_anot
   }
 }
 
+TEST_P(Turns, a_wave_brings_a_block_into_the_heads_that_want_it) {
+  say("quagga " + kFiller.substr(0, 50));
+  ASSERT_TRUE(session_->save().ok());
+  const std::vector<BlockIndex> first = {BlockIndex(0)};
+  session_->evict(first);
+  const std::int32_t n_hot = session_->hot().n_hot_frames();
+  const std::vector<HeadSet> wanted = {heads_of(*session_, {1, 4})};
+  for (int again = 0; again < 2; ++again) {
+    Wave wave = session_->begin_wave(first, ReadBy::kCaller, wanted);
+    EXPECT_EQ(session_->n_frames(wave), again == 0 ? 2 : 0);
+    Acts acts;
+    session_->end_wave(std::move(wave), acts);
+    EXPECT_EQ(acts.recalled.size(), again == 0 ? 1U : 0U);
+    EXPECT_EQ(session_->hot().hot_heads(BlockIndex(0)), wanted.front());
+    EXPECT_EQ(session_->hot().n_hot_frames(), n_hot + 2);
+  }
+  check_every_hot_byte();
+  session_->recall(first);
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
+  check_every_hot_byte();
+}
+
 // A fetch reads the heads that are missing when it begins.
 TEST_P(Turns, heads_that_leave_while_others_are_read_come_back_too) {
   FaultFileSystem disk;

@@ -30,66 +30,6 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
   return Ready::kNow;
 }
 
-// What the turn asks for does not leave for its prompt; and what its prompt let go comes back before its last tokens.
-std::optional<Turn::Ready> Turn::look() {
-  const bool is_tail = has_looked_ && looks_at_tail_ && session_->end() >= tail_begin_;
-  if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
-  has_looked_ = true;
-  if (is_tail) {
-    looks_at_tail_ = false;
-    if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
-    // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
-    session_->holds().kept.clear();
-  }
-  recall_found(session_->look(ask_, is_tail ? Moment::kBeforeTail : Moment::kBeforePrompt), {});
-  n_evicted_at_look_ = stats_.acts.evicted.size();
-  return Ready::kMore;
-}
-
-// Beside what earlier looks found, which are to choose once more.
-void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier) {
-  std::vector<RecallLook> all(earlier.begin(), earlier.end());
-  all.insert(all.end(), looks.begin(), looks.end());
-  std::vector<BlockIndex> wanted = chosen_blocks(all);
-  // What is said now is not all there yet.
-  std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
-  recall(wanted);
-  stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
-}
-
-// The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.
-bool Turn::look_behind_tail() {
-  const std::unique_ptr<TailQueries> queries = std::exchange(tail_queries_, nullptr);
-  if (queries == nullptr || queries->n_rows() == 0) return false;
-  const Position begin = std::max(first_, queries->rows().begin);
-  std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
-  const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
-  // What words found may have to make room for what the queries are sure of.
-  const std::vector<RecallLook>& told = stats_.looks;
-  const auto first =
-      std::ranges::find(told, told.empty() ? Moment::kBehindTail : told.back().moment, &RecallLook::moment);
-  const std::vector<RecallLook> earlier(first, told.end());
-  std::erase_if(session_->holds().kept, [&](BlockIndex block) { return is_told(earlier, block); });
-  recall_found(std::move(looks), earlier);
-  if (to_recall_.size() + recompute_.n_blocks() == n_before) return false;
-  take_back(begin);
-  return true;
-}
-
-void Turn::take_back(Position begin) {
-  const std::int32_t n_tokens = session_->end() - begin;
-  stats_.acts += session_->take_back(begin);
-  pending_.untake(n_tokens);
-  end_ = begin;
-  stats_.n_computed_again += n_tokens;
-  std::int32_t n_taken = 0;
-  for (Taken& taken : taken_) {
-    n_taken += intersect(taken.span, {begin, begin + n_tokens}).n_tokens();
-    taken.span = intersect(taken.span, {first_, begin});
-  }
-  n_new_ -= n_tokens - n_taken;
-}
-
 // Records that were read bring their blocks in.
 std::optional<Turn::Ready> Turn::end_waves() {
   if (wave_) {
@@ -174,11 +114,14 @@ std::optional<Turn::Ready> Turn::adopt(std::int32_t max_rows) {
 std::optional<Turn::Ready> Turn::recall_next() {
   if (to_recall_.empty()) return std::nullopt;
   std::vector<BlockIndex> some;
-  while (some.size() < kWaveBlocks && !to_recall_.empty()) {
-    if (!session_->hot().is_hot(to_recall_.front())) some.push_back(to_recall_.front());
-    to_recall_.pop_front();
+  std::vector<HeadSet> heads;
+  for (; some.size() < kWaveBlocks && !to_recall_.empty(); to_recall_.pop_front()) {
+    HeadSet missing = missing_heads(to_recall_.front());
+    if (missing.empty()) continue;
+    some.push_back(to_recall_.front());
+    heads.push_back(std::move(missing));
   }
-  if (!some.empty()) wave_ = session_->begin_wave(some);
+  if (!some.empty()) wave_ = session_->begin_wave(some, ReadBy::kThread, heads);
   return Ready::kMore;
 }
 

@@ -1,0 +1,195 @@
+// When a turn looks for what it should have back, and what comes of it: before its prompt, before and behind the tail, while its reply
+// is written.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/to_size.h"
+#include "session/turn.h"
+
+namespace ebb {
+namespace {
+
+// The share of the budget that a prompt's tail has at most, beside what comes back for it, which may have half. More: in small
+// budgets one leaves for the other.
+constexpr std::int32_t kTailShare = 4;
+
+// Of a reply's tokens, the last of which are asked at each look. More: a look takes longer, and comes less often.
+constexpr std::int32_t kWritingQueries = 4;
+
+}  // namespace
+
+void Turn::recall(RecallAsk ask) {
+  ask_ = std::move(ask);
+  has_looked_ = false;
+  const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
+  tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
+  // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
+  const std::int32_t size = session_->block_size();
+  const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
+  const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
+  tail_begin_ = std::max(begin, session_->end());
+  looks_at_tail_ = begin > session_->end();
+}
+
+void Turn::recall(std::span<const BlockIndex> blocks) {
+  if (session_->options().remains == Remains::kNothing) return;
+  std::vector<BlockIndex>& kept = session_->holds().kept;
+  std::int32_t n_left = n_most_recalled() * session_->shape().frames_per_block();
+  for (const BlockIndex block : kept) n_left -= n_frames_kept(block);
+  std::vector<BlockIndex> wanted;
+  for (const BlockIndex block : blocks) {
+    if (n_left <= 0) break;
+    if (std::ranges::find(kept, block) != kept.end()) continue;
+    kept.push_back(block);
+    n_left -= n_frames_kept(block);
+    if (!missing_heads(block).empty()) wanted.push_back(block);
+  }
+  // What is hot and wanted must not leave for what comes; and neighbours that move together stay neighbours.
+  std::ranges::sort(wanted);
+  if (session_->options().remains == Remains::kTokens) return recompute_.add(wanted);
+  to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
+}
+
+// Where it is wanted and is not.
+HeadSet Turn::missing_heads(BlockIndex block) const {
+  const HeadSet missing = session_->hot().missing_heads(block);
+  const auto found = in_heads_.find(block);
+  return found == in_heads_.end() ? missing : missing & found->second;
+}
+
+// All of its own, or those that it has and those that are to come.
+std::int32_t Turn::n_frames_kept(BlockIndex block) const {
+  const std::int32_t n_hot = session_->hot().n_hot_frames(block);
+  return in_heads_.contains(block) ? n_hot + missing_heads(block).count() : session_->shape().frames_per_block();
+}
+
+// Those that chose it say in which heads, from now on.
+void Turn::note_heads(std::span<const RecallLook> looks, BlockIndex block) {
+  const std::vector<std::int32_t> heads = chosen_heads(looks, block);
+  in_heads_.erase(block);
+  if (heads.empty()) return;
+  HeadSet& own = in_heads_.try_emplace(block, session_->shape().n_heads()).first->second;
+  for (const std::int32_t head : heads) own.add(to_size(head));
+}
+
+// Half of the budget stays for what the turn brings, until only the tail is left of that: then the room of the tail and of the reply's
+// first block does.
+std::int32_t Turn::n_most_recalled() const {
+  const std::int32_t n_blocks = session_->budget().n_blocks(session_->hot().shape());
+  const std::int32_t n_half = std::max(1, n_blocks / 2);
+  if (session_->end() < tail_begin_) return n_half;
+  const std::int32_t n_before = tail_begin_.value() / session_->block_size();
+  return std::max(n_half, n_blocks - (n_blocks_to_come() - n_before) - 1);
+}
+
+// What the turn asks for does not leave for its prompt; and what its prompt let go comes back before its last tokens.
+std::optional<Turn::Ready> Turn::look() {
+  if (reply_begin_) return look_while_writing();
+  const bool is_tail = has_looked_ && looks_at_tail_ && session_->end() >= tail_begin_;
+  if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
+  has_looked_ = true;
+  if (is_tail) {
+    looks_at_tail_ = false;
+    if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
+    // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
+    session_->holds().kept.clear();
+  }
+  recall_found(session_->look(ask_, is_tail ? Moment::kBeforeTail : Moment::kBeforePrompt), {});
+  n_evicted_at_look_ = stats_.acts.evicted.size();
+  return Ready::kMore;
+}
+
+// Beside what earlier looks found, which are to choose once more.
+void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier) {
+  std::vector<RecallLook> all(earlier.begin(), earlier.end());
+  all.insert(all.end(), looks.begin(), looks.end());
+  std::vector<BlockIndex> wanted = chosen_blocks(all);
+  // What is said now is not all there yet.
+  std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
+  for (const BlockIndex block : wanted) note_heads(all, block);
+  recall(wanted);
+  stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
+}
+
+// The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.
+bool Turn::look_behind_tail() {
+  const std::unique_ptr<TailQueries> queries = std::exchange(tail_queries_, nullptr);
+  if (queries == nullptr || queries->n_rows() == 0) return false;
+  const Position begin = std::max(first_, queries->rows().begin);
+  std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
+  const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
+  // What words found may have to make room for what the queries are sure of.
+  const std::vector<RecallLook>& told = stats_.looks;
+  const auto first =
+      std::ranges::find(told, told.empty() ? Moment::kBehindTail : told.back().moment, &RecallLook::moment);
+  const std::vector<RecallLook> earlier(first, told.end());
+  std::erase_if(session_->holds().kept, [&](BlockIndex block) { return is_told(earlier, block); });
+  recall_found(std::move(looks), earlier);
+  if (to_recall_.size() + recompute_.n_blocks() == n_before) return false;
+  take_back(begin);
+  return true;
+}
+
+void Turn::take_back(Position begin) {
+  const std::int32_t n_tokens = session_->end() - begin;
+  stats_.acts += session_->take_back(begin);
+  pending_.untake(n_tokens);
+  end_ = begin;
+  stats_.n_computed_again += n_tokens;
+  std::int32_t n_taken = 0;
+  for (Taken& taken : taken_) {
+    n_taken += intersect(taken.span, {begin, begin + n_tokens}).n_tokens();
+    taken.span = intersect(taken.span, {first_, begin});
+  }
+  n_new_ -= n_tokens - n_taken;
+}
+
+// --- while writing ---
+
+// The queries that the step under way adds to: of a prompt's last tokens, or of a reply's.
+TailQueries* Turn::queries_of_step(std::int32_t n_tokens) const {
+  if (reply_begin_) return reply_queries_.get();
+  return n_pending() - n_tokens < kTailQueries ? tail_queries_.get() : nullptr;
+}
+
+void Turn::begin_writing() {
+  if (!has_looked_ || ask_.max_blocks == 0 || !ask_.selectors.asks_while_writing()) return;
+  reply_queries_ = session_->make_tail_queries(kWritingQueries);
+  next_look_ = *reply_begin_ + session_->writing_stride(kWritingQueries);
+}
+
+// An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
+std::optional<Turn::Ready> Turn::look_while_writing() {
+  if (reply_queries_ == nullptr || session_->end() < next_look_) return std::nullopt;
+  next_look_ = session_->end() + session_->writing_stride(kWritingQueries);
+  if (!session_->has_cold() || reply_queries_->n_rows() == 0) return std::nullopt;
+  const Stopwatch watch;
+  std::vector<RecallLook> looks =
+      session_->look(ask_, Moment::kWhileWriting, reply_queries_.get(), reply_queries_->rows());
+  std::vector<BlockIndex> wanted;
+  for (const BlockIndex block : chosen_blocks(looks)) {
+    if (session_->hot().is_hot(block)) continue;
+    wanted.push_back(block);
+    note_heads(looks, block);
+  }
+  ++stats_.writing.n;
+  stats_.writing.ms += watch.elapsed_ms();
+  if (wanted.empty()) return std::nullopt;
+  ++stats_.writing.n_found;
+  // What asks stays; then what is wanted now, before what was wanted for the words before.
+  std::vector<BlockIndex>& kept = session_->holds().kept;
+  const std::vector<BlockIndex> before = std::exchange(kept, {});
+  for (const BlockIndex block : before) {
+    if (asks(stats_.looks, block)) kept.push_back(block);
+  }
+  recall(wanted);
+  recall(before);
+  if (stats_.writing.n_found <= WritingLooks::kMostTold) {
+    stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
+  }
+  return Ready::kMore;
+}
+
+}  // namespace ebb
