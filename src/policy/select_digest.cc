@@ -1,7 +1,7 @@
 // The selectors by what is kept of keys: which blocks the queries would look at, were they hot.
 #include <algorithm>
 
-#include "policy/selector.h"
+#include "policy/resident_gate.h"
 
 namespace ebb {
 namespace {
@@ -16,7 +16,8 @@ constexpr Parameter kParameters[] = {
      .value = 0.8,
      .least = 0.0,
      .most = 1.0,
-     .summary = "the part of the best cold block's score that another must have"}};
+     .summary = "the part of the best cold block's score that another must have"},
+    kGate};
 
 class Digest final : public Selector {
  public:
@@ -70,13 +71,13 @@ class Digest final : public Selector {
 const std::span<const Parameter> kDigestParameters = kParameters;
 
 std::unique_ptr<const Selector> make_digest(const ParameterValues& values) {
-  return std::make_unique<Digest>("digest", DigestForm::kSketch, values);
+  return behind_gate(values, std::make_unique<Digest>("digest", DigestForm::kSketch, values));
 }
 std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values) {
-  return std::make_unique<Digest>("arkvale", DigestForm::kCuboid, values);
+  return behind_gate(values, std::make_unique<Digest>("arkvale", DigestForm::kCuboid, values));
 }
 std::unique_ptr<const Selector> make_quest(const ParameterValues& values) {
-  return std::make_unique<Digest>("quest", DigestForm::kBox, values);
+  return behind_gate(values, std::make_unique<Digest>("quest", DigestForm::kBox, values));
 }
 
 }  // namespace ebb

@@ -9,6 +9,7 @@
 //   lexical         rare words in common with a cue                                                         (select_lexical.cc)
 //   digest          the share that the prompt's last queries would give a block, by 2-bit sketches of keys  (select_digest.cc)
 //   arkvale, quest  the same by a bound over the block's keys: their cuboid-mean, their box
+//   evoke           EVOKE's: the four that are likest what was said, of those that are liker than all that is hot (select_evoke.cc)
 //
 // Thread rule: values and pure functions.
 #pragma once
@@ -120,10 +121,13 @@ inline constexpr std::size_t kMostTold = 16;
 
 // The kinds' makers and parameters, for the registry.
 extern const std::span<const Parameter> kDigestParameters;
+extern const std::span<const Parameter> kLexicalParameters;
+extern const std::span<const Parameter> kEvokeParameters;
 [[nodiscard]] std::unique_ptr<const Selector> make_identity(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_lexical(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_digest(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_quest(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<const Selector> make_evoke(const ParameterValues& values);
 
 }  // namespace ebb
