@@ -47,10 +47,10 @@ Result<DocumentCase> write_agent(DocumentMaker& maker, const DocumentCaseOptions
     const std::int32_t n_each = n_left / (static_cast<std::int32_t>(kFillers.size() - i) * kRepetitions);
     std::string passage = mentions ? "Nobody has changed retries in config.py since the morning. " : "";
     std::int32_t n = 0;
-    while (n < n_each) {
+    do {
       passage += maker.line(probe.answers) + " ";
       EBB_ASSIGN_OR_RETURN(n, maker.count(passage));
-    }
+    } while (n < n_each);
     n_left -= n * kRepetitions;
     passage.back() = '\n';
     DocumentFile file{.name = kFillers[i], .text = fmt::format("# {}\n", kFillers[i])};

@@ -75,7 +75,7 @@ TEST(DocumentArms, lists_are_of_policies_that_there_are_and_have_the_arm_they_ar
 TEST(DocumentArms, baselines_are_those_of_the_papers_and_ours_by_each_selector) {
   const std::vector<std::string> names = names_of(baselines().arms);
   for (const std::string name :
-       {"recency", "streaming", "h2o", "snapkv", "discard", "breadcrumb", "evoke", "arkvale", "quest"}) {
+       {"recency", "streaming", "h2o", "snapkv", "discard", "breadcrumb", "evoke", "infllm", "arkvale", "quest"}) {
     EXPECT_THAT(names, ::testing::Contains(name));
   }
   for (const std::string way : {"recall", "lexical", "digest", "oracle"}) {

@@ -4,9 +4,13 @@
 
 #include <unistd.h>
 
-#include "store/record.h"
-
 namespace ebb {
+namespace {
+
+// What a record has beside its frames is less than that part of them; more than half of another block would find room.
+constexpr std::size_t kRecordShare = 16;
+
+}  // namespace
 
 // A folder is removed once nobody writes to it.
 DocumentEngines::~DocumentEngines() {
@@ -34,19 +38,16 @@ Result<Engine*> DocumentEngines::get(std::int32_t block_size, std::int32_t n_ram
   return engine.get();
 }
 
-// A record's size is known of an engine with blocks as large.
+// How large a block is in frames is known of an engine with blocks as large.
 Result<ColdStoreOptions> DocumentEngines::store_for(std::int32_t block_size, std::int32_t n_ram_blocks) {
   if (n_ram_blocks == 0) return ColdStoreOptions();
   EBB_ASSIGN_OR_RETURN(const Engine* const like, get(block_size));
-  const std::size_t n_frames = like->shape().n_heads();
-  const RecordHeader header{.n_tokens = block_size,
-                            .n_frames = static_cast<std::int32_t>(n_frames),
-                            .frame_bytes = n_frames * like->layout().frame_bytes()};
+  const std::size_t n_bytes = like->shape().n_heads() * like->layout().frame_bytes();
   std::error_code failed;
   const std::filesystem::path temporary = std::filesystem::temp_directory_path(failed);
   if (failed) return error(Code::kIo, "no folder for temporary files: {}", failed.message());
   folders_.push_back(temporary / fmt::format("ebb-document-bench-{}-{}-{}", getpid(), block_size, n_ram_blocks));
-  return ColdStoreOptions{.ram_bytes = static_cast<std::size_t>(n_ram_blocks) * header.record_bytes(),
+  return ColdStoreOptions{.ram_bytes = static_cast<std::size_t>(n_ram_blocks) * (n_bytes + n_bytes / kRecordShare),
                           .disk = DiskOptions{.folder = folders_.back(), .sync = SyncPolicy::kNever}};
 }
 

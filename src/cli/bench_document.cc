@@ -26,8 +26,7 @@ constexpr const char* kDocumentFooter = R"(Examples:
   ebb bench document --baselines --kinds niah,multifact --questions next --budgets 512,1024 --html baselines.html
   ebb bench document --kinds agent,agent_mentions --questions next,tool --budgets 512,1024 --arms alone,recall,oracle
   ebb bench document --kinds churn --questions next --budgets 1024 --arms recall,breadcrumb,oracle,recompute,discard
-  ebb bench document --kinds distance --length 4096,16384 --questions next --budgets 2048 --arms recall,breadcrumb \
-      --recall-places original,tail,compacted
+  ebb bench document --kinds distance --length 4096,16384 --questions next --budgets 2048 --recall-places original,tail,compacted
   ebb bench document --kinds hostram --length 12000 --questions next --budgets 1024 --arms recall,disk
   ebb bench document --ablation --kinds niah --questions next --budgets 1024
   ebb bench document -m model.gguf --length 8192 --tasks 10

@@ -79,5 +79,8 @@ std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values) {
 std::unique_ptr<const Selector> make_quest(const ParameterValues& values) {
   return behind_gate(values, std::make_unique<Digest>("quest", DigestForm::kBox, values));
 }
+std::unique_ptr<const Selector> make_representative(const ParameterValues& values) {
+  return behind_gate(values, std::make_unique<Digest>("representative", DigestForm::kRepresentative, values));
+}
 
 }  // namespace ebb

@@ -65,6 +65,8 @@ class EvokeSelector final : public Selector {
 
 const std::span<const Parameter> kEvokeParameters = kOfEvoke;
 
-std::unique_ptr<const Selector> make_evoke(const ParameterValues& values) { return std::make_unique<EvokeSelector>(values); }
+std::unique_ptr<const Selector> make_evoke(const ParameterValues& values) {
+  return std::make_unique<EvokeSelector>(values);
+}
 
 }  // namespace ebb

@@ -18,6 +18,9 @@ constexpr SelectorKind kKinds[] = {
      .make = make_digest},
     {.name = "arkvale", .summary = "the same by ArkVale's cuboid-mean of a block's keys", .make = make_arkvale},
     {.name = "quest", .summary = "the same by Quest's least and greatest of a block's keys", .make = make_quest},
+    {.name = "representative",
+     .summary = "InfLLM's: the mean query times the mean of a block's few representative keys, by layer",
+     .make = make_representative},
     {.name = "evoke",
      .summary =
          "EVOKE's: the four blocks that are likest what was just said, of those that are liker than all hot ones",
@@ -25,7 +28,7 @@ constexpr SelectorKind kKinds[] = {
 
 // Constant initialisation cannot see the spans of other files.
 std::span<const Parameter> parameters_of(std::string_view name) {
-  if (name == "digest" || name == "arkvale" || name == "quest") return kDigestParameters;
+  if (name == "digest" || name == "arkvale" || name == "quest" || name == "representative") return kDigestParameters;
   if (name == "lexical") return kLexicalParameters;
   if (name == "evoke") return kEvokeParameters;
   return {};

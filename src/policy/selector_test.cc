@@ -138,7 +138,7 @@ TEST(Selectors, evokes_takes_the_likest_four_that_are_liker_than_what_is_hot) {
   EXPECT_EQ(
       blocks_of(select("evoke:most=2", {.missing = cold, .words = rankings, .max_blocks = 8}), Verdict::kRecall).size(),
       2U);
-  // What was asked before is hot, and liker what is asked now than most.
+  // What was asked before is hot, and liker what is asked now than most: it shuts them out.
   std::vector<double> missing = cold;
   missing[6] = 0.0;
   const auto gated = select("evoke", {.missing = missing, .words = rankings, .max_blocks = 8});
