@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "bench/document_engines.h"
 #include "bench/document_request.h"
 #include "bench/recall_prompts.h"
 #include "bench/session_steps.h"
@@ -33,40 +34,19 @@ struct Asked {
   QuestionPlace place = QuestionPlace::kLast;
 };
 
-// Engines of one model, by the size of their blocks: what is evicted and recalled as a whole depends on the budget.
-class Engines {
- public:
-  explicit Engines(const DocumentOptions& options) : options_(options) {}
-
-  Result<Engine*> get(std::int32_t block_size) {
-    std::unique_ptr<Engine>& engine = engines_[block_size];
-    if (engine == nullptr) {
-      EBB_ASSIGN_OR_RETURN(engine, Engine::open({.model = options_.model,
-                                                 .n_threads = options_.n_threads,
-                                                 .kv_type = options_.kv_type,
-                                                 .block_size = block_size}));
-    }
-    return engine.get();
-  }
-  // Of a budget; 0: of all that there is.
-  [[nodiscard]] std::int32_t block_size(std::int32_t n_tokens) const {
-    return options_.block_size > 0 ? options_.block_size : block_size_for(n_tokens);
-  }
-
- private:
-  const DocumentOptions& options_;
-  std::map<std::int32_t, std::unique_ptr<Engine>> engines_;
-};
-
 class Document {
  public:
-  Document(Engines& engines, Engine& engine, const DocumentOptions& options, DocumentReport& report)
+  Document(DocumentEngines& engines, Engine& engine, const DocumentOptions& options, DocumentReport& report)
       : engines_(engines), engine_(engine), options_(options), report_(report) {}
 
   Status measure() {
-    EBB_ASSIGN_OR_RETURN(arms_, make_document_arms(options_.policies, options_.arms, options_.selectors));
-    for (const std::string& name : options_.policies) {
-      EBB_ASSIGN_OR_RETURN(policies_[name], make_policy(name));
+    report_.arms = options_.list.arms;
+    report_.against = options_.list.against;
+    if (report_.arms.empty()) {
+      EBB_ASSIGN_OR_RETURN(report_.arms, make_document_arms(options_.arms));
+    }
+    for (const DocumentArm& arm : report_.arms) {
+      EBB_ASSIGN_OR_RETURN(policies_[arm.policy], make_policy(arm.policy));
     }
     for (const std::int32_t part : options_.budgets.empty() ? options_.parts : std::vector<std::int32_t>()) {
       hot_.push_back({.part = part});
@@ -125,10 +105,11 @@ class Document {
       EBB_RETURN_IF_ERROR(ask(asked, request, {}, {}, engine_));
     }
     for (const HotPart& hot : hot_) {
-      const std::int32_t block_size = engines_.block_size(tokens_of(hot, n_nominal_));
-      EBB_ASSIGN_OR_RETURN(Engine* const engine, engines_.get(block_size));
-      EBB_ASSIGN_OR_RETURN(const DocumentRequest of_size, request_of(asked, block_size));
-      for (const DocumentArm& arm : arms_) {
+      for (const DocumentArm& arm : report_.arms) {
+        const std::int32_t of_budget = engines_.block_size(tokens_of(hot, n_nominal_));
+        const std::int32_t block_size = arm.block_size > 0 ? arm.block_size : of_budget;
+        EBB_ASSIGN_OR_RETURN(Engine* const engine, engines_.get(block_size, arm.n_ram_blocks));
+        EBB_ASSIGN_OR_RETURN(const DocumentRequest of_size, request_of(asked, block_size));
         if (arm.recall == ArmRecall::kOracle && of_size.needed.empty()) continue;
         EBB_RETURN_IF_ERROR(ask(asked, of_size, arm, hot, *engine));
       }
@@ -158,9 +139,13 @@ class Document {
     session_options.budget_tokens = budget_of(hot, first.n_tokens(), engine);
     session_options.policy = arm.policy.empty() ? nullptr : policies_.at(arm.policy);
     session_options.remains = arm.remains;
+    session_options.recall_place = arm.place;
+    session_options.watermarks = arm.watermarks;
+    const auto recent = static_cast<std::int32_t>(arm.recent_share * session_options.budget_tokens);
+    session_options.recent_tokens = std::max(session_options.recent_tokens, recent);
     session_options.adopts = false;
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine.new_session(session_options));
-    if (!first.before.empty()) EBB_RETURN_IF_ERROR(compute_tokens(engine, *session, first.before));
+    for (const std::vector<Token>& turn : first.before) EBB_RETURN_IF_ERROR(compute_tokens(engine, *session, turn));
     DocumentCell& cell = cell_of(arm, hot);
     cell.block_size = engine.layout().block_size;
     DocumentRequest request = first;
@@ -176,7 +161,7 @@ class Document {
 
   // All that engines know of arms.
   void ask_for(const DocumentRequest& request, const DocumentArm& arm, GenerationOptions& options) const {
-    options.recall.max_blocks = options_.n_recalled_blocks;
+    options.recall.max_blocks = arm.n_recalled > 0 ? arm.n_recalled : options_.n_recalled_blocks;
     options.recall.selectors = arm.selectors;
     if (arm.recall == ArmRecall::kSelected) options.recall.cues = request.cues;
     if (arm.recall == ArmRecall::kOracle) {
@@ -191,6 +176,15 @@ class Document {
     Session& session;
   };
 
+  // What of the request is left to be computed once something came back: its last token where that is to be late.
+  static Result<std::vector<Token>> compute_before_recall(const Asker& asker, const DocumentRequest& request,
+                                                          const DocumentArm& arm) {
+    if (!arm.is_late || request.tokens.size() < 2) return request.tokens;
+    EBB_RETURN_IF_ERROR(
+        compute_tokens(asker.engine, asker.session, std::span(request.tokens).first(request.tokens.size() - 1)));
+    return std::vector{request.tokens.back()};
+  }
+
   Status answer(const Asker& asker, const DocumentRequest& request, const DocumentProbe& probe, const DocumentArm& arm,
                 DocumentCell& cell) {
     auto& [engine, session] = asker;
@@ -198,8 +192,9 @@ class Document {
                               .max_tokens = request.most_reply_tokens,
                               .stop_strings = recall_stops(engine.vocabulary())};
     ask_for(request, arm, options);
+    EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, compute_before_recall(asker, request, arm));
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
-                         Generation::start(session, engine.vocabulary(), Prompt(request.tokens), options));
+                         Generation::start(session, engine.vocabulary(), Prompt(std::move(prompt)), options));
     Generation* const running = generation.get();
     std::optional<double> found;
     while (!running->finished()) {
@@ -209,6 +204,7 @@ class Document {
     EBB_RETURN_IF_ERROR(running->status());
     ends_ = running->reason() == FinishReason::kEndOfGeneration ? Before::kEndedReply : Before::kCutReply;
     cell.right.push_back(score_of(running->text(), probe));
+    cell.said.push_back(running->text());
     cell.groups.push_back(probe.group);
     if (!request.needed.empty()) cell.found.push_back(found.value_or(0.0));
     const Acts& acts = running->turn_stats().acts;
@@ -250,13 +246,12 @@ class Document {
     return report_.cells.emplace_back(std::move(like));
   }
 
-  Engines& engines_;
+  DocumentEngines& engines_;
   // That with everything hot.
   Engine& engine_;
   const DocumentOptions& options_;
   DocumentReport& report_;
   std::map<std::string, std::shared_ptr<const Policy>> policies_;
-  std::vector<DocumentArm> arms_;
   std::vector<HotPart> hot_;
   // Of the case that is asked.
   DocumentCell like_;
@@ -286,12 +281,13 @@ std::optional<QuestionPlace> find_question_place(std::string_view name) {
 }
 
 Result<DocumentReport> run_document(const DocumentOptions& options) {
-  if (options.kinds.empty() || options.places.empty() || options.lengths.empty() || options.policies.empty() ||
-      options.arms.empty() || (options.parts.empty() && options.budgets.empty())) {
+  if (options.kinds.empty() || options.places.empty() || options.lengths.empty() ||
+      (options.list.arms.empty() && (options.arms.policies.empty() || options.arms.arms.empty())) ||
+      (options.parts.empty() && options.budgets.empty())) {
     return error(Code::kInvalidArgument, "give one kind, length, place, budget, policy and arm at least");
   }
   options.progress("loading", 0.0);
-  Engines engines(options);
+  DocumentEngines engines(options);
   EBB_ASSIGN_OR_RETURN(Engine* const engine, engines.get(engines.block_size(0)));
   DocumentReport report{.model = options.model.filename().string(),
                         .n_ctx_train = engine->model().hparams().n_ctx_train,

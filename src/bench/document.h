@@ -35,10 +35,11 @@ struct DocumentOptions {
   RowType kv_type = RowType::kF16;
   // 0: as engines choose it for each budget.
   std::int32_t block_size = 0;
-  // As flags name them, each in every arm.
-  std::vector<std::string> policies = {"streaming", std::string(kDefaultPolicy)};
-  std::vector<std::string> arms = {"alone", "recall", "oracle"};
-  std::vector<std::string> selectors = {std::string(kDefaultSelector)};
+  // As flags name them, each policy in every arm.
+  DocumentArmNames arms = {.policies = {"streaming", std::string(kDefaultPolicy)},
+                           .arms = {"alone", "recall", "oracle"}};
+  // These arms instead of those; empty: none.
+  DocumentArmList list = {};
   // Names of kinds and families.
   std::vector<std::string> kinds = {"needle", "multi_fact"};
   std::vector<QuestionPlace> places = {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext};
@@ -81,6 +82,8 @@ struct DocumentCell {
   std::vector<double> found;
   std::vector<double> ms;       // until the first token, by question
   std::int64_t n_recalled = 0;  // blocks, computed again or not, all questions together
+  // What was said, by question.
+  std::vector<std::string> said;
   // The first few.
   std::vector<DocumentMiss> misses;
 };
@@ -89,6 +92,9 @@ struct DocumentReport {
   std::string model;
   std::int32_t n_ctx_train = 0;
   DocumentOptions options;
+  // All that were asked but the one that never evicts, and the name of the one that others are held against, or nothing.
+  std::vector<DocumentArm> arms;
+  std::string against;
   std::int32_t n_request_tokens = 0;  // median
   std::vector<DocumentCell> cells;
 };

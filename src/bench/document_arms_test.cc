@@ -1,7 +1,11 @@
 #include "bench/document_arms.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "policy/all.h"
 
 namespace ebb {
 namespace {
@@ -15,29 +19,79 @@ std::vector<std::string> names_of(const std::vector<DocumentArm>& arms) {
 }
 
 TEST(DocumentArms, every_policy_in_every_way) {
-  const std::vector<std::string> policies = {"h2o", "snapkv"};
-  const std::vector<std::string> arms = {"alone", "recall", "oracle", "breadcrumb", "discard"};
-  const std::vector<std::string> selectors = {"recall", "lexical+digest"};
-  EXPECT_THAT(names_of(*make_document_arms(policies, arms, selectors)),
+  EXPECT_THAT(names_of(*make_document_arms({.policies = {"h2o", "snapkv"},
+                                            .arms = {"alone", "recall", "oracle", "breadcrumb", "discard"},
+                                            .selectors = {"recall", "lexical+digest"}})),
               ElementsAre("h2o", "h2o, recall", "h2o, lexical+digest", "h2o, oracle", "h2o, breadcrumb", "h2o, discard",
                           "snapkv", "snapkv, recall", "snapkv, lexical+digest", "snapkv, oracle", "snapkv, breadcrumb",
                           "snapkv, discard"));
 }
 
+TEST(DocumentArms, what_comes_back_may_be_put_elsewhere_computed_again_or_lie_on_a_disk) {
+  const std::vector<DocumentArm> arms =
+      *make_document_arms({.policies = {"h2o"},
+                           .arms = {"recall", "oracle", "recompute", "disk"},
+                           .places = {RecallPlace::kOriginal, RecallPlace::kTail, RecallPlace::kCompacted}});
+  EXPECT_THAT(names_of(arms),
+              ElementsAre("h2o, recall", "h2o, recall, tail", "h2o, recall, compacted", "h2o, oracle",
+                          "h2o, oracle, tail", "h2o, oracle, compacted", "h2o, recompute", "h2o, recall, disk"));
+  EXPECT_EQ(arms[6].remains, Remains::kTokens);
+  EXPECT_EQ(arms[7].n_ram_blocks, 8);
+}
+
 TEST(DocumentArms, nothing_stays_where_remains_says_so) {
-  const std::vector<std::string> policies = {"h2o"};
-  const std::vector<std::string> arms = {"breadcrumb", "discard"};
-  const std::vector<DocumentArm> made = *make_document_arms(policies, arms, {});
+  const std::vector<DocumentArm> made = *make_document_arms({.policies = {"h2o"}, .arms = {"breadcrumb", "discard"}});
   EXPECT_EQ(made[0].remains, Remains::kTokens);
   EXPECT_EQ(made[1].remains, Remains::kNothing);
 }
 
 TEST(DocumentArms, arms_and_selectors_that_there_are_not_are_refused) {
-  const std::vector<std::string> policies = {"h2o"};
-  const std::vector<std::string> unknown = {"nobody"};
-  const std::vector<std::string> recall = {"recall"};
-  EXPECT_EQ(make_document_arms(policies, unknown, recall).status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(make_document_arms(policies, recall, unknown).status().code(), Code::kNotFound);
+  EXPECT_EQ(make_document_arms({.policies = {"h2o"}, .arms = {"nobody"}}).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(make_document_arms({.policies = {"h2o"}, .arms = {"recall"}, .selectors = {"nobody"}}).status().code(),
+            Code::kNotFound);
+}
+
+TEST(DocumentArms, places_have_the_names_of_ebb_run) {
+  for (const RecallPlace place : {RecallPlace::kOriginal, RecallPlace::kCompacted, RecallPlace::kTail}) {
+    EXPECT_EQ(find_recall_place(name_of(place)), place);
+  }
+  EXPECT_FALSE(find_recall_place("middle").has_value());
+}
+
+bool all_differ(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) == names.end();
+}
+
+// Each of them can be run, and one of them is what the others are held against.
+TEST(DocumentArms, lists_are_of_policies_that_there_are_and_have_the_arm_they_are_held_against) {
+  for (const DocumentArmList& list : {baselines(), ablation()}) {
+    EXPECT_THAT(names_of(list.arms), ::testing::Contains(list.against));
+    EXPECT_TRUE(all_differ(names_of(list.arms)));
+    for (const DocumentArm& arm : list.arms) EXPECT_TRUE(make_policy(arm.policy).ok()) << arm.name();
+  }
+}
+
+TEST(DocumentArms, baselines_are_those_of_the_papers_and_ours_by_each_selector) {
+  const std::vector<std::string> names = names_of(baselines().arms);
+  for (const std::string name :
+       {"recency", "streaming", "h2o", "snapkv", "discard", "breadcrumb", "evoke", "infllm", "arkvale", "quest"}) {
+    EXPECT_THAT(names, ::testing::Contains(name));
+  }
+  for (const std::string way : {"recall", "lexical", "digest", "oracle"}) {
+    EXPECT_THAT(names, ::testing::Contains(std::string(kDefaultPolicy) + ", " + way));
+  }
+}
+
+TEST(DocumentArms, an_ablation_has_every_combination_once_and_calls_it_by_what_it_changes) {
+  std::vector<std::vector<Factor>> combinations;
+  for (const DocumentArm& arm : ablation().arms) {
+    if (!arm.factors.empty()) combinations.push_back(arm.factors);
+    EXPECT_EQ(arm.is_late, arm.name().find("behind the question") != std::string::npos) << arm.name();
+  }
+  EXPECT_EQ(combinations.size(), 36U);
+  std::ranges::sort(combinations);
+  EXPECT_EQ(std::ranges::adjacent_find(combinations), combinations.end());
 }
 
 TEST(DocumentArms, what_may_be_hot_is_a_part_or_so_many_tokens) {

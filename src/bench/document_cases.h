@@ -11,6 +11,11 @@
 //   tenfacts    ten facts, asked for in one message
 //   passkey     a number in a few sentences that are said over and over
 //   kvret       75 and 140 pairs of uuids, one of them asked for
+//   agent       a coding agent's files, read one after the other by calls of a tool; the first has the setting that is asked for
+//   agent_mentions   the same, where each later file speaks of that setting and says no value
+//   hostram     twenty facts, asked for one after the other in one session
+//   churn       twenty facts, a message each, between messages that push them out; asked for one after the other
+//   distance_passkey, distance_facts   six digits near the beginning; twelve facts all over, asked for one after the other
 //
 // and "ruler", RULER's 13 families in miniature (bench/document_ruler.cc). It knows no model, only how a vocabulary counts. The same
 // options, the same cases, on every machine. Thread rule: pure functions.
@@ -40,9 +45,19 @@ struct DocumentProbe {
   std::string group;
 };
 
+// What a tool returned.
+struct DocumentFile {
+  std::string name;
+  std::string text;
+};
+
 struct DocumentCase {
   // Lines, the last one ended.
   std::string text;
+  // The same where it is read by calls of a tool; empty: the user says all of it.
+  std::vector<DocumentFile> files = {};
+  // The same where it was said in many messages, when what is asked is a message of its own; empty: in one.
+  std::vector<RecallMessage> messages = {};
   // What the model is taken to have answered where no question comes with the document.
   std::string reply = "I have read it.";
   std::vector<DocumentProbe> probes;

@@ -104,6 +104,48 @@ TEST_F(DocumentCases, multifact_asks_five_relations_in_a_row_and_tenfacts_ten_fa
   }
 }
 
+TEST_F(DocumentCases, an_agents_first_file_has_the_setting_and_ten_others_say_nothing_of_it) {
+  for (const std::string name : {"agent", "agent_mentions"}) {
+    for (const DocumentCase& one : make(name, options())) {
+      ASSERT_EQ(one.files.size(), 11U);
+      const DocumentProbe& probe = one.probes.front();
+      EXPECT_THAT(one.files.front().text, HasSubstr(probe.facts.front()));
+      std::size_t n_mentions = 0;
+      for (std::size_t i = 1; i < one.files.size(); ++i) {
+        EXPECT_EQ(n_times(one.files[i].text, probe.answers.front()), 0U);
+        n_mentions += n_times(one.files[i].text, "retries");
+      }
+      EXPECT_EQ(n_mentions, name == "agent" ? 0U : 60U);
+    }
+  }
+  EXPECT_EQ(make("agent", options())[0].probes[0].answers.front(), "17");
+}
+
+TEST_F(DocumentCases, churn_tells_each_fact_in_a_message_between_others) {
+  for (const DocumentCase& one : make("churn", options(1))) {
+    ASSERT_EQ(one.messages.size(), 84U);
+    ASSERT_EQ(one.probes.size(), 20U);
+    EXPECT_EQ(one.messages[24].text.find("Read this:"), std::string::npos);
+    EXPECT_EQ(one.messages[23].text.find("Read this:"), 0U);
+    EXPECT_EQ(one.messages[44].text.find("Read this:"), 0U);
+    EXPECT_EQ(one.probes[7].group, "probes 6-10");
+  }
+}
+
+TEST_F(DocumentCases, far_facts_lie_near_the_beginning_or_all_over) {
+  for (const DocumentCase& one : make("distance_passkey", options())) {
+    const std::size_t at = one.text.find(one.probes[0].facts[0]);
+    EXPECT_GE(at, 128U);
+    EXPECT_LT(at, one.text.size() / 3);
+  }
+  const DocumentCase all_over = make("distance_facts", options(1)).front();
+  ASSERT_EQ(all_over.probes.size(), 12U);
+  std::set<std::string> groups;
+  for (const DocumentProbe& probe : all_over.probes) groups.insert(probe.group);
+  EXPECT_GE(groups.size(), 3U);
+  EXPECT_EQ(make("hostram", options(1)).front().probes.size(), 20U);
+}
+
 TEST_F(DocumentCases, ruler_is_thirteen_families) {
   const std::string name = "ruler";
   const std::vector<const DocumentKind*> kinds = *find_document_kinds({&name, 1});

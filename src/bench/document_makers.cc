@@ -12,6 +12,8 @@ namespace {
 
 // Lines of reading matter until a new one begins: as prose has it.
 constexpr std::size_t kParagraphLines = 6;
+// Tokens before what is asked for from far away. Fewer: it lies in the first block, which stays hot.
+constexpr std::int32_t kTokensBeforeFar = 256;
 // Lost-in-the-middle's.
 constexpr std::int32_t kPairCounts[] = {75, 140};
 constexpr std::size_t kMostRecordedPairs = std::size_t{1} << 16;
@@ -102,19 +104,39 @@ Result<std::string> DocumentMaker::lay_out(std::vector<ToldLine> told, std::span
   return text;
 }
 
+namespace {
+
+Result<DocumentCase> write_passkey(DocumentMaker& maker, const std::string& key, double place) {
+  DocumentProbe probe{.text = "What is the pass key?", .answers = {key}};
+  const std::string fact = fmt::format("The pass key is {}. Remember it. {} is the pass key.", key, key);
+  probe.facts = {fact};
+  DocumentCase one;
+  EBB_ASSIGN_OR_RETURN(one.text, maker.lay_out({{.text = fact, .place = place}}, probe.answers));
+  one.probes = {std::move(probe)};
+  return one;
+}
+
+}  // namespace
+
 Result<std::vector<DocumentCase>> make_passkeys(const Vocabulary& vocabulary, const DocumentCaseOptions& options) {
   std::vector<DocumentCase> cases;
   for (std::int32_t i = 0; i < options.task.n_tasks; ++i) {
     EBB_ASSIGN_OR_RETURN(DocumentMaker maker,
                          DocumentMaker::create(vocabulary, options, "passkey", i, Haystack::kNoise));
     const std::string key = std::to_string(10000 + maker.next() % 90000);
-    DocumentProbe probe{.text = "What is the pass key?", .answers = {key}};
-    const std::string fact = fmt::format("The pass key is {}. Remember it. {} is the pass key.", key, key);
-    probe.facts = {fact};
-    DocumentCase one;
-    EBB_ASSIGN_OR_RETURN(one.text, maker.lay_out({{.text = fact, .place = maker.place()}}, probe.answers));
-    one.probes = {std::move(probe)};
-    cases.push_back(std::move(one));
+    EBB_ASSIGN_OR_RETURN(cases.emplace_back(), write_passkey(maker, key, maker.place()));
+  }
+  return cases;
+}
+
+Result<std::vector<DocumentCase>> make_far_passkeys(const Vocabulary& vocabulary, const DocumentCaseOptions& options) {
+  std::vector<DocumentCase> cases;
+  for (std::int32_t i = 0; i < options.task.n_tasks; ++i) {
+    EBB_ASSIGN_OR_RETURN(DocumentMaker maker,
+                         DocumentMaker::create(vocabulary, options, "distance_passkey", i, Haystack::kNoise));
+    const std::string key = std::to_string(100000 + maker.next() % 900000);
+    const double place = std::min(0.25, static_cast<double>(kTokensBeforeFar) / maker.n_tokens());
+    EBB_ASSIGN_OR_RETURN(cases.emplace_back(), write_passkey(maker, key, place));
   }
   return cases;
 }

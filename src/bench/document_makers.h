@@ -16,6 +16,12 @@
 namespace ebb {
 
 Result<std::vector<DocumentCase>> make_passkeys(const Vocabulary& vocabulary, const DocumentCaseOptions& options);
+// Six digits some tokens behind the beginning, which no policy gives up.
+Result<std::vector<DocumentCase>> make_far_passkeys(const Vocabulary& vocabulary, const DocumentCaseOptions& options);
+// EVOKE's agent, document_agent.cc.
+Result<std::vector<DocumentCase>> make_agents(const Vocabulary& vocabulary, const DocumentCaseOptions& options);
+Result<std::vector<DocumentCase>> make_agents_with_mentions(const Vocabulary& vocabulary,
+                                                            const DocumentCaseOptions& options);
 Result<std::vector<DocumentCase>> make_kvret(const Vocabulary& vocabulary, const DocumentCaseOptions& options);
 
 // RULER's families, by its names.

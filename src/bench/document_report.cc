@@ -1,55 +1,27 @@
 // How a report on documents looks: bench/document.h.
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
-#include "bench/document.h"
+#include "bench/document_beside.h"
 #include "bench/report.h"
 #include "bench/statistics.h"
 #include "bench/svg_plot.h"
-#include "server/recall_json.h"
 
 namespace ebb {
 namespace {
 
 using Align = TextTable::Align;
 
-bool are_of_one_case(const DocumentCell& a, const DocumentCell& b) {
-  return a.kind == b.kind && a.n_tokens == b.n_tokens && a.place == b.place;
-}
-
-const DocumentCell* find_cell(const DocumentReport& report, const DocumentCell& like, std::string_view arm,
-                              const HotPart& hot) {
-  for (const DocumentCell& cell : report.cells) {
-    if (are_of_one_case(cell, like) && cell.arm == arm && cell.hot == hot) return &cell;
-  }
-  return nullptr;
-}
-
-// With everything hot; null where nothing was asked so.
-const DocumentCell* find_ceiling(const DocumentReport& report, const DocumentCell& like) {
-  const DocumentCell* const found = find_cell(report, like, "never evicting", {});
-  return found != nullptr && found->right.size() == like.right.size() ? found : nullptr;
-}
-
-// That of the cell's policy at its budget.
-const DocumentCell* find_oracle(const DocumentReport& report, const DocumentCell& like) {
-  const std::string policy = like.arm.substr(0, like.arm.find(", "));
-  const DocumentCell* const found = find_cell(report, like, policy + ", oracle", like.hot);
-  return found != &like ? found : nullptr;
-}
-
-std::vector<HotPart> hot_parts(const DocumentReport& report) {
-  std::vector<HotPart> parts;
-  for (const DocumentCell& cell : report.cells) {
-    if (!cell.hot.is_all() && std::ranges::find(parts, cell.hot) == parts.end()) parts.push_back(cell.hot);
-  }
-  return parts;
-}
-
 std::string right_text(std::span<const double> right) {
   const ShareInterval interval = score_interval(right);
   return fmt::format("{:.0f} ({:.0f}-{:.0f})", 100.0 * mean_of(right), 100.0 * interval.low, 100.0 * interval.high);
+}
+
+// With a mark where the cell is worse, or better, than what all are held against, 19 times of 20.
+std::string marked_text(const DocumentReport& report, const DocumentCell& cell) {
+  const DocumentCell* const against = find_against(report, cell);
+  if (against == nullptr) return right_text(cell.right);
+  const PairedDifference off = paired_difference(cell.right, against->right);
+  return right_text(cell.right) + (off.high < 0.0 ? " -" : off.low > 0.0 ? " +" : "  ");
 }
 
 std::vector<TextTable::Column> first_columns() {
@@ -59,17 +31,6 @@ std::vector<TextTable::Column> first_columns() {
 std::vector<std::string> first_cells(const DocumentCell& cell) {
   return {cell.kind, cell.n_tokens > 0 ? std::to_string(cell.n_tokens) : "-", std::string(name_of(cell.place)),
           cell.arm};
-}
-
-// One for each arm of a case: its first.
-std::vector<const DocumentCell*> rows_of(const DocumentReport& report) {
-  std::vector<const DocumentCell*> rows;
-  for (const DocumentCell& cell : report.cells) {
-    const bool is_known = std::ranges::any_of(
-        rows, [&](const DocumentCell* row) { return are_of_one_case(*row, cell) && row->arm == cell.arm; });
-    if (!is_known) rows.push_back(&cell);
-  }
-  return rows;
 }
 
 std::string right_table(const DocumentReport& report) {
@@ -88,7 +49,7 @@ std::string right_table(const DocumentReport& report) {
     cells.push_back(row->hot.is_all() ? right_text(row->right) : "");
     for (const HotPart& part : parts) {
       const DocumentCell* const cell = find_cell(report, *row, row->arm, part);
-      cells.push_back(cell != nullptr ? right_text(cell->right) : "");
+      cells.push_back(cell != nullptr ? marked_text(report, *cell) : "");
     }
     const auto n = static_cast<double>(row->right.size());
     cells.push_back(row->found.empty() ? "" : fmt::format("{:.0f}", 100.0 * mean_of(row->found)));
@@ -131,19 +92,6 @@ std::string beside_table(const DocumentReport& report) {
   return table.render();
 }
 
-// Scores by what they are counted by, in the order in which that came.
-std::vector<std::pair<std::string, std::vector<double>>> by_group(const DocumentCell& cell) {
-  std::vector<std::pair<std::string, std::vector<double>>> groups;
-  for (std::size_t i = 0; i < cell.right.size(); ++i) {
-    if (cell.groups[i].empty()) continue;
-    auto found = std::ranges::find(groups, cell.groups[i], &std::pair<std::string, std::vector<double>>::first);
-    if (found == groups.end()) found = groups.insert(groups.end(), {cell.groups[i], {}});
-    found->second.push_back(cell.right[i]);
-  }
-  std::ranges::stable_sort(groups, {}, [](const auto& group) { return std::pair(group.first.size(), group.first); });
-  return groups;
-}
-
 // A table for each kind that has groups: a row for each of its cells, a column for each group.
 std::string group_tables(const DocumentReport& report) {
   std::vector<std::string> kinds;
@@ -171,55 +119,68 @@ std::string group_tables(const DocumentReport& report) {
   return text;
 }
 
-nlohmann::json cell_json(const DocumentReport& report, const DocumentCell& cell) {
-  const ShareInterval interval = score_interval(cell.right);
-  nlohmann::json json = {{"kind", cell.kind},
-                         {"tokens", cell.n_tokens},
-                         {"question", name_of(cell.place)},
-                         {"arm", cell.arm},
-                         {"part", cell.hot.part},
-                         {"budget_tokens", cell.hot.n_tokens},
-                         {"block_size", cell.block_size},
-                         {"paraphrased", cell.paraphrased},
-                         {"n", cell.right.size()},
-                         {"right", mean_of(cell.right)},
-                         {"low", interval.low},
-                         {"high", interval.high},
-                         {"by_question", cell.right},
-                         {"recalled_blocks", cell.n_recalled},
-                         {"ms", median(cell.ms)}};
-  if (!cell.found.empty()) json["found"] = mean_of(cell.found);
-  for (const auto& [group, right] : by_group(cell)) {
-    const ShareInterval of_group = score_interval(right);
-    json["groups"].push_back({{"name", group},
-                              {"n", right.size()},
-                              {"right", mean_of(right)},
-                              {"low", of_group.low},
-                              {"high", of_group.high}});
-  }
-  const auto put = [&](const char* name, const char* of, double value, double low, double high) {
-    json[name] = {{of, value}, {"low", low}, {"high", high}};
+// What was brought back beside the same computed again, and what a disk gave beside RAM; empty where no arm has such another.
+std::string counterpart_table(const DocumentReport& report) {
+  std::vector<TextTable::Column> columns = first_columns();
+  columns.push_back({"hot"});
+  columns.push_back({"beside", Align::kLeft});
+  columns.push_back({"points"});
+  columns.push_back({"within 5"});
+  columns.push_back({"same answers"});
+  TextTable table(std::move(columns));
+  std::size_t n_rows = 0;
+  const auto add = [&](const DocumentCell& cell, const DocumentCell* other, const char* what) {
+    if (other == nullptr) return;
+    ++n_rows;
+    const PairedDifference off = paired_difference(cell.right, other->right);
+    std::vector<std::string> cells = first_cells(cell);
+    cells.push_back(cell.hot.name());
+    cells.emplace_back(what);
+    cells.push_back(fmt::format("{:+.0f} ({:+.0f}..{:+.0f})", 100.0 * off.mean, 100.0 * off.low, 100.0 * off.high));
+    cells.emplace_back(off.mean >= -kRecomputedRule ? "yes" : "no");
+    cells.push_back(fmt::format("{} of {}", n_same_answers(cell, *other), cell.said.size()));
+    table.add_row(std::move(cells));
   };
-  if (const DocumentCell* const most = find_ceiling(report, cell); most != nullptr && most != &cell) {
-    const PairedDifference off = paired_difference(cell.right, most->right);
-    put("beside_never_evicting", "mean", off.mean, off.low, off.high);
-    if (const std::optional<PairedShare> share = paired_share(cell.right, most->right)) {
-      put("of_never_evicting", "share", share->share, share->low, share->high);
+  for (const DocumentCell& cell : report.cells) {
+    add(cell, find_recomputed(report, cell), "computed again");
+    add(cell, find_in_ram(report, cell), "all in RAM");
+  }
+  return n_rows > 0
+             ? "\nBrought back beside computed again, and disk beside RAM (points, and answers letter for letter):\n" +
+                   table.render()
+             : "";
+}
+
+// Of a factorial; empty where there is none.
+std::string factor_table(const DocumentReport& report) {
+  TextTable table({{"kind", Align::kLeft},
+                   {"tokens"},
+                   {"question", Align::kLeft},
+                   {"hot"},
+                   {"factor", Align::kLeft},
+                   {"level", Align::kLeft},
+                   {"right, %"},
+                   {"beside the first"}});
+  std::size_t n_rows = 0;
+  const DocumentCell* last = nullptr;
+  for (const DocumentCell* row : rows_of(report)) {
+    if (last != nullptr && are_of_one_case(*last, *row)) continue;
+    last = row;
+    for (const HotPart& part : hot_parts(report)) {
+      for (const FactorLevel& level : factor_levels(report, *row, part)) {
+        ++n_rows;
+        std::vector<std::string> cells = first_cells(*row);
+        cells.back() = part.name();
+        cells.insert(cells.end(), {level.level.first, level.level.second, fmt::format("{:.1f}", 100.0 * level.right)});
+        const auto& off = level.beside_first;
+        cells.push_back(
+            off ? fmt::format("{:+.1f} ({:+.1f}..{:+.1f})", 100.0 * off->mean, 100.0 * off->low, 100.0 * off->high)
+                : "");
+        table.add_row(std::move(cells));
+      }
     }
   }
-  if (const DocumentCell* const oracle = find_oracle(report, cell); oracle != nullptr && !cell.hot.is_all()) {
-    const PairedDifference off = paired_difference(cell.right, oracle->right);
-    put("beside_oracle", "mean", off.mean, off.low, off.high);
-  }
-  json["misses"] = nlohmann::json::array();
-  for (const DocumentMiss& miss : cell.misses) {
-    json["misses"].push_back({{"question", miss.question},
-                              {"wanted", miss.wanted},
-                              {"said", miss.said},
-                              {"needed", miss.needed},
-                              {"looks", recall_json(miss.looks, true)}});
-  }
-  return json;
+  return n_rows > 0 ? "\nOf each factor, on average over all combinations of the others:\n" + table.render() : "";
 }
 
 // Scores by budget, of one case; those with everything hot at every budget.
@@ -261,28 +222,11 @@ std::string document_text(const DocumentReport& report) {
              task.paraphrased ? "paraphrased where the kind can" : "in the facts' words",
              task.near_twins ? "with" : "without") +
          right_table(report) +
+         (report.against.empty()
+              ? ""
+              : fmt::format("-, +: worse, better than {} on the same questions, 19 times of 20\n", report.against)) +
          "\nBeside never evicting, per cent of it, and beside the oracle, points (paired bootstrap over questions):\n" +
-         beside_table(report) + group_tables(report);
-}
-
-Status write_document_json(const std::filesystem::path& path, const DocumentReport& report) {
-  nlohmann::json cells = nlohmann::json::array();
-  for (const DocumentCell& cell : report.cells) cells.push_back(cell_json(report, cell));
-  const DocumentOptions& options = report.options;
-  const RecallTaskOptions& task = options.cases.task;
-  return write_json(path, {{"bench", "document"},
-                           {"machine", machine_json(read_machine())},
-                           {"model", report.model},
-                           {"n_ctx_train", report.n_ctx_train},
-                           {"request_tokens", report.n_request_tokens},
-                           {"most_recalled_blocks", options.n_recalled_blocks},
-                           {"split", name_of(task.split)},
-                           {"haystack", options.cases.haystack ? name_of(*options.cases.haystack) : "each kind's own"},
-                           {"paraphrased", task.paraphrased},
-                           {"near_twins", task.near_twins},
-                           {"n_mentions", task.n_mentions},
-                           {"seed", task.seed},
-                           {"cells", std::move(cells)}});
+         beside_table(report) + counterpart_table(report) + factor_table(report) + group_tables(report);
 }
 
 Status write_document_html(const std::filesystem::path& path, const DocumentReport& report) {

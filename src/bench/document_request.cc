@@ -1,6 +1,7 @@
 #include "bench/document_request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bench/recall_prompts.h"
 #include "chat/chat_request.h"
@@ -22,15 +23,37 @@ Result<std::int32_t> most_reply_tokens(const Vocabulary& vocabulary, const Docum
   return kWordsAround + static_cast<std::int32_t>(tokens.size());
 }
 
-// The first message of a session is "turn1".
-Result<std::vector<std::string>> find_needed(const Vocabulary& vocabulary, const std::vector<Token>& tokens,
+// What a session reads, turn by turn.
+using Turns = std::vector<std::vector<Token>>;
+
+// As a session names it that begins with these: the n-th turn is "turn<n>", and a block is of the turn that most of it is of.
+std::string name_of_block(const Turns& turns, std::int32_t block, std::int32_t block_size) {
+  const std::int32_t begin = block * block_size;
+  std::int32_t turn_begin = 0;
+  std::int32_t most = 0;
+  std::string name;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const std::int32_t turn_end = turn_begin + static_cast<std::int32_t>(turns[i].size());
+    const std::int32_t n = std::min(turn_end, begin + block_size) - std::max(turn_begin, begin);
+    if (n > most) {
+      most = n;
+      name = fmt::format("turn{}#{}", i + 1, block - turn_begin / block_size);
+    }
+    turn_begin = turn_end;
+  }
+  return name;
+}
+
+Result<std::vector<std::string>> find_needed(const Vocabulary& vocabulary, const Turns& turns,
                                              const std::vector<std::string>& facts, std::int32_t block_size) {
   std::string text;
   std::vector<std::size_t> ends;
-  for (const Token& token : tokens) {
-    EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.piece(token, SpecialTokens::kShow));
-    text += piece;
-    ends.push_back(text.size());
+  for (const std::vector<Token>& turn : turns) {
+    for (const Token& token : turn) {
+      EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary.piece(token, SpecialTokens::kShow));
+      text += piece;
+      ends.push_back(text.size());
+    }
   }
   const auto block_at = [&](std::size_t byte) {
     return static_cast<std::int32_t>(std::ranges::upper_bound(ends, byte) - ends.begin()) / block_size;
@@ -40,67 +63,141 @@ Result<std::vector<std::string>> find_needed(const Vocabulary& vocabulary, const
     const std::size_t at = text.find(fact);
     if (at == std::string::npos) return error(Code::kInvalidArgument, "a request without its fact: {}", fact);
     for (std::int32_t b = block_at(at); b <= block_at(at + fact.size() - 1); ++b) {
-      std::string name = fmt::format("turn1#{}", b);
+      std::string name = name_of_block(turns, b, block_size);
       if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
     }
   }
   return names;
 }
 
+// What a session that begins with this request reads before it is asked, or with that.
+Turns turns_of(const DocumentRequest& request) {
+  return request.before.empty() ? Turns{request.tokens} : request.before;
+}
+
+Json call_of(const char* name, Json arguments, std::size_t n) {
+  const Json call = {{"id", fmt::format("call_{}", n)},
+                     {"type", "function"},
+                     {"function", {{"name", name}, {"arguments", std::move(arguments)}}}};
+  return {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}};
+}
+
+Json result_of(const char* name, const std::string& text, std::size_t n) {
+  return {{"role", "tool"}, {"tool_call_id", fmt::format("call_{}", n)}, {"name", name}, {"content", text}};
+}
+
+// What a tool returns once the user has said to go on.
+void add_task(const DocumentCase& document, const DocumentProbe& probe, ChatRequest& request) {
+  const std::size_t n = document.files.size() + 1;
+  request.messages.push_back({{"role", "assistant"}, {"content", document.reply}});
+  request.messages.push_back({{"role", "user"}, {"content", "Go on."}});
+  request.messages.push_back(call_of("next_task", Json::object(), n));
+  request.messages.push_back(result_of("next_task", probe.text, n));
+}
+
 // What a client sends in the midst of a tool loop: the user has said to go on, and what is asked stands in what a tool returned.
 ChatRequest tool_loop(const DocumentCase& document, const DocumentProbe& probe) {
-  const Json call = {
-      {"id", "call_1"}, {"type", "function"}, {"function", {{"name", "next_task"}, {"arguments", Json::object()}}}};
   ChatRequest request;
-  request.messages = {{{"role", "user"}, {"content", "Read this: " + document.text}},
-                      {{"role", "assistant"}, {"content", document.reply}},
-                      {{"role", "user"}, {"content", "Go on."}},
-                      {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}},
-                      {{"role", "tool"}, {"tool_call_id", "call_1"}, {"name", "next_task"}, {"content", probe.text}}};
+  request.messages = {{{"role", "user"}, {"content", "Read this: " + document.text}}};
+  add_task(document, probe, request);
   return request;
 }
 
-Result<DocumentRequest> tool_request(const Vocabulary& vocabulary, const DocumentCase& document,
-                                     const DocumentProbe& probe) {
-  const ChatRequest loop = tool_loop(document, probe);
+// What an agent sends that has read the document's files.
+ChatRequest agent_loop(const DocumentCase& document, const DocumentProbe& probe, QuestionPlace place) {
+  const bool is_first = place == QuestionPlace::kFirst;
+  ChatRequest request;
+  request.messages = {{{"role", "system"}, {"content", "You are a coding agent. Read before you write."}},
+                      {{"role", "user"}, {"content", (is_first ? probe.text + " " : "") + "Read the files."}}};
+  for (std::size_t i = 0; i < document.files.size(); ++i) {
+    const DocumentFile& file = document.files[i];
+    request.messages.push_back(call_of("read_file", {{"path", file.name}}, i + 1));
+    request.messages.push_back(result_of("read_file", file.text, i + 1));
+  }
+  if (place == QuestionPlace::kTool) add_task(document, probe, request);
+  if (is_first || place == QuestionPlace::kTool) return request;
+  request.messages.push_back({{"role", "assistant"}, {"content", document.reply}});
+  request.messages.push_back({{"role", "user"}, {"content", probe.text}});
+  return request;
+}
+
+Result<DocumentRequest> request_of_chat(const Vocabulary& vocabulary, const ChatRequest& chat) {
   EBB_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::compile(template_source(vocabulary, true)));
   EBB_ASSIGN_OR_RETURN(
       const ChatPrompt prompt,
-      render_chat_request(chat_template, loop, {.bos = bos_text(vocabulary), .eos = eos_text(vocabulary)}));
+      render_chat_request(chat_template, chat, {.bos = bos_text(vocabulary), .eos = eos_text(vocabulary)}));
   DocumentRequest request;
   EBB_ASSIGN_OR_RETURN(request.tokens, tokenize_prompt(vocabulary, prompt, true));
-  request.cues = chat_cues(loop);
+  request.cues = chat_cues(chat);
+  return request;
+}
+
+// The question becomes a turn of its own.
+Status cut_off_question(const Vocabulary& vocabulary, const DocumentProbe& probe, DocumentRequest& request) {
+  EBB_ASSIGN_OR_RETURN(std::vector<Token> question, recall_question(vocabulary, probe.text, Before::kEndedReply));
+  std::vector<Token>& all = request.tokens;
+  const auto n = static_cast<std::ptrdiff_t>(question.size());
+  if (std::ssize(all) <= n || !std::equal(question.begin(), question.end(), all.end() - n)) {
+    return error(Code::kUnsupported,
+                 "the model's template tells '{}' behind calls of tools in other tokens than by itself", probe.text);
+  }
+  all.resize(all.size() - question.size());
+  request.before = {std::exchange(all, std::move(question))};
+  return {};
+}
+
+Result<DocumentRequest> agent_request(const Vocabulary& vocabulary, const DocumentCase& document,
+                                      const DocumentProbe& probe, QuestionPlace place) {
+  EBB_ASSIGN_OR_RETURN(DocumentRequest request, request_of_chat(vocabulary, agent_loop(document, probe, place)));
+  if (place == QuestionPlace::kNext) EBB_RETURN_IF_ERROR(cut_off_question(vocabulary, probe, request));
+  return request;
+}
+
+// The user says the document, all at once or message by message, and asks.
+Result<DocumentRequest> user_request(const Vocabulary& vocabulary, const DocumentCase& document,
+                                     const DocumentProbe& probe, QuestionPlace place) {
+  DocumentRequest request;
+  Before before = Before::kNothing;
+  if (place == QuestionPlace::kNext) {
+    std::vector<RecallMessage> messages = document.messages;
+    if (messages.empty()) messages = {{.text = "Read this: " + document.text, .reply = document.reply}};
+    for (const RecallMessage& message : messages) {
+      EBB_ASSIGN_OR_RETURN(RecallContext context, recall_message(vocabulary, message, before));
+      request.before.push_back(std::move(context.tokens));
+      before = context.ends;
+    }
+  }
+  const std::string text = place == QuestionPlace::kFirst  ? probe.text + "\n" + document.text
+                           : place == QuestionPlace::kLast ? document.text + probe.text
+                                                           : probe.text;
+  EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, text, before));
+  request.cues = find_cues(text);
   return request;
 }
 
 }  // namespace
 
+std::int32_t DocumentRequest::n_tokens() const {
+  std::size_t n = tokens.size();
+  for (const std::vector<Token>& turn : before) n += turn.size();
+  return static_cast<std::int32_t>(n);
+}
+
 Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, const DocumentCase& document,
                                               const DocumentProbe& probe, QuestionPlace place,
                                               std::int32_t block_size) {
   DocumentRequest request;
-  if (place == QuestionPlace::kTool) {
-    EBB_ASSIGN_OR_RETURN(request, tool_request(vocabulary, document, probe));
+  if (!document.files.empty()) {
+    EBB_ASSIGN_OR_RETURN(request, agent_request(vocabulary, document, probe, place));
+  } else if (place == QuestionPlace::kTool) {
+    EBB_ASSIGN_OR_RETURN(request, request_of_chat(vocabulary, tool_loop(document, probe)));
   } else {
-    Before before = Before::kNothing;
-    if (place == QuestionPlace::kNext) {
-      EBB_ASSIGN_OR_RETURN(
-          RecallContext context,
-          recall_message(vocabulary, {.text = "Read this: " + document.text, .reply = document.reply}, before));
-      request.before = std::move(context.tokens);
-      before = context.ends;
-    }
-    const std::string text = place == QuestionPlace::kFirst  ? probe.text + "\n" + document.text
-                             : place == QuestionPlace::kLast ? document.text + probe.text
-                                                             : probe.text;
-    EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, text, before));
-    request.cues = find_cues(text);
-    if (place == QuestionPlace::kFirst) {
-      EBB_ASSIGN_OR_RETURN(request.asked, find_needed(vocabulary, request.tokens, {probe.text}, block_size));
-    }
+    EBB_ASSIGN_OR_RETURN(request, user_request(vocabulary, document, probe, place));
   }
-  EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, request.before.empty() ? request.tokens : request.before,
-                                                   probe.facts, block_size));
+  if (place == QuestionPlace::kFirst) {
+    EBB_ASSIGN_OR_RETURN(request.asked, find_needed(vocabulary, turns_of(request), {probe.text}, block_size));
+  }
+  EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, turns_of(request), probe.facts, block_size));
   EBB_ASSIGN_OR_RETURN(request.most_reply_tokens, most_reply_tokens(vocabulary, probe));
   return request;
 }
@@ -109,8 +206,7 @@ Result<DocumentRequest> next_document_request(const Vocabulary& vocabulary, cons
                                               const DocumentProbe& probe, Before before, std::int32_t block_size) {
   DocumentRequest request{.cues = find_cues(probe.text)};
   EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, probe.text, before));
-  EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, first.before.empty() ? first.tokens : first.before,
-                                                   probe.facts, block_size));
+  EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, turns_of(first), probe.facts, block_size));
   EBB_ASSIGN_OR_RETURN(request.most_reply_tokens, most_reply_tokens(vocabulary, probe));
   return request;
 }

@@ -14,8 +14,8 @@
 namespace ebb {
 
 struct DocumentRequest {
-  // A message of before; empty where there is none.
-  std::vector<Token> before;
+  // Messages of before and the replies to them, each a turn of its own; none where the request holds all.
+  std::vector<std::vector<Token>> before;
   std::vector<Token> tokens;
   std::vector<Cue> cues;
   // Names of the blocks that tell the answers, in a session that begins with this request.
@@ -25,10 +25,11 @@ struct DocumentRequest {
   // It bounds a reply that does not end: what is asked said again, the answers twice, and some words around them.
   std::int32_t most_reply_tokens = 0;
 
-  [[nodiscard]] std::int32_t n_tokens() const { return static_cast<std::int32_t>(before.size() + tokens.size()); }
+  [[nodiscard]] std::int32_t n_tokens() const;
 };
 
-// kInvalidArgument where a fact of the probe is not in the document.
+// kInvalidArgument where a fact of the probe is not in the document, kUnsupported where a model's template tells a message behind
+// calls of tools in other tokens than by itself.
 Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, const DocumentCase& document,
                                               const DocumentProbe& probe, QuestionPlace place, std::int32_t block_size);
 // Of a probe that follows another's reply in the same session, which began with `first`; `before`: how that reply ended.

@@ -51,7 +51,7 @@ TEST_F(DocumentRequests, the_needed_blocks_tell_the_fact) {
   for (const QuestionPlace place :
        {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext, QuestionPlace::kTool}) {
     const DocumentRequest request = *make_document_request(*vocabulary_, case_, case_.probes[0], place, kBlockSize);
-    const std::vector<Token>& tokens = request.before.empty() ? request.tokens : request.before;
+    const std::vector<Token>& tokens = request.before.empty() ? request.tokens : request.before.front();
     std::string told;
     for (const std::string& name : request.needed) {
       ASSERT_TRUE(name.starts_with("turn1#"));
@@ -77,6 +77,42 @@ TEST_F(DocumentRequests, facts_are_found_in_sentencepiece_words_too) {
       make_document_request(*vocabulary, one, one.probes[0], QuestionPlace::kLast, 64);
   ASSERT_TRUE(request.ok()) << request.status().message();
   EXPECT_THAT(request->needed, ElementsAre("turn1#0"));
+}
+
+// A block is of the message that most of it is of.
+TEST_F(DocumentRequests, what_was_said_in_messages_of_their_own_is_named_by_them) {
+  case_.messages = {{.text = "hello hello hello.", .reply = "hello"},
+                    {.text = "The gate opens with 417.", .reply = "hello"},
+                    {.text = "hello hello.", .reply = "hello"}};
+  const DocumentRequest request =
+      *make_document_request(*vocabulary_, case_, case_.probes[0], QuestionPlace::kNext, kBlockSize);
+  ASSERT_EQ(request.before.size(), 3U);
+  ASSERT_FALSE(request.needed.empty());
+  const std::size_t begin = request.before[0].size();
+  for (const std::string& name : request.needed)
+    EXPECT_THAT(name, ::testing::AnyOf(HasSubstr("turn1#"), HasSubstr("turn2#")));
+  EXPECT_EQ(request.needed.back().substr(0, 6), "turn2#");
+  EXPECT_LE(std::stoul(request.needed.back().substr(6)), (request.before[1].size() + begin % kBlockSize) / kBlockSize);
+}
+
+TEST_F(DocumentRequests, an_agent_reads_files_by_calls_and_is_asked_as_each_place_says) {
+  case_.text = "hello hello. The gate opens with 417.\nhello hello.\n";
+  case_.files = {{.name = "config.py", .text = "hello hello. The gate opens with 417.\n"},
+                 {.name = "utils.go", .text = "hello hello.\n"}};
+  const auto request_at = [&](QuestionPlace place) {
+    return *make_document_request(*vocabulary_, case_, case_.probes[0], place, kBlockSize);
+  };
+  EXPECT_THAT(text_of(*vocabulary_, request_at(QuestionPlace::kLast).tokens),
+              HasSubstr("user\nHow does the gate open?<|im_end|>"));
+  EXPECT_THAT(text_of(*vocabulary_, request_at(QuestionPlace::kFirst).tokens),
+              HasSubstr("user\nHow does the gate open? Read the files.<|im_end|>"));
+  EXPECT_THAT(text_of(*vocabulary_, request_at(QuestionPlace::kTool).tokens),
+              HasSubstr("tool\nHow does the gate open?<|im_end|>"));
+  const DocumentRequest next = request_at(QuestionPlace::kNext);
+  ASSERT_EQ(next.before.size(), 1U);
+  EXPECT_THAT(text_of(*vocabulary_, next.before[0]), HasSubstr("tool\nhello hello. The gate opens with 417."));
+  EXPECT_THAT(text_of(*vocabulary_, next.tokens), ::testing::Not(HasSubstr("417")));
+  EXPECT_EQ(next.needed, request_at(QuestionPlace::kLast).needed);
 }
 
 TEST_F(DocumentRequests, what_follows_a_reply_needs_blocks_of_the_first_message) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "bench/statistics.h"
+
 namespace ebb {
 namespace {
 
@@ -15,7 +17,7 @@ const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "mo
 TEST(DocumentBench, asks_every_arm_the_same_and_recall_answers_what_a_policy_alone_does_not) {
   DocumentOptions options{.model = kModel,
                           .n_threads = 2,
-                          .policies = {"streaming"},
+                          .arms = {.policies = {"streaming"}, .arms = {"alone", "recall", "oracle"}},
                           .kinds = {"needle"},
                           .places = {QuestionPlace::kLast, QuestionPlace::kNext},
                           .parts = {4},
@@ -59,8 +61,7 @@ Result<DocumentReport> run_small(const std::string& kind, QuestionPlace place, s
                                  std::int32_t n_tokens, std::int32_t n_tasks) {
   DocumentOptions options{.model = kModel,
                           .n_threads = 2,
-                          .policies = {"streaming"},
-                          .arms = std::move(arms),
+                          .arms = {.policies = {"streaming"}, .arms = std::move(arms)},
                           .kinds = {kind},
                           .places = {place},
                           .budgets = {384},
@@ -116,9 +117,43 @@ TEST(DocumentBench, what_all_of_a_document_tells_has_no_oracle) {
   }
 }
 
+const DocumentCell& cell_of(const DocumentReport& report, std::string_view arm) {
+  return *std::ranges::find(report.cells, arm, &DocumentCell::arm);
+}
+
+// The files' first has the number; what calls of tools returned comes back like what the user said.
+TEST(DocumentBench, an_agent_finds_the_setting_that_it_read_first) {
+  for (const QuestionPlace place : {QuestionPlace::kNext, QuestionPlace::kTool}) {
+    const Result<DocumentReport> report = run_small("agent", place, {"alone", "recall", "oracle"}, 1600, 2);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_DOUBLE_EQ(mean_of(cell_of(*report, "streaming, oracle").found), 1.0);
+    EXPECT_GT(mean_of(cell_of(*report, "streaming, recall").found), mean_of(cell_of(*report, "streaming").found));
+  }
+}
+
+// Few blocks in RAM and a disk for the others: the same bytes come back.
+TEST(DocumentBench, a_disk_gives_the_answers_that_ram_gives) {
+  const Result<DocumentReport> report = run_small("multifact", QuestionPlace::kLast, {"recall", "disk"}, 1200, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const DocumentCell& ram = cell_of(*report, "streaming, recall");
+  EXPECT_EQ(ram.said, cell_of(*report, "streaming, recall, disk").said);
+  EXPECT_THAT(document_text(*report), testing::HasSubstr("5 of 5"));
+}
+
+// Messages of their own, and what is needed is found by their names.
+TEST(DocumentBench, what_was_pushed_out_comes_back_and_is_computed_again) {
+  const Result<DocumentReport> report =
+      run_small("churn", QuestionPlace::kNext, {"oracle", "recompute", "discard"}, 1200, 1);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_GT(mean_of(cell_of(*report, "streaming, oracle").found), 0.9);
+  EXPECT_GT(mean_of(cell_of(*report, "streaming, recompute").found), 0.9);
+  EXPECT_LT(mean_of(cell_of(*report, "streaming, discard").found), 0.5);
+  EXPECT_THAT(document_text(*report), testing::HasSubstr("computed again"));
+}
+
 TEST(DocumentBench, refuses_what_leaves_nothing_to_ask_and_policies_that_there_are_not) {
   EXPECT_EQ(run_document({.model = kModel, .kinds = {}}).status().code(), Code::kInvalidArgument);
-  EXPECT_FALSE(run_document({.model = kModel, .policies = {"nobody"}}).ok());
+  EXPECT_FALSE(run_document({.model = kModel, .arms = {.policies = {"nobody"}, .arms = {"alone"}}}).ok());
 }
 
 TEST(DocumentBench, names_of_places_lead_back) {

@@ -23,14 +23,24 @@ constexpr const char* kDocumentFooter = R"(Examples:
   ebb bench document --kinds niah,multifact,tenfacts --policies recency,h2o,snapkv,evoke --budgets 512,1024,2048
   ebb bench document --kinds ruler --length 4096,16384 --questions last --html ruler.html
   ebb bench document --kinds passkey --length 30000 --questions last --budgets 2048
+  ebb bench document --baselines --kinds niah,multifact --questions next --budgets 512,1024 --html baselines.html
+  ebb bench document --kinds agent,agent_mentions --questions next,tool --budgets 512,1024 --arms alone,recall,oracle
+  ebb bench document --kinds churn --questions next --budgets 1024 --arms recall,breadcrumb,oracle,recompute,discard
+  ebb bench document --kinds distance --length 4096,16384 --questions next --budgets 2048 --recall-places original,tail,compacted
+  ebb bench document --kinds hostram --length 12000 --questions next --budgets 1024 --arms recall,disk
+  ebb bench document --ablation --kinds niah --questions next --budgets 1024
   ebb bench document -m model.gguf --length 8192 --tasks 10
 
 One request holds a document and a question about it, and the KV budget holds a part of that. Kinds: needle, multi_fact,
 ten_at_once and key_value (ebb bench recall-tasks); EVOKE's niah (5 needles at 5 depths), multifact (5 facts, asked for in a row in
 one session) and tenfacts (asked for in one message); passkey; kvret (75 and 140 pairs); and ruler, all 13 of RULER's families in
-miniature, or one of them: niah_single_1, vt, cwe, fwe, qa_1, ... Arms: everything hot; a policy alone; with recall, as ebb serve and
-ebb run do it; an oracle that brings back the blocks that tell what is asked, and no others; breadcrumb and discard, which keep no
-bytes. The question stands behind the document (last), in front of it (first), in the next message (next), or in what a tool
+miniature, or one of them: niah_single_1, vt, cwe, fwe, qa_1, ... EVOKE's agent (files that a tool returned, the first with the
+setting that is asked for; agent_mentions: the others speak of it), hostram (20 facts in a row), churn (20 facts, each in a message of
+its own among 64 others) and distance (a pass key near the beginning, 12 facts all over). Arms: everything hot; a policy alone; with
+recall, as ebb serve and ebb run do it; an oracle that brings back the blocks that tell what is asked, and no others; breadcrumb and
+discard, which keep no bytes; recompute, the oracle's blocks computed again; disk, recall with RAM for 8 blocks and a disk for the
+others. --baselines has the arms of papers, ours by each selector and an oracle instead; --ablation ours with one thing changed, and
+all combinations of selectors, moment, gate and policy; both mark what is worse or better than ours. The question stands behind the document (last), in front of it (first), in the next message (next), or in what a tool
 returns once the user has said to go on (tool).)";
 
 struct DocumentFlags {
@@ -38,6 +48,9 @@ struct DocumentFlags {
   std::string model;
   std::vector<std::string> places = {"last", "first", "next"};
   std::vector<std::string> haystack;
+  std::vector<std::string> recall_places = {"original"};
+  bool baselines = false;
+  bool ablation = false;
   RecallTaskFlags task;
   std::string pairs_file;
   std::string pairs;
@@ -51,6 +64,12 @@ void take_names(const DocumentFlags& flags, DocumentOptions& options) {
   for (const std::string& name : flags.places) {
     options.places.push_back(find_question_place(name).value_or(QuestionPlace::kLast));
   }
+  options.arms.places.clear();
+  for (const std::string& name : flags.recall_places) {
+    options.arms.places.push_back(find_recall_place(name).value_or(RecallPlace::kOriginal));
+  }
+  if (flags.baselines) options.list = baselines();
+  if (flags.ablation) options.list = ablation();
   if (!flags.haystack.empty()) options.cases.haystack = haystacks_of(flags.haystack).front();
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);
 }
@@ -117,20 +136,32 @@ void add_case_flags(CLI::App& command, DocumentFlags& flags) {
       ->type_name("FILE");
 }
 
-void add_arm_flags(CLI::App& command, DocumentOptions& options) {
-  command.add_option("--policies", options.policies, "What leaves, as ebb run --kv-eviction has it")
+void add_arm_flags(CLI::App& command, DocumentFlags& flags) {
+  DocumentOptions& options = flags.options;
+  command.add_option("--policies", options.arms.policies, "What leaves, as ebb run --kv-eviction has it")
       ->delimiter(',')
       ->type_name("POLICY,POLICY,...")
       ->capture_default_str();
-  add_names_flag(command, "--arms", options.arms, {"alone", "recall", "oracle", "breadcrumb", "discard"},
+  add_names_flag(command, "--arms", options.arms.arms,
+                 {"alone", "recall", "oracle", "breadcrumb", "discard", "recompute", "disk"},
                  "What comes back, as below");
   command
       .add_option(
-          "--selectors", options.selectors,
+          "--selectors", options.arms.selectors,
           "Who chooses what recall brings back: recall, as ebb serve has it, or as ebb run --selectors has them")
       ->delimiter(',')
       ->type_name("NAME,NAME+NAME,...")
       ->capture_default_str();
+  add_names_flag(command, "--recall-places", flags.recall_places, {"original", "compacted", "tail"},
+                 "Where what comes back lies, as ebb run --kv-recall-place has it");
+  CLI::Option* const baselines =
+      command.add_flag("--baselines", flags.baselines, "The arms of papers and ours, instead");
+  CLI::Option* const ablation = command.add_flag("--ablation", flags.ablation, "Ours with one thing changed, instead");
+  baselines->excludes(ablation);
+  for (const char* const name : {"--policies", "--arms", "--selectors", "--recall-places"}) {
+    baselines->excludes(name);
+    ablation->excludes(name);
+  }
   add_counts_flag(command, "--parts", options.parts, "Parts of the request that the budget holds: 4 is a quarter");
   add_counts_flag(command, "--budgets", options.budgets, "Tokens that the budget holds, instead of parts");
   add_count_flag(command, "--recall", options.n_recalled_blocks, {1, 1 << 20}, "Blocks to bring back at most");
@@ -149,7 +180,7 @@ void add_bench_document(CLI::App& bench, Action& action) {
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   add_count_flag(*command, "--block-size", flags->options.block_size, {0, 1024},
                  "Tokens of a block; 0: as engines choose it for each budget");
-  add_arm_flags(*command, flags->options);
+  add_arm_flags(*command, *flags);
   add_case_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
   command->callback([flags, &action] { action = [flags] { return bench_document(*flags); }; });

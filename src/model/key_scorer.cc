@@ -10,6 +10,7 @@
 #include "base/for_each_parallel.h"
 #include "base/to_size.h"
 #include "model/model.h"
+#include "model/representative_keys.h"
 #include "model/score_kernels.h"
 
 namespace ebb {
@@ -270,6 +271,7 @@ double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, cons
 // Heads by themselves, so that threads change no bit.
 std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
                                     const KeyDigestLayout& layout, KeyEstimate estimate) const {
+  if (estimate == KeyEstimate::kRepresentative) return score_representatives(setup_, queries, rows, blocks, layout);
   const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;

@@ -32,7 +32,7 @@ namespace ebb {
 
 class Model;
 
-enum class KeyEstimate : std::uint8_t { kSketch, kCuboid, kBox };
+enum class KeyEstimate : std::uint8_t { kSketch, kCuboid, kBox, kRepresentative };
 
 // Blocks of a head that are scored by their sketches at most. More: a choice takes longer. Fewer: what cuboids rank low is not
 // found (of 39 blocks they rank the fact's among the first 16 in 81 of 100).
@@ -53,6 +53,8 @@ class KeyScorer {
   struct Block {
     // [layer][KV head][KeyDigestLayout::bytes()]
     std::span<const std::byte> digests;
+    // Of its begin, when the digest was made; kRepresentative alone goes by it (model/representative_keys.h).
+    Position anchor{0};
     // By how many anchors its keys have been turned since.
     std::int32_t n_turned = 0;
     // And not the session's first, which heads look at when they look for nothing.

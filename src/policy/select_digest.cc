@@ -1,7 +1,7 @@
 // The selectors by what is kept of keys: which blocks the queries would look at, were they hot.
 #include <algorithm>
 
-#include "policy/selector.h"
+#include "policy/resident_gate.h"
 
 namespace ebb {
 namespace {
@@ -26,7 +26,8 @@ constexpr Parameter kParameters[] = {
      .value = 1.0,
      .least = 0.0,
      .most = 1.0,
-     .summary = "1: the reply's queries are asked too, while it is written"}};
+     .summary = "1: the reply's queries are asked too, while it is written"},
+    kGate};
 
 class Digest final : public Selector {
  public:
@@ -98,13 +99,16 @@ class Digest final : public Selector {
 const std::span<const Parameter> kDigestParameters = kParameters;
 
 std::unique_ptr<const Selector> make_digest(const ParameterValues& values) {
-  return std::make_unique<Digest>("digest", DigestForm::kSketch, values);
+  return behind_gate(values, std::make_unique<Digest>("digest", DigestForm::kSketch, values));
 }
 std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values) {
-  return std::make_unique<Digest>("arkvale", DigestForm::kCuboid, values);
+  return behind_gate(values, std::make_unique<Digest>("arkvale", DigestForm::kCuboid, values));
 }
 std::unique_ptr<const Selector> make_quest(const ParameterValues& values) {
-  return std::make_unique<Digest>("quest", DigestForm::kBox, values);
+  return behind_gate(values, std::make_unique<Digest>("quest", DigestForm::kBox, values));
+}
+std::unique_ptr<const Selector> make_representative(const ParameterValues& values) {
+  return behind_gate(values, std::make_unique<Digest>("representative", DigestForm::kRepresentative, values));
 }
 
 }  // namespace ebb

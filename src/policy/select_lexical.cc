@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <map>
 
-#include "policy/selector.h"
+#include "policy/resident_gate.h"
 
 namespace ebb {
 namespace {
+
+constexpr Parameter kOfLexical[] = {kGate};
 
 class Lexical final : public Selector {
  public:
@@ -56,6 +58,10 @@ class Lexical final : public Selector {
 
 }  // namespace
 
-std::unique_ptr<const Selector> make_lexical(const ParameterValues&) { return std::make_unique<Lexical>(); }
+const std::span<const Parameter> kLexicalParameters = kOfLexical;
+
+std::unique_ptr<const Selector> make_lexical(const ParameterValues& values) {
+  return behind_gate(values, std::make_unique<Lexical>());
+}
 
 }  // namespace ebb

@@ -17,12 +17,21 @@ constexpr SelectorKind kKinds[] = {
      .summary = "attention that the prompt's last queries would give, by 2-bit sketches of keys that left",
      .make = make_digest},
     {.name = "arkvale", .summary = "the same by ArkVale's cuboid-mean of a block's keys", .make = make_arkvale},
-    {.name = "quest", .summary = "the same by Quest's least and greatest of a block's keys", .make = make_quest}};
+    {.name = "quest", .summary = "the same by Quest's least and greatest of a block's keys", .make = make_quest},
+    {.name = "representative",
+     .summary = "InfLLM's: the mean query times the mean of a block's few representative keys, by layer",
+     .make = make_representative},
+    {.name = "evoke",
+     .summary =
+         "EVOKE's: the four blocks that are likest what was just said, of those that are liker than all hot ones",
+     .make = make_evoke}};
 
 // Constant initialisation cannot see the spans of other files.
 std::span<const Parameter> parameters_of(std::string_view name) {
-  const bool has_any = name == "digest" || name == "arkvale" || name == "quest";
-  return has_any ? kDigestParameters : std::span<const Parameter>();
+  if (name == "digest" || name == "arkvale" || name == "quest" || name == "representative") return kDigestParameters;
+  if (name == "lexical") return kLexicalParameters;
+  if (name == "evoke") return kEvokeParameters;
+  return {};
 }
 
 std::string known_names() {

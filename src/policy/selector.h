@@ -9,6 +9,8 @@
 //   lexical         rare words in common with a cue                                                         (select_lexical.cc)
 //   digest          the share that the prompt's last queries would give a block, by 2-bit sketches of keys  (select_digest.cc)
 //   arkvale, quest  the same by a bound over the block's keys: their cuboid-mean, their box
+//   representative  InfLLM's: the mean query times the mean of a block's few representative keys, by layer
+//   evoke           EVOKE's: the four that are likest what was said, of those that are liker than all that is hot (select_evoke.cc)
 //
 // Thread rule: values and pure functions.
 #pragma once
@@ -28,7 +30,7 @@
 namespace ebb {
 
 // What keys are scored by that left (model/key_scorer.h).
-enum class DigestForm : std::uint8_t { kSketch, kCuboid, kBox };
+enum class DigestForm : std::uint8_t { kSketch, kCuboid, kBox, kRepresentative };
 
 // What a selector wants to know; nothing else is found out for it.
 struct SelectorAsk {
@@ -126,10 +128,14 @@ inline constexpr std::size_t kMostTold = 16;
 
 // The kinds' makers and parameters, for the registry.
 extern const std::span<const Parameter> kDigestParameters;
+extern const std::span<const Parameter> kLexicalParameters;
+extern const std::span<const Parameter> kEvokeParameters;
 [[nodiscard]] std::unique_ptr<const Selector> make_identity(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_lexical(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_digest(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_quest(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<const Selector> make_representative(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<const Selector> make_evoke(const ParameterValues& values);
 
 }  // namespace ebb

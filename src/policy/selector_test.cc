@@ -119,5 +119,53 @@ TEST(Selectors, by_words_tell_what_they_did_not_choose) {
   EXPECT_NE(found[1].verdict, Verdict::kRecall);
 }
 
+// The first block and the last are of no account, and what is hot itself is not touched.
+TEST(Selectors, behind_the_gate_bring_back_what_scores_more_than_all_that_is_hot) {
+  const std::vector<double> missing = {0.0, 1.0, 0.0, 1.0, 0.0};
+  std::vector<BlockShare> shares;
+  for (const double share : {0.9, 0.5, 0.4, 0.3, 0.9}) {
+    shares.push_back({.block = BlockIndex(static_cast<std::int32_t>(shares.size())), .share = share});
+  }
+  const RecallEvidence evidence{.missing = missing, .shares = shares, .max_blocks = 8};
+  EXPECT_EQ(blocks_of(select("digest:worth=0.1", evidence), Verdict::kRecall), (std::vector{1, 3}));
+  const auto gated = select("digest:worth=0.1,gate=1", evidence);
+  EXPECT_EQ(blocks_of(gated, Verdict::kRecall), std::vector{1});
+  EXPECT_EQ(blocks_of(gated, Verdict::kKeep), blocks_of(select("digest:worth=0.1", evidence), Verdict::kKeep));
+  EXPECT_EQ(gated.back().verdict, Verdict::kWeak);
+}
+
+std::vector<CueRanking> rankings_of(const std::vector<std::string>& texts, std::string_view said) {
+  WordIndex words;
+  for (std::size_t b = 0; b < texts.size(); ++b) words.add(BlockIndex(static_cast<std::int32_t>(b)), texts[b]);
+  std::vector<CueRanking> rankings;
+  for (const Cue& cue : find_cues(said)) {
+    rankings.push_back({.weight = cue.weight, .ranked = words.rank(cue.text)});
+  }
+  return rankings;
+}
+
+TEST(Selectors, evokes_takes_the_likest_four_that_are_liker_than_what_is_hot) {
+  const std::vector<std::string> texts = {
+      "rain",         "the quagga code is 17", "a quagga",          "the quagga",
+      "quagga hills", "quagga lamps",          "quagga code asked", "lamps of rain"};
+  const auto rankings = rankings_of(texts, "What is the quagga code?");
+  const std::vector<double> cold(8, 1.0);
+  const auto all = select("evoke:gate=0", {.missing = cold, .words = rankings, .max_blocks = 8});
+  EXPECT_EQ(blocks_of(all, Verdict::kRecall).size(), 4U);
+  EXPECT_FALSE(blocks_of(all, Verdict::kBeyond).empty());
+  EXPECT_EQ(
+      blocks_of(select("evoke:most=2", {.missing = cold, .words = rankings, .max_blocks = 8}), Verdict::kRecall).size(),
+      2U);
+  // What was asked before is hot, and liker what is asked now than most: it shuts them out.
+  std::vector<double> missing = cold;
+  missing[6] = 0.0;
+  const auto gated = select("evoke", {.missing = missing, .words = rankings, .max_blocks = 8});
+  EXPECT_LT(blocks_of(gated, Verdict::kRecall).size(), 3U);
+  EXPECT_GT(
+      blocks_of(select("evoke:gate=0", {.missing = missing, .words = rankings, .max_blocks = 8}), Verdict::kRecall)
+          .size(),
+      2U);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -19,6 +19,7 @@ KeyEstimate estimate_of(DigestForm form) {
     case DigestForm::kSketch: return KeyEstimate::kSketch;
     case DigestForm::kCuboid: return KeyEstimate::kCuboid;
     case DigestForm::kBox: return KeyEstimate::kBox;
+    case DigestForm::kRepresentative: return KeyEstimate::kRepresentative;
   }
   return KeyEstimate::kSketch;
 }
@@ -235,6 +236,7 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     if (digest.bytes.empty()) continue;
     blocks.push_back(block);
     scored.push_back({.digests = digest.bytes,
+                      .anchor = digest.anchor,
                       .n_turned = deps_.hot.anchor(block) - digest.anchor,
                       // Heads that look for nothing look at the first tokens.
                       .is_cold = !deps_.hot.is_hot(block) && block.value() > 0,

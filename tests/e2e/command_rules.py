@@ -163,6 +163,15 @@ def check_splice(report, program):
     figures.check_splice(report, max(prompts))
 
 
+DOCUMENT = ("--tasks", "1", "--kinds", "niah,multifact,vt", "--parts", "4", "--length", "1024", "--questions", "last,tool")
+
+
+def asks_documents(test, words, folder):
+    """Lists of arms have policies of their own."""
+    policies = () if {"--baselines", "--ablation"} & set(words) else ("--policies", "streaming")
+    Bench(alone(figures.check_document), *DOCUMENT, *policies)(test, words, folder)
+
+
 def asks_recall_tasks(test, words, folder):
     """One task of each case; --show asks nothing."""
     if "--show" in words:
@@ -211,8 +220,7 @@ RULES = {
     "bench baseline": Bench(alone(figures.check_resend), "--sessions", "1", "--turns", "14"),
     "bench evidence": Bench(alone(figures.check_evidence), "-m", MODEL, "--depths", "256", "-n", "8", "--prompts", "4"),
     "bench recall-tasks": asks_recall_tasks,
-    "bench document": Bench(alone(figures.check_document), "--tasks", "1", "--kinds", "niah,multifact,vt", "--parts", "4",
-                            "--length", "1024", "--questions", "last,tool", "--policies", "streaming"),
+    "bench document": asks_documents,
     "bench policies": Bench(alone(figures.check_policies), "--tasks", "1", "--seeds", "1", "--kinds", "needle", "--parts", "8,2",
                             "--context", "512", "--text", "32"),
     "bench limit": with_or_without_data(

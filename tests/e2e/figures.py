@@ -210,11 +210,23 @@ def check_document(report):
         hold(0 <= cell["low"] <= cell["right"] <= cell["high"] <= 1, f"{where}: {cell['right']} outside its interval")
         hold(cell["n"] > 0 and cell["ms"] > 0, f"{where}: nothing was asked")
         by_case.setdefault((cell["kind"], cell["tokens"], cell["question"]), []).append(cell)
-        hold(cell["recalled_blocks"] == 0 or ", " in cell["arm"], f"{where}: recalls")
+        recalls = {arm["name"]: arm["recalls"] and arm["remains"] != "nothing" for arm in report.get("arms", [])}
+        hold(cell["recalled_blocks"] == 0 or recalls.get(cell["arm"], ", " in cell["arm"]), f"{where}: recalls")
         hold(0 <= cell.get("found", 0) <= 1, f"{where}: more was found than there is")
         hold(sum(group["n"] for group in cell.get("groups", [])) in (0, cell["n"]), f"{where}: questions of no group")
         share = cell.get("of_never_evicting")
         hold(share is None or share["low"] <= share["share"] <= share["high"], f"{where}: a share outside its interval")
+        for name in ("beside_ours", "beside_recomputed", "beside_ram"):
+            beside = cell.get(name, {"low": 0, "mean": 0, "high": 0, "same_answers": 0})
+            hold(beside["low"] - 1e-9 <= beside["mean"] <= beside["high"] + 1e-9, f"{where}, {name}: outside its interval")
+            hold(0 <= beside["same_answers"] <= cell["n"], f"{where}, {name}: more answers than questions")
+        # The same bytes come back, wherever they lay.
+        hold(cell.get("beside_ram", {}).get("same_answers", cell["n"]) == cell["n"], f"{where}: a disk changed an answer")
+    if report.get("against"):
+        for cell in report["cells"]:
+            hold(("beside_ours" in cell) == (cell["part"] != 1 and cell["arm"] != report["against"]), f"{cell['arm']}: beside ours")
+    for level in report.get("factors", []):
+        hold(0 <= level["right"] <= 1, f"{level['factor']}, {level['level']}: {level['right']} of 1")
     for (kind, tokens, question), cells in by_case.items():
         where = f"{kind} of {tokens}, question {question}"
         hold(len({cell["n"] for cell in cells}) == 1, f"{where}: arms were asked different questions")
