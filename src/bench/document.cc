@@ -44,7 +44,8 @@ class Engines {
       EBB_ASSIGN_OR_RETURN(engine, Engine::open({.model = options_.model,
                                                  .n_threads = options_.n_threads,
                                                  .kv_type = options_.kv_type,
-                                                 .block_size = block_size}));
+                                                 .block_size = block_size,
+                                                 .embedding_model = options_.embedding_model}));
     }
     return engine.get();
   }
@@ -65,6 +66,7 @@ class Document {
 
   Status measure() {
     EBB_ASSIGN_OR_RETURN(arms_, make_document_arms(options_.policies, options_.arms, options_.selectors));
+    for (const DocumentArm& arm : arms_) EBB_RETURN_IF_ERROR(engine_.check_selectors(arm.selectors));
     for (const std::string& name : options_.policies) {
       EBB_ASSIGN_OR_RETURN(policies_[name], make_policy(name));
     }

@@ -13,6 +13,12 @@ bool is_chosen(const RecallLook::Told& told) {
 
 }  // namespace
 
+Status no_meanings_error() {
+  return error(Code::kInvalidArgument,
+               "the selector embedding needs an embedding model; give one with --embedding-model FILE (GGUF, such as "
+               "all-MiniLM or bge), or leave it out of the selectors");
+}
+
 std::string_view moment_name(Moment moment) {
   switch (moment) {
     case Moment::kBeforePrompt: return "before the prompt";

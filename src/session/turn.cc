@@ -85,6 +85,7 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
 void Turn::recall(RecallAsk ask) {
   ask_ = std::move(ask);
   has_looked_ = false;
+  if (ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
   const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
   tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.

@@ -7,6 +7,7 @@ namespace ebb {
 
 void Turn::prepare_all(std::int32_t max_rows) {
   for (Ready ready = prepare(max_rows); ready != Ready::kNow; ready = prepare(max_rows)) {
+    if (ready == Ready::kWaits) session_->wait_for_meanings();
     if (ready == Ready::kWaits && wave_ && wave_->fetch != nullptr) wave_->fetch->wait();
     if (ready == Ready::kWaits && adoption_ && adoption_->fetch != nullptr) adoption_->fetch->wait();
   }
@@ -34,10 +35,12 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
 std::optional<Turn::Ready> Turn::look() {
   const bool is_tail = has_looked_ && looks_at_tail_ && session_->end() >= tail_begin_;
   if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
+  const bool lost_none = is_tail && stats_.acts.evicted.size() == n_evicted_at_look_;
+  if (!lost_none && !session_->has_meanings_for(ask_)) return Ready::kWaits;
   has_looked_ = true;
   if (is_tail) {
     looks_at_tail_ = false;
-    if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
+    if (lost_none) return std::nullopt;
     // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
     session_->holds().kept.clear();
   }
