@@ -1,6 +1,7 @@
 #include "engine/meaning_thread.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <sys/resource.h>
@@ -23,6 +24,9 @@ constexpr std::size_t kMostWaiting = 16384;
 // processors all compute it, little is embedded when it ends.
 constexpr int kNice = 10;
 
+// How often it is looked whether a wait is over, while others compute what it waits for.
+constexpr std::chrono::milliseconds kLookAgain{5};
+
 void lower_priority() {
 #ifdef __linux__
   // Of this thread alone, there.
@@ -33,16 +37,20 @@ void lower_priority() {
 }  // namespace
 
 Result<std::unique_ptr<MeaningThread>> MeaningThread::open(const Embedder& model, const Deps& deps) {
-  EBB_ASSIGN_OR_RETURN(
-      std::unique_ptr<Embedder> embedder,
-      model.open_beside(
-          {.n_threads = 1, .most_tokens = kPassTokens, .n_together = static_cast<std::int32_t>(kTogether)}));
-  return std::unique_ptr<MeaningThread>(new MeaningThread(std::move(embedder), deps));
+  const EmbedderOptions options{
+      .n_threads = 1, .most_tokens = kPassTokens, .n_together = static_cast<std::int32_t>(kTogether)};
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<Embedder> for_now, model.open_beside(options));
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<Embedder> for_behind, model.open_beside(options));
+  return std::unique_ptr<MeaningThread>(new MeaningThread(std::move(for_now), std::move(for_behind), deps));
 }
 
-MeaningThread::MeaningThread(std::unique_ptr<Embedder> embedder, const Deps& deps)
-    : embedder_(std::move(embedder)), deps_(deps) {
-  thread_ = std::jthread([this] { run(); });
+MeaningThread::MeaningThread(std::unique_ptr<Embedder> for_now, std::unique_ptr<Embedder> for_behind, const Deps& deps)
+    : for_now_(std::move(for_now)), for_behind_(std::move(for_behind)), deps_(deps) {
+  now_thread_ = std::jthread([this] { run(Work::kNow, *for_now_); });
+  behind_thread_ = std::jthread([this] {
+    lower_priority();
+    run(Work::kBehind, *for_behind_);
+  });
 }
 
 MeaningThread::~MeaningThread() {
@@ -51,7 +59,9 @@ MeaningThread::~MeaningThread() {
     stops_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  now_thread_.join();
+  behind_thread_.join();
+  for (const Awaited& one : awaited_) one.wait->finish();
 }
 
 // --- asking ---
@@ -92,21 +102,21 @@ std::shared_ptr<Meaning> MeaningThread::ask_now(std::string_view text) {
 
 std::shared_ptr<MeaningWait> MeaningThread::await(std::vector<std::shared_ptr<Meaning>> wanted, double most_ms,
                                                   std::function<void()> notify) {
+  const std::scoped_lock lock(mutex_);
   std::erase_if(wanted, [](const auto& meaning) { return meaning->is_done(); });
   auto wait = std::make_shared<MeaningWait>(most_ms, wanted.empty() ? std::function<void()>() : std::move(notify));
-  const std::scoped_lock lock(mutex_);
   if (wanted.empty() || stops_) {
     wait->finish();
     return wait;
   }
-  awaited_.push_back({.wait = wait, .left = {wanted.begin(), wanted.end()}});
+  awaited_.push_back({.wait = wait, .wanted = std::move(wanted)});
   changed_.notify_all();
   return wait;
 }
 
 void MeaningThread::wait_idle() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !is_busy_ && now_.empty() && awaited_.empty() && behind_.empty(); });
+  changed_.wait(lock, [&] { return n_busy_ == 0 && now_.empty() && awaited_.empty() && behind_.empty(); });
 }
 
 MeaningStats MeaningThread::stats() const {
@@ -121,65 +131,67 @@ void MeaningThread::count(const std::function<void(MeaningStats&)>& add) {
   add(stats_);
 }
 
-// --- the thread ---
+// --- the threads ---
 
-void MeaningThread::run() {
-  lower_priority();
+bool MeaningThread::has(Work work) const {
+  if (work == Work::kBehind) return !behind_.empty();
+  return !now_.empty() ||
+         std::ranges::any_of(awaited_, [](const Awaited& one) { return one.n_offered < one.wanted.size(); });
+}
+
+void MeaningThread::wait_for(Work work, std::unique_lock<std::mutex>& lock) {
+  const auto is_wanted = [&] { return stops_ || has(work); };
+  if (work == Work::kBehind) return changed_.wait(lock, is_wanted);
+  changed_.wait(lock, [&] { return is_wanted() || !awaited_.empty(); });
+  // Others compute the rest of what is awaited; its time may be over before they have.
+  (void)changed_.wait_for(lock, kLookAgain, is_wanted);
+}
+
+void MeaningThread::run(Work work, Embedder& embedder) {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stops_ || !now_.empty() || !awaited_.empty() || !behind_.empty(); });
-    if (stops_) break;
-    Batch batch = next_batch();
-    is_busy_ = true;
+    wait_for(work, lock);
+    if (stops_) return;
+    Batch batch = next_batch(work);
+    ++n_busy_;
     lock.unlock();
     try {
-      make(batch);
+      make(batch, embedder);
     } catch (...) {  // short of memory: these are found by others
       for (const std::shared_ptr<Meaning>& meaning : batch) {
         if (!meaning->is_done()) meaning->give_up();
       }
     }
-    // What nobody else holds goes here, and not under the lock.
-    batch.clear();
     lock.lock();
-    is_busy_ = false;
+    for (const std::shared_ptr<Meaning>& meaning : batch) under_way_.erase(meaning.get());
     const std::vector<std::shared_ptr<MeaningWait>> ready = take_ready();
-    changed_.notify_all();
     lock.unlock();
     for (const auto& wait : ready) wait->finish();
+    // What nobody else holds gives its memory back before this thread counts as idle.
+    batch.clear();
     lock.lock();
+    --n_busy_;
+    changed_.notify_all();
   }
-  std::deque<Awaited> left = std::exchange(awaited_, {});
-  lock.unlock();
-  for (const Awaited& one : left) one.wait->finish();
 }
 
-// As many as a pass is likely to take.
-MeaningThread::Batch MeaningThread::next_batch() {
+// As many as a pass is likely to take; what was said is not held up by blocks.
+MeaningThread::Batch MeaningThread::next_batch(Work work) {
   Batch batch;
   std::size_t n_texts = 0;
-  const auto take = [&](std::shared_ptr<Meaning> meaning) {
-    if (meaning->is_done()) return;
+  const auto offer = [&](std::shared_ptr<Meaning> meaning) {
+    if (meaning == nullptr || meaning->is_done() || !under_way_.insert(meaning.get()).second) return;
     n_texts += std::max<std::size_t>(1, meaning->texts().size());
     batch.push_back(std::move(meaning));
   };
-  for (; !now_.empty() && n_texts < kTogether; now_.pop_front()) take(now_.front());
-  // What was said is not held up by blocks.
+  if (work == Work::kBehind) {
+    for (; !behind_.empty() && n_texts < kTogether; behind_.pop_front()) offer(behind_.front().lock());
+    return batch;
+  }
+  for (; !now_.empty() && n_texts < kTogether; now_.pop_front()) offer(now_.front());
   if (!batch.empty()) return batch;
   for (Awaited& one : awaited_) {
-    for (; !one.left.empty() && n_texts < kTogether; one.left.pop_front()) take(one.left.front());
-  }
-  return batch.empty() ? next_behind() : batch;
-}
-
-MeaningThread::Batch MeaningThread::next_behind() {
-  Batch batch;
-  std::size_t n_texts = 0;
-  for (; !behind_.empty() && n_texts < kTogether; behind_.pop_front()) {
-    std::shared_ptr<Meaning> meaning = behind_.front().lock();
-    if (meaning == nullptr || meaning->is_done()) continue;
-    n_texts += std::max<std::size_t>(1, meaning->texts().size());
-    batch.push_back(std::move(meaning));
+    for (; one.n_offered < one.wanted.size() && n_texts < kTogether; ++one.n_offered) offer(one.wanted[one.n_offered]);
   }
   return batch;
 }
@@ -187,8 +199,8 @@ MeaningThread::Batch MeaningThread::next_behind() {
 std::vector<std::shared_ptr<MeaningWait>> MeaningThread::take_ready() {
   std::vector<std::shared_ptr<MeaningWait>> ready;
   std::erase_if(awaited_, [&](Awaited& one) {
-    while (!one.left.empty() && one.left.front()->is_done()) one.left.pop_front();
-    if (!one.left.empty() && !one.wait->is_over()) return false;
+    while (one.n_done < one.wanted.size() && one.wanted[one.n_done]->is_done()) ++one.n_done;
+    if (one.n_done < one.wanted.size() && !one.wait->is_over()) return false;
     ready.push_back(one.wait);
     return true;
   });
@@ -197,7 +209,7 @@ std::vector<std::shared_ptr<MeaningWait>> MeaningThread::take_ready() {
 
 // --- making ---
 
-void MeaningThread::make(const Batch& batch) {
+void MeaningThread::make(const Batch& batch, Embedder& embedder) {
   Batch to_embed;
   for (const std::shared_ptr<Meaning>& meaning : batch) {
     const bool is_blocks = meaning->name() != Hash128();
@@ -208,7 +220,7 @@ void MeaningThread::make(const Batch& batch) {
     }
   }
   if (to_embed.empty()) return;
-  std::vector<MeaningVectors> made = embed(to_embed);
+  std::vector<MeaningVectors> made = embed(to_embed, embedder);
   for (std::size_t i = 0; i < to_embed.size(); ++i) {
     Meaning& meaning = *to_embed[i];
     if (made[i].size() == 0) {
@@ -233,9 +245,9 @@ void MeaningThread::make(const Batch& batch) {
 
 // Vectors that another model made are none of these.
 RecordKey MeaningThread::key(const Meaning& meaning) const {
-  return {.model = embedder_->fingerprint(),
-          .layout = hash_words({static_cast<std::uint64_t>(embedder_->n_dimensions())}),
-          .name = Hasher().add(meaning.name()).add_text("meaning").add(embedder_->fingerprint()).finish(),
+  return {.model = for_now_->fingerprint(),
+          .layout = hash_words({static_cast<std::uint64_t>(for_now_->n_dimensions())}),
+          .name = Hasher().add(meaning.name()).add_text("meaning").add(for_now_->fingerprint()).finish(),
           .kind = RecordKind::kMeaning};
 }
 
@@ -245,7 +257,7 @@ bool MeaningThread::read(Meaning& meaning) {
   const Result<RecordHandle> record = deps_.store->get(wanted);
   if (!record.ok()) return false;
   const RecordHeader& header = (*record)->header();
-  const auto n_dimensions = static_cast<std::size_t>(embedder_->n_dimensions());
+  const auto n_dimensions = static_cast<std::size_t>(for_now_->n_dimensions());
   const std::size_t n_bytes = meaning.texts().size() * MeaningVectors::bytes_of(n_dimensions);
   if (!(*record)->match(wanted).ok() || header.frame_bytes != n_bytes) return false;
   std::vector<std::byte> bytes;
@@ -280,12 +292,12 @@ void MeaningThread::keep(const Meaning& meaning, const MeaningVectors& vectors) 
 }
 
 std::vector<Token> MeaningThread::tokenize(const std::string& text) {
-  Result<std::vector<Token>> tokens = embedder_->tokenize(text);
+  Result<std::vector<Token>> tokens = for_now_->tokenize(text);
   if (!tokens.ok()) return {};
-  if (std::cmp_greater(tokens->size(), embedder_->max_tokens())) {
+  if (std::cmp_greater(tokens->size(), for_now_->max_tokens())) {
     // The mark at its end stays.
     const Token last = tokens->back();
-    tokens->resize(static_cast<std::size_t>(embedder_->max_tokens()));
+    tokens->resize(static_cast<std::size_t>(for_now_->max_tokens()));
     tokens->back() = last;
     count([](MeaningStats& stats) { ++stats.n_cut; });
   }
@@ -293,7 +305,7 @@ std::vector<Token> MeaningThread::tokenize(const std::string& text) {
 }
 
 // [meaning]; without vectors where not all of one's could be made.
-std::vector<MeaningVectors> MeaningThread::embed(const Batch& batch) {
+std::vector<MeaningVectors> MeaningThread::embed(const Batch& batch, Embedder& embedder) {
   struct Text {
     std::size_t meaning = 0;
     std::vector<Token> tokens;
@@ -316,10 +328,10 @@ std::vector<MeaningVectors> MeaningThread::embed(const Batch& batch) {
     std::size_t n_tokens = 0;
     for (std::size_t i = first; i < texts.size() && pass.size() < kTogether; ++i) {
       n_tokens += texts[i].tokens.size();
-      if (!pass.empty() && std::cmp_greater(n_tokens, embedder_->max_tokens())) break;
+      if (!pass.empty() && std::cmp_greater(n_tokens, embedder.max_tokens())) break;
       pass.push_back(texts[i].tokens);
     }
-    const Result<std::vector<std::vector<float>>> vectors = embedder_->embed_together(pass, is_cancelled);
+    const Result<std::vector<std::vector<float>>> vectors = embedder.embed_together(pass, is_cancelled);
     for (std::size_t i = 0; vectors.ok() && i < pass.size(); ++i) made[texts[first + i].meaning].add((*vectors)[i]);
     first += pass.size();
   }

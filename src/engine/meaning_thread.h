@@ -1,8 +1,8 @@
-// MeaningThread: computes what texts mean for all sessions of an engine, on a thread of its own and an embedding model.
+// MeaningThread: computes what texts mean for all sessions of an engine, on threads of its own and an embedding model.
 //
-// What was just said comes first, then blocks that a look waits for, then those that filled, oldest first; several texts go through the
-// model in one pass. It is one thread of low priority: where all processors compute prompts and replies, it takes little from them. The
-// queue of texts is bounded (ask_behind), and so is the memory of vectors, in the room that digests of keys have too: a block for which
+// One thread, of low priority, goes through the blocks that filled, oldest first: where all processors compute prompts and replies, it
+// takes little from them. Another works while somebody waits: what was just said first, then the blocks that a look waits for. Several
+// texts go through the model in one pass; each thread has a context of its own on the same weights. The queue of texts is bounded (ask_behind), and so is the memory of vectors, in the room that digests of keys have too: a block for which
 // there is none has no vectors.
 //
 // Vectors of a block are a record of their own kind in the cold store, within its bound, under a name made of the block's exact name, its
@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -63,28 +64,33 @@ class MeaningThread final : public MeaningSource {
  private:
   struct Awaited {
     std::shared_ptr<MeaningWait> wait;
-    std::deque<std::shared_ptr<Meaning>> left;
+    std::vector<std::shared_ptr<Meaning>> wanted;
+    std::size_t n_offered = 0;  // the first of them; some of these may be under way elsewhere
+    std::size_t n_done = 0;
   };
+  enum class Work : std::uint8_t { kNow, kBehind };
   using Batch = std::vector<std::shared_ptr<Meaning>>;
 
-  MeaningThread(std::unique_ptr<Embedder> embedder, const Deps& deps);
-  void run();
+  MeaningThread(std::unique_ptr<Embedder> for_now, std::unique_ptr<Embedder> for_behind, const Deps& deps);
+  void run(Work work, Embedder& embedder);
   // With mutex_ held.
-  [[nodiscard]] Batch next_batch();
-  [[nodiscard]] Batch next_behind();
+  void wait_for(Work work, std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool has(Work work) const;
+  [[nodiscard]] Batch next_batch(Work work);
   [[nodiscard]] std::vector<std::shared_ptr<MeaningWait>> take_ready();
   void forget_gone();
 
-  void make(const Batch& batch);
+  void make(const Batch& batch, Embedder& embedder);
   [[nodiscard]] RecordKey key(const Meaning& meaning) const;
   [[nodiscard]] bool read(Meaning& meaning);
   void keep(const Meaning& meaning, const MeaningVectors& vectors);
   // None where one of them could not be made.
-  [[nodiscard]] std::vector<MeaningVectors> embed(const Batch& batch);
+  [[nodiscard]] std::vector<MeaningVectors> embed(const Batch& batch, Embedder& embedder);
   [[nodiscard]] std::vector<Token> tokenize(const std::string& text);
   void count(const std::function<void(MeaningStats&)>& add);
 
-  const std::unique_ptr<Embedder> embedder_;
+  const std::unique_ptr<Embedder> for_now_;
+  const std::unique_ptr<Embedder> for_behind_;
   const Deps deps_;
 
   mutable std::mutex mutex_;
@@ -96,10 +102,13 @@ class MeaningThread final : public MeaningSource {
   std::map<Hash128, std::weak_ptr<Meaning>> known_;
   std::size_t n_known_after_sweep_ = 0;
   MeaningStats stats_;
-  bool is_busy_ = false;
+  // By one of the threads.
+  std::set<const Meaning*> under_way_;
+  std::int32_t n_busy_ = 0;
   bool stops_ = false;
-  // Last, so that it is joined before anything above goes.
-  std::jthread thread_;
+  // Last, so that they are joined before anything above goes.
+  std::jthread now_thread_;
+  std::jthread behind_thread_;
 };
 
 }  // namespace ebb

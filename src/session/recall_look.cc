@@ -15,8 +15,8 @@ bool is_chosen(const RecallLook::Told& told) {
 
 Status no_meanings_error() {
   return error(Code::kInvalidArgument,
-               "the selector embedding needs an embedding model; give one with --embedding-model FILE (GGUF, such as "
-               "all-MiniLM or bge), or leave it out of the selectors");
+               "the selector embedding needs an embedding model; give one (--embedding-model FILE, of the library "
+               "EngineOptions::embedding_model: a GGUF such as all-MiniLM or bge), or leave it out of the selectors");
 }
 
 std::string_view moment_name(Moment moment) {
