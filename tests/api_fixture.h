@@ -126,6 +126,7 @@ class Server : public ::testing::Test {
     scheduler_.reset();
     EngineOptions engine_options{
         .model = bundled_model(), .n_threads = 1, .kv_budget_tokens = 1024, .session = session};
+    engine_options.embedding_model = embedding_model_;
     Result<std::unique_ptr<Engine>> engine = Engine::open(engine_options);
     ASSERT_TRUE(engine.ok()) << engine.status().message();
     engine_ = *std::move(engine);
@@ -175,6 +176,8 @@ class Server : public ::testing::Test {
     return kept;
   }
 
+  // Of engines that are opened from then on.
+  std::filesystem::path embedding_model_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Api> api_;

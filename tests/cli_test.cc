@@ -57,6 +57,22 @@ TEST_F(CliTest, help_names_the_commands_and_the_exit_codes) {
   EXPECT_THAT(result.err, IsEmpty());
 }
 
+TEST_F(CliTest, recall_by_an_embedding_model_that_is_not_given_is_an_error_that_says_what_to_do) {
+  const std::string model = toy();
+  for (const char* command : {"run", "explain", "serve", "chat"}) {
+    std::vector<std::string> arguments = {command, "-m", model, "--selectors", "lexical+embedding"};
+    const std::string_view name = command;
+    if (name == "run" || name == "explain") arguments.insert(arguments.end(), {"--raw", "-p", "hello"});
+    const ProgramResult result = run_ebb(arguments);
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(result.err, HasSubstr("--embedding-model FILE")) << command;
+  }
+  const ProgramResult gone =
+      run_ebb({"run", "-m", model, "--embedding-model", "/nowhere.gguf", "--raw", "-p", "hello"});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_THAT(gone.err, HasSubstr("/nowhere.gguf"));
+}
+
 TEST_F(CliTest, a_prompt_longer_than_the_context_is_an_error_that_says_so) {
   const std::string model = toy({.n_ctx_train = 300});
   const ProgramResult result = run_ebb({"run", "-m", model, "--no-rebase", "--raw", "-p", std::string(400, 'y')});

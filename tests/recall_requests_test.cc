@@ -1,6 +1,7 @@
 // What a request has back of what its own prompt let go, over HTTP: found by its words, by names, or not at all.
 #include <gmock/gmock.h>
 
+#include "model/toy_gguf.h"
 #include "tests/api_fixture.h"
 
 namespace ebb {
@@ -102,6 +103,34 @@ TEST_F(RecallRequests, a_question_in_front_of_a_document_is_in_sight_when_it_end
   const Json none = reply_to(Json::array({user("What is the code of the north gate? Once more.\n" + document())}),
                              {{"ebb", {{"recall", {{"explain", true}, {"blocks", 0}}}}}});
   for (const Json& look : none["ebb"]["recall"]) EXPECT_EQ(look["chosen"], 0) << look.dump();
+}
+
+// With random weights, which find what is the same word for word.
+TEST_F(RecallRequests, what_was_said_is_found_by_an_embedding_model_while_others_are_served) {
+  const ToyGguf toy({.n_ctx_train = 300});
+  embedding_model_ = toy.write_with_keys([](gguf_context* gguf) { gguf_set_val_u32(gguf, "llama.pooling_type", 1); });
+  open({});
+  const Json own = {{"ebb", {{"recall", {{"explain", true}, {"selectors", "embedding:wait=60000"}}}}}};
+  const auto other = send("POST", "/v1/chat/completions",
+                          Json({{"messages", Json::array({user("Hello")})}, {"max_tokens", 8}}).dump());
+  const Json told = reply_to(Json::array({user(document() + "\nThe code of the north gate is what?")}), own);
+  other->wait();
+  EXPECT_EQ(other->status(), 200);
+  const Json& looks = told["ebb"]["recall"];
+  const auto embedding = std::ranges::find_if(
+      looks, [](const Json& look) { return look["selector"] == "embedding" && look["when"] == "before its tail"; });
+  ASSERT_NE(embedding, looks.end()) << looks.dump();
+  EXPECT_GT((*embedding)["looked_at"].get<int>(), 16);
+  EXPECT_GT((*embedding)["chosen"].get<int>(), 0);
+  EXPECT_GT((*embedding)["ms"].get<double>(), 0.0);
+  EXPECT_GT(told["ebb"]["recalled_blocks"].get<int>(), 0);
+}
+
+TEST_F(RecallRequests, by_an_embedding_model_that_there_is_not_are_refused_and_say_what_to_do) {
+  const auto reply =
+      chat(Json::array({user("Hello")}), {{"ebb", {{"recall", {{"selectors", "lexical+embedding"}}}}}}, {});
+  EXPECT_EQ(reply->status(), 400);
+  EXPECT_THAT(reply->json()["error"]["message"].get<std::string>(), HasSubstr("--embedding-model"));
 }
 
 TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {

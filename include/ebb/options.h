@@ -23,7 +23,10 @@ struct EngineOptions {
   // Tokens of a block, 1 to 128 (kivi4: 8 to 128): the unit that is named, evicted and recalled. 0: 64, and of KV budgets below 640
   // tokens 32, below 320 16.
   std::int32_t block_size = 0;
-  // Memory for what is kept of evicted blocks' keys, of all sessions together: recall finds by it what shares no word with a question.
+  // An embedding model's GGUF file (bge, MiniLM), for the selector "embedding"; empty: there is none.
+  std::string embedding_model;
+  // Memory for what is kept of evicted blocks' keys, and of their sentences where there is an embedding model, of all sessions together:
+  // recall finds by it what shares no word with a question.
   // Blocks beyond it, and with 0 all, are found by words alone.
   std::size_t digest_bytes = std::size_t{256} << 20;
   // Tokens that may be hot, of all sessions together. A law: never more. 0: the trained context, as far as memory
@@ -100,9 +103,10 @@ struct ReplyOptions {
   std::vector<std::string> stop;
   // GBNF; empty: none.
   std::string grammar;
-  // Evicted blocks to recall before the prompt is computed, and of a long one again before its last tokens: those that share the
-  // rarest words with its first and last sentences.
+  // Evicted blocks to recall before the prompt is computed, and of a long one again before its last tokens and behind them.
   std::int32_t max_recalled_blocks = 8;
+  // Who chooses them, as `ebb run --selectors` has it: "fused", "lexical+embedding", "none". kInvalidArgument for others.
+  std::string selectors = "fused";
 };
 
 }  // namespace ebb::api

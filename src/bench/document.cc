@@ -46,6 +46,7 @@ class Document {
       EBB_ASSIGN_OR_RETURN(report_.arms, make_document_arms(options_.arms));
     }
     for (const DocumentArm& arm : report_.arms) {
+      EBB_RETURN_IF_ERROR(engine_.check_selectors(arm.selectors));
       EBB_ASSIGN_OR_RETURN(policies_[arm.policy], make_policy(arm.policy));
     }
     for (const std::int32_t part : options_.budgets.empty() ? options_.parts : std::vector<std::int32_t>()) {

@@ -32,6 +32,8 @@ enum class QuestionPlace : std::uint8_t { kLast, kFirst, kNext, kTool };
 struct DocumentOptions {
   std::filesystem::path model;
   std::int32_t n_threads = 0;
+  // For the selector `embedding`; empty: there is none.
+  std::filesystem::path embedding_model;
   RowType kv_type = RowType::kF16;
   // 0: as engines choose it for each budget.
   std::int32_t block_size = 0;

@@ -33,7 +33,8 @@ Result<Engine*> DocumentEngines::get(std::int32_t block_size, std::int32_t n_ram
                                                .n_threads = options_.n_threads,
                                                .kv_type = options_.kv_type,
                                                .block_size = block_size,
-                                               .store = store}));
+                                               .store = store,
+                                               .embedding_model = options_.embedding_model}));
   }
   return engine.get();
 }

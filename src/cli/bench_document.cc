@@ -46,6 +46,7 @@ returns once the user has said to go on (tool).)";
 struct DocumentFlags {
   DocumentOptions options;
   std::string model;
+  std::string embedding_model;
   std::vector<std::string> places = {"last", "first", "next"};
   std::vector<std::string> haystack;
   std::vector<std::string> recall_places = {"original"};
@@ -79,6 +80,7 @@ ExitCode bench_document(DocumentFlags& flags) {
   const Result<std::filesystem::path> model = given_or_bundled_model(flags.model);
   if (!model.ok()) return fail(model.status());
   options.model = *model;
+  options.embedding_model = flags.embedding_model;
   take_names(flags, options);
   if (const Status status = take_recall_task_flags(flags.task, !flags.model.empty(), options.cases.task);
       !status.ok()) {
@@ -177,6 +179,8 @@ void add_bench_document(CLI::App& bench, Action& action) {
   command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
       ->type_name("FILE");
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
+  command->add_option("--embedding-model", flags->embedding_model, "GGUF file for the selector embedding")
+      ->type_name("FILE");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   add_count_flag(*command, "--block-size", flags->options.block_size, {0, 1024},
                  "Tokens of a block; 0: as engines choose it for each budget");

@@ -145,6 +145,7 @@ Status run_chat(const ChatFlags& flags) {
   std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
+  EBB_RETURN_IF_ERROR(engine->check_selectors(options.recall.selectors));
   if (!engine->vocabulary().chat_template()) {
     return error(Code::kUnsupported, "{}: has no chat template; continue texts with `ebb run --raw` instead",
                  engine->model().file().name());

@@ -212,14 +212,22 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->capture_default_str()
       ->group(cache);
   app.add_option("--kv-digests", flags.digests,
-                 "Memory for what is kept of evicted blocks' keys, by which recall finds what shares no word with a "
-                 "question: some 9 % of their K and V in f16. Blocks beyond it are found by words alone; 0: all are")
+                 "Memory for what is kept of evicted blocks, by which recall finds what shares no word with a "
+                 "question: of their keys some 9 % of K and V in f16, and with --embedding-model vectors of their "
+                 "sentences. Blocks beyond it are found by words alone; 0: all are")
       ->check([](const std::string& text) {
         const Result<std::uint64_t> n_bytes = parse_size(text);
         return n_bytes.ok() ? std::string() : n_bytes.status().message();
       })
       ->type_name("SIZE")
       ->capture_default_str()
+      ->group(cache);
+  app.add_option(
+         "--embedding-model", flags.embedding_model,
+         "GGUF file of an embedding model (bge, MiniLM), by which the selector embedding finds evicted blocks "
+         "that say what is asked for in other words; its vectors are computed on a thread of its own. ebb serve "
+         "answers /v1/embeddings by it")
+      ->type_name("FILE")
       ->group(cache);
 }
 
@@ -247,6 +255,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptL
   EBB_ASSIGN_OR_RETURN(options.session.sparse_prompt, SparsePrompt::parse(flags.sparse_prompt));
   EBB_ASSIGN_OR_RETURN(options.store, parse_store_flag(flags.store));
   EBB_ASSIGN_OR_RETURN(options.digest_bytes, parse_size(flags.digests));
+  options.embedding_model = flags.embedding_model;
   options.use_repacked = !flags.no_repack;
   ProgressBar bar;
   const std::string what = "loading " + options.model.filename().string();

@@ -46,6 +46,7 @@ struct EngineFlags {
   bool no_rebase = false;
   std::string store = "ram=1G";
   std::string digests = "256M";
+  std::string embedding_model;
 };
 
 // `flags` must live as long as the app; what it holds now are the defaults.

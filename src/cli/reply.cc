@@ -7,6 +7,7 @@
 #include "base/text_table.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
+#include "engine/meaning_thread.h"
 
 namespace ebb {
 namespace {
@@ -97,6 +98,15 @@ std::string session_stats_text(Engine& engine, const Session& session) {
         if (!said.empty()) table.add_row({"", said});
       }
     }
+  }
+  if (const MeaningThread* meanings = engine.meanings(); meanings != nullptr) {
+    const MeaningStats embedded = meanings->stats();
+    table.add_row(
+        {"embedding",
+         fmt::format("{} blocks, {} sentences in {:.2f} s; {} blocks from the cold store, {} without room, {} "
+                     "wait; {} sentences cut",
+                     embedded.n_blocks, embedded.n_texts, embedded.ms / 1000.0, embedded.n_read,
+                     embedded.n_without_room, embedded.n_waiting, embedded.n_cut)});
   }
   const std::size_t hot_bytes = engine.layout().frame_bytes() * static_cast<std::size_t>(engine.pool().peak_hot());
   const std::string open =

@@ -77,6 +77,7 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   std::unique_ptr<Engine> engine;
   InterruptListener interrupt;
   EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
+  EBB_RETURN_IF_ERROR(engine->check_selectors(options.recall.selectors));
   EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, prompt_tokens(flags, engine->vocabulary(), text));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, engine->new_session());
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,

@@ -52,7 +52,6 @@ struct ServeFlags {
   HttpOptions http;
   std::string alias;
   std::string chat_template_file;
-  std::string embedding_model;
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;
@@ -192,11 +191,9 @@ Status serve(ServeFlags flags) {
     InterruptListener interrupt;
     EBB_ASSIGN_OR_RETURN(engine, open_engine(flags.engine, interrupt));
   }
-  std::unique_ptr<Embedder> embedder;
-  const std::filesystem::path embedding_model = flags.embedding_model;
-  if (!embedding_model.empty()) {
-    EBB_ASSIGN_OR_RETURN(embedder, Embedder::open({.model = embedding_model, .n_threads = engine->n_threads()}));
-  }
+  EBB_RETURN_IF_ERROR(engine->check_selectors(generation.recall.selectors));
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Embedder> embedder, engine->open_embedder());
+  const std::filesystem::path embedding_model = flags.engine.embedding_model;
   const StopSignals stop;
   EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
@@ -310,11 +307,6 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("NAME")
       ->group(group);
   command->add_option("--chat-template-file", flags->chat_template_file, "Jinja, instead of the model's own templates")
-      ->type_name("FILE")
-      ->group(group);
-  command
-      ->add_option("--embedding-model", flags->embedding_model,
-                   "GGUF file of an embedding model (bge, MiniLM); without it, /v1/embeddings is refused")
       ->type_name("FILE")
       ->group(group);
   command

@@ -66,10 +66,11 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
       .adopts = options.adopts};
 }
 
-GenerationOptions to_options(const ReplyOptions& options, std::string question) {
+ebb::Result<GenerationOptions> to_options(const ReplyOptions& options, std::string_view question) {
   GenerationOptions result{.max_tokens = options.max_tokens,
                            .stop_strings = options.stop,
                            .recall = {.cues = find_cues(question), .max_blocks = options.max_recalled_blocks}};
+  EBB_ASSIGN_OR_RETURN(result.recall.selectors, SelectorList::parse(options.selectors));
   result.sampling.temperature = options.temperature;
   result.sampling.top_k = options.top_k;
   result.sampling.top_p = options.top_p;
@@ -148,7 +149,8 @@ Before before(const ebb::Session& session, const Vocabulary& vocabulary) {
 }
 
 Result<Reply> reply(ebb::Engine& engine, std::unique_ptr<ebb::Session>& session, std::vector<Token> tokens,
-                    std::string_view name, const GenerationOptions& options, const Listener& listener) {
+                    std::string_view name, const ebb::Result<GenerationOptions>& options, const Listener& listener) {
+  if (!options.ok()) return to_error(options.status());
   std::unique_ptr<Generation> generation;
   bool has_begun = false;
   const auto answer = [&]() -> Result<Reply> {
@@ -156,7 +158,7 @@ Result<Reply> reply(ebb::Engine& engine, std::unique_ptr<ebb::Session>& session,
     const Prompt prompt(std::move(tokens), {{.n_tokens = n_tokens, .name = std::string(name)}});
     has_begun = true;
     ebb::Result<std::unique_ptr<Generation>> started =
-        Generation::start(*session, engine.vocabulary(), prompt, options);
+        Generation::start(*session, engine.vocabulary(), prompt, *options);
     if (!started.ok()) return to_error(started.status());
     generation = *std::move(started);
     return run(engine, *generation, listener);
@@ -221,6 +223,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                            .session = {.prompt_budget_tokens = options.kv_prompt_budget_tokens},
                            .shares = {.file = options.kv_budgets_file, .by_layer = options.kv_layer_shares},
                            .digest_bytes = options.digest_bytes,
+                           .embedding_model = options.embedding_model,
                            .progress = options.progress};
   inner.store.ram_bytes = options.ram_bytes;
   if (!options.disk_folder.empty()) {
@@ -287,8 +290,7 @@ Result<Reply> Session::say(std::string_view message, const ReplyOptions& options
   const Vocabulary& vocabulary = state_->engine.vocabulary();
   ebb::Result<std::vector<Token>> tokens = turn_tokens(vocabulary, message, before(*state_->session, vocabulary));
   if (!tokens.ok()) return to_error(tokens.status());
-  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, std::string(message)),
-               listener);
+  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, message), listener);
 }
 
 Result<Reply> Session::go_on(std::string_view text, const ReplyOptions& options, const Listener& listener,
@@ -297,8 +299,7 @@ Result<Reply> Session::go_on(std::string_view text, const ReplyOptions& options,
   const bool is_new = state_->session->end().value() == 0 && state_->session->n_unfinished() == 0;
   ebb::Result<std::vector<Token>> tokens = state_->engine.vocabulary().tokenize(text, {.add_bos = is_new});
   if (!tokens.ok()) return to_error(tokens.status());
-  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, std::string(text)),
-               listener);
+  return reply(state_->engine, state_->session, *std::move(tokens), name, to_options(options, text), listener);
 }
 
 std::vector<Block> Session::blocks() const {

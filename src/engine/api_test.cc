@@ -163,6 +163,26 @@ TEST_F(Api, a_listener_hears_the_text_and_can_end_it) {
   EXPECT_EQ(n_events, 3);
 }
 
+TEST_F(Api, a_reply_names_who_chooses_what_comes_back) {
+  Engine engine = std::move(Engine::open(options()).value());
+  Session session = std::move(engine.new_session({.kv_budget_tokens = 128}).value());
+  say(session, "The quagga sleeps in the barn.", "note:quagga");
+  for (int i = 0; i < 6; ++i) say(session, std::string(90, 'x'));
+  const auto ask = [&](const char* selectors) {
+    return session.say("Where does the quagga sleep?", {.max_tokens = 4, .temperature = 0.0F, .selectors = selectors});
+  };
+  const TurnStats nobody = ask("none").value().stats;
+  EXPECT_EQ(nobody.n_recalled_exact + nobody.n_recalled_approximate, 0);
+  EXPECT_TRUE(ask("identity+lexical").ok());
+  EXPECT_THAT(ask("psychic").error().message, HasSubstr("no selector psychic"));
+  const Result<Reply> refused = ask("lexical+embedding");
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("EngineOptions::embedding_model"));
+  EngineOptions with_file = options();
+  with_file.embedding_model = "/nowhere.gguf";
+  EXPECT_EQ(Engine::open(with_file).error().code, Code::kNotFound);
+}
+
 TEST_F(Api, errors_say_what_to_do) {
   EngineOptions wrong = options();
   wrong.model = "/nowhere.gguf";

@@ -1,14 +1,14 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 
 #include "base/caught.h"
 #include "base/clock.h"
 #include "budget/budget_file.h"
+#include "engine/embedder.h"
 #include "engine/generation.h"
+#include "engine/meaning_thread.h"
 #include "model/output_lengths.h"
 
 namespace ebb {
@@ -26,15 +26,6 @@ bool has_whole_blocks(std::span<Generation* const> generations) {
 }
 
 }  // namespace
-
-std::size_t available_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    std::size_t kilobytes = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %zu kB", &kilobytes) == 1) return kilobytes << 10;
-  }
-  return 0;
-}
 
 struct Engine::State {
   std::unique_ptr<Backend> backend;
@@ -56,6 +47,9 @@ struct Engine::State {
   std::unique_ptr<Forecaster> forecaster;
   std::unique_ptr<KeyScorer> scorer;
   std::unique_ptr<ByteRoom> digest_room;
+  // Behind what its thread uses.
+  std::unique_ptr<Embedder> embedder;
+  std::unique_ptr<MeaningThread> meanings;
   BlockShape shape;
   FrameBudget budget;
   FrameBudget prompt_budget;
@@ -74,15 +68,6 @@ struct Engine::State {
   void gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts, std::vector<StepPart>& parts,
               std::vector<SequenceInput>& inputs);
 };
-
-std::int32_t block_size_for(std::int32_t budget_tokens) {
-  // Ten blocks at least, as far as keys of 16 let.
-  constexpr std::int32_t kBlocks = 10;
-  for (const std::int32_t size : {64, 32}) {
-    if (budget_tokens <= 0 || budget_tokens >= kBlocks * size) return size;
-  }
-  return 16;
-}
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& given) {
   EngineOptions options = given;
@@ -113,6 +98,12 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& given) {
   state->digest_room = std::make_unique<ByteRoom>(options.digest_bytes);
   if (options.store.ram_bytes > 0 || options.store.disk) {
     EBB_ASSIGN_OR_RETURN(state->store, ColdStore::open(options.store));
+  }
+  if (!options.embedding_model.empty()) {
+    EBB_ASSIGN_OR_RETURN(state->embedder,
+                         Embedder::open({.model = options.embedding_model, .n_threads = state->backend->n_threads()}));
+    EBB_ASSIGN_OR_RETURN(state->meanings, MeaningThread::open(*state->embedder, {.store = state->store.get(),
+                                                                                 .room = *state->digest_room}));
   }
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
@@ -243,6 +234,10 @@ Status Engine::State::make_ready(const Policy& asking) {
 
 Status Engine::check_sparse_prompt(const SparsePrompt& prompt) const { return state_->check_sparse_prompt(prompt); }
 
+Status Engine::check_selectors(const SelectorList& selectors) const {
+  return selectors.asks_meanings() && state_->meanings == nullptr ? no_meanings_error() : Status();
+}
+
 Status Engine::set_policy(Session& session, const std::shared_ptr<const Policy>& policy) {
   EBB_RETURN_IF_ERROR(state_->make_ready(policy ? *policy : *state_->policy));
   session.set_policy(policy, state_->output_lengths.get());
@@ -261,6 +256,7 @@ Result<SessionDeps> Engine::State::deps_for(const SessionOptions& options) {
                      .forecaster = forecaster.get(),
                      .scorer = scorer.get(),
                      .digest_room = digest_room.get(),
+                     .meanings = meanings.get(),
                      .open_pool = open_pool.get(),
                      .hot = &hot,
                      .starts = &starts,
@@ -416,6 +412,7 @@ const BlockShape& Engine::shape() const { return state_->shape; }
 const FrameLayout& Engine::layout() const { return state_->memory->layout(); }
 FramePool& Engine::pool() { return *state_->pool; }
 Runner& Engine::runner() { return *state_->runner; }
+MeaningThread* Engine::meanings() const { return state_->meanings.get(); }
 ColdStore* Engine::store() { return state_->store.get(); }
 const ColdStore* Engine::store() const { return state_->store.get(); }
 const SessionOptions& Engine::session_options() const { return state_->session_options; }
@@ -433,6 +430,11 @@ std::size_t Engine::peak_open_bytes() const {
 
 bool Engine::has_open_blocks(std::int32_t n_blocks) const {
   return state_->open_pool == nullptr || state_->open_pool->n_free() >= n_blocks * state_->shape.frames_per_block();
+}
+
+Result<std::unique_ptr<Embedder>> Engine::open_embedder() const {
+  if (state_->embedder == nullptr) return std::unique_ptr<Embedder>();
+  return state_->embedder->open_beside({.n_threads = n_threads()});
 }
 
 EngineMemory Engine::memory() const {

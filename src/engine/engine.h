@@ -25,6 +25,8 @@
 namespace ebb {
 
 class Generation;
+class Embedder;
+class MeaningThread;
 
 // How layers or heads share a budget, where the user says so: one of them, or none.
 struct GivenShares {
@@ -70,6 +72,8 @@ struct EngineOptions {
   // Of what is kept in memory of blocks' keys beside them, by which recall finds those that left (session/finder.h), of all sessions
   // together; 0: recall goes by words alone.
   std::size_t digest_bytes = std::size_t{256} << 20;
+  // An embedding model's GGUF file, for the selector `embedding`; empty: there is none. Its vectors have room beside the digests.
+  std::filesystem::path embedding_model;
   bool use_repacked = true;
   // Attention composed of ggml operations on the CPU too; slower, for tests.
   bool composed_attention = false;
@@ -105,6 +109,13 @@ class Engine {
   // The session chooses by this policy from now on (Session::set_policy); null: by the engine's. kInvalidArgument where its parameters
   // do not suit the engine's blocks.
   Status set_policy(Session& session, const std::shared_ptr<const Policy>& policy);
+
+  // kInvalidArgument where one of them asks for an embedding model, and there is none.
+  [[nodiscard]] Status check_selectors(const SelectorList& selectors) const;
+  // Another embedder on the embedding model; null where there is none.
+  [[nodiscard]] Result<std::unique_ptr<Embedder>> open_embedder() const;
+  // Null where there is no embedding model.
+  [[nodiscard]] MeaningThread* meanings() const;
 
   // Session::recall; what is lost is computed again, step by step. kCancelled after request_cancel(), which is over
   // then.

@@ -69,6 +69,10 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
 template <typename MakeTurn>
 Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Writer writer, const Prompt& prompt,
                                                      const GenerationOptions& options, MakeTurn make_turn) {
+  if (options.recall.selectors.asks_meanings() && !session.has_meanings() &&
+      session.options().remains != Remains::kNothing) {
+    return no_meanings_error();
+  }
   EBB_RETURN_IF_ERROR(writer.sampler.accept_prompt(prompt.tokens()));
   std::unique_ptr<Generation> generation(
       new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));

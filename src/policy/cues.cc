@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "policy/rare_words.h"
+#include "policy/sentences.h"
+#include "policy/words.h"
 
 namespace ebb {
 namespace {
@@ -50,19 +51,6 @@ bool demands_something(std::string_view sentence) {
   return false;
 }
 
-// The bytes of a mark that ends a sentence at `at`; 0 where none stands. A full stop within a number, a name or a path ends none.
-std::size_t mark_bytes(std::string_view text, std::size_t at) {
-  const char c = text[at];
-  if (c == '\n' || c == '?' || c == '!') return 1;
-  if (c == '.' || c == ';') {
-    return at + 1 == text.size() || text[at + 1] == ' ' || text[at + 1] == '\n' || text[at + 1] == '\t' ? 1 : 0;
-  }
-  for (const std::string_view mark : {"\u3002", "\uff01", "\uff1f", "\u061f", "\uff1b"}) {
-    if (text.substr(at).starts_with(mark)) return mark.size();
-  }
-  return 0;
-}
-
 bool is_question_mark(std::string_view mark) { return mark == "?" || mark == "\uff1f" || mark == "\u061f"; }
 
 void add_sentence(std::string_view text, bool asks, std::vector<Sentence>& sentences) {
@@ -85,7 +73,7 @@ std::vector<Sentence> split_sentences(std::string_view text) {
   std::vector<Sentence> sentences;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t n = mark_bytes(text, at);
+    const std::size_t n = sentence_mark_bytes(text, at);
     if (n == 0) {
       ++at;
       continue;

@@ -125,13 +125,13 @@ double best_of(std::span<const Scored> ranked, std::span<const double> missing, 
   return best;
 }
 
-// Cues of one weight take turns; a light one's first choice comes behind some of a heavy one's.
-std::vector<BlockIndex> by_turns(std::span<const CueRanking> rankings, std::span<const Selection> found,
-                                 std::vector<BlockIndex> Selection::*list) {
+}  // namespace
+
+std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<const std::vector<BlockIndex>> found) {
   std::vector<std::pair<double, BlockIndex>> turns;
   for (std::size_t cue = 0; cue < found.size(); ++cue) {
-    double weight = rankings[cue].weight;
-    for (const BlockIndex block : found[cue].*list) {
+    double weight = weights[cue];
+    for (const BlockIndex block : found[cue]) {
       turns.emplace_back(weight, block);
       weight *= kNextTurn;
     }
@@ -141,8 +141,6 @@ std::vector<BlockIndex> by_turns(std::span<const CueRanking> rankings, std::span
   for (const auto& [weight, block] : turns) blocks.push_back(block);
   return blocks;
 }
-
-}  // namespace
 
 Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
   const double best = best_of(ranked, missing, false);
@@ -167,19 +165,23 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
   for (const CueRanking& cue : rankings) {
     for (const Scored& scored : cue.ranked) best = std::max(best, cue.weight * scored.score);
   }
-  std::vector<Selection> found;
+  std::vector<double> weights;
+  std::vector<std::vector<BlockIndex>> found_cold;
+  std::vector<std::vector<BlockIndex>> found_hot;
   for (const CueRanking& cue : rankings) {
     Selection of_cue = select_blocks(cue.ranked, missing, max_blocks);
     if (cue.weight * best_of(cue.ranked, missing, false) < kCueWorth * best) of_cue.recall.clear();
     if (cue.weight * best_of(cue.ranked, missing, true) < kCueWorth * best) of_cue.keep.clear();
-    found.push_back(std::move(of_cue));
+    weights.push_back(cue.weight);
+    found_cold.push_back(std::move(of_cue.recall));
+    found_hot.push_back(std::move(of_cue.keep));
   }
   Selection selection;
   for (const auto list : {&Selection::recall, &Selection::keep}) {
     std::vector<BlockIndex>& chosen = selection.*list;
     std::set<BlockIndex> taken;
     double n_left = max_blocks;
-    for (const BlockIndex block : by_turns(rankings, found, list)) {
+    for (const BlockIndex block : take_turns(weights, list == &Selection::keep ? found_hot : found_cold)) {
       if (n_left <= 0.0 || std::ssize(chosen) >= kPartlyHot * max_blocks) break;
       if (!taken.insert(block).second) continue;
       chosen.push_back(block);

@@ -43,4 +43,9 @@ struct CueRanking {
 [[nodiscard]] Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
                                         std::int32_t max_blocks);
 
+// What several cues found, each best first, as one list, in which a block may stand twice: cues of one weight take turns, and a light
+// one's first choice comes behind some of a heavy one's. [cue] both.
+[[nodiscard]] std::vector<BlockIndex> take_turns(std::span<const double> weights,
+                                                 std::span<const std::vector<BlockIndex>> found);
+
 }  // namespace ebb

@@ -13,6 +13,9 @@ constexpr std::string_view kFused = "identity+lexical+digest";
 constexpr SelectorKind kKinds[] = {
     {.name = kIdentity, .summary = "blocks that the caller names", .make = make_identity},
     {.name = "lexical", .summary = "rare words in common with what was just said (BM25)", .make = make_lexical},
+    {.name = kEmbedding,
+     .summary = "a sentence that means what was just said means, by the model of --embedding-model",
+     .make = make_embedding},
     {.name = "digest",
      .summary = "attention that the prompt's last queries would give, by 2-bit sketches of keys that left",
      .make = make_digest},
@@ -28,6 +31,7 @@ constexpr SelectorKind kKinds[] = {
 
 // Constant initialisation cannot see the spans of other files.
 std::span<const Parameter> parameters_of(std::string_view name) {
+  if (name == kEmbedding) return kEmbeddingParameters;
   if (name == "digest" || name == "arkvale" || name == "quest" || name == "representative") return kDigestParameters;
   if (name == "lexical") return kLexicalParameters;
   if (name == "evoke") return kEvokeParameters;
@@ -99,6 +103,16 @@ bool SelectorList::asks_queries() const {
 
 bool SelectorList::asks_while_writing() const {
   return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().writing; });
+}
+
+bool SelectorList::asks_meanings() const {
+  return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().meanings; });
+}
+
+double SelectorList::most_wait_ms() const {
+  double most = 0.0;
+  for (const auto& selector : selectors_) most = std::max(most, selector->asks().most_wait_ms);
+  return most;
 }
 
 std::string_view verdict_name(Verdict verdict) {

@@ -7,6 +7,7 @@
 //
 //   identity        blocks that the caller names                                                            (select_named.cc)
 //   lexical         rare words in common with a cue                                                         (select_lexical.cc)
+//   embedding       a sentence that means what a cue means, by an embedding model                           (select_embedding.cc)
 //   digest          the share that the prompt's last queries would give a block, by 2-bit sketches of keys  (select_digest.cc)
 //   arkvale, quest  the same by a bound over the block's keys: their cuboid-mean, their box
 //   representative  InfLLM's: the mean query times the mean of a block's few representative keys, by layer
@@ -41,6 +42,9 @@ struct SelectorAsk {
   // And again by those of the reply, while it is written.
   bool writing = false;
   DigestForm form = DigestForm::kSketch;
+  bool meanings = false;
+  // Milliseconds that it waits for those of blocks that are not there yet.
+  double most_wait_ms = 0.0;
 
   friend bool operator==(const SelectorAsk&, const SelectorAsk&) = default;
 };
@@ -53,6 +57,16 @@ struct BlockShare {
   std::vector<float> by_head = {};
 };
 
+// How much a block is like a cue: the greatest cosine of one of its sentences and the cue, of those whose vectors are there.
+struct BlockLikeness {
+  BlockIndex block;
+  double cosine = 0.0;
+};
+struct CueLikeness {
+  double weight = 1.0;
+  std::vector<BlockLikeness> blocks;  // in any order
+};
+
 struct RecallEvidence {
   // [block]: the share of its heads in which it is not hot; 0: hot. Of all full blocks of the session.
   std::span<const double> missing;
@@ -60,6 +74,7 @@ struct RecallEvidence {
   std::span<const BlockIndex> named;
   std::span<const CueRanking> words;
   std::span<const BlockShare> shares;
+  std::span<const CueLikeness> meanings;
   // That much may come back, in whole blocks.
   std::int32_t max_blocks = 0;
 };
@@ -75,7 +90,8 @@ enum class Verdict : std::uint8_t {
 
 struct Considered {
   BlockIndex block;
-  // In the selector's own unit: BM25's of words, a share of attention of digests, 1 of names.
+  // In the selector's own unit: BM25's of words, a share of attention of digests, a cosine times the cue's weight of
+  // embeddings, 1 of names.
   double score = 0.0;
   Verdict verdict = Verdict::kWeak;
   // Of what is to come: in these heads; none: in all.
@@ -115,6 +131,9 @@ class SelectorList {
   [[nodiscard]] std::span<const std::shared_ptr<const Selector>> all() const { return selectors_; }
   [[nodiscard]] bool asks_queries() const;
   [[nodiscard]] bool asks_while_writing() const;
+  [[nodiscard]] bool asks_meanings() const;
+  // SelectorAsk's, the most of all.
+  [[nodiscard]] double most_wait_ms() const;
 
  private:
   std::string text_ = "none";
@@ -122,6 +141,7 @@ class SelectorList {
 };
 
 inline constexpr std::string_view kIdentity = "identity";
+inline constexpr std::string_view kEmbedding = "embedding";
 
 // At most so many blocks are told that were not chosen.
 inline constexpr std::size_t kMostTold = 16;
@@ -130,8 +150,10 @@ inline constexpr std::size_t kMostTold = 16;
 extern const std::span<const Parameter> kDigestParameters;
 extern const std::span<const Parameter> kLexicalParameters;
 extern const std::span<const Parameter> kEvokeParameters;
+extern const std::span<const Parameter> kEmbeddingParameters;
 [[nodiscard]] std::unique_ptr<const Selector> make_identity(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_lexical(const ParameterValues& values);
+[[nodiscard]] std::unique_ptr<const Selector> make_embedding(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_digest(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_arkvale(const ParameterValues& values);
 [[nodiscard]] std::unique_ptr<const Selector> make_quest(const ParameterValues& values);

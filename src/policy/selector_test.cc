@@ -41,7 +41,8 @@ TEST(Selectors, are_named_and_joined) {
 }
 
 TEST(Selectors, that_there_are_not_are_refused_in_words) {
-  EXPECT_THAT(SelectorList::parse("lexicon").status().message(), HasSubstr("fused, none, identity, lexical, digest"));
+  EXPECT_THAT(SelectorList::parse("lexicon").status().message(),
+              HasSubstr("fused, none, identity, lexical, embedding, digest"));
   EXPECT_THAT(SelectorList::parse("lexical+lexical").status().message(), HasSubstr("twice"));
   EXPECT_THAT(SelectorList::parse("digest:least=2").status().message(), HasSubstr("least"));
   EXPECT_THAT(SelectorList::parse("lexical:k=2").status().message(), HasSubstr("selector lexical"));
@@ -100,6 +101,34 @@ TEST(Selectors, by_digest_say_in_which_heads_a_block_is_looked_at_and_count_thos
   for (const Considered& one : select("digest:heads=0", {.missing = missing, .shares = shares, .max_blocks = 4})) {
     EXPECT_TRUE(one.heads.empty());
   }
+}
+
+TEST(Selectors, by_embedding_choose_for_each_cue_and_are_not_kept_from_it_by_what_is_hot) {
+  const std::vector<double> missing = {0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0};
+  // An earlier question lies hot in block 0, nearer to this one than what answers it.
+  const std::vector<CueLikeness> meanings = {
+      {.weight = 1.0,
+       .blocks = {{BlockIndex(0), 0.95}, {BlockIndex(1), 0.6}, {BlockIndex(2), 0.5}, {BlockIndex(3), 0.2}}},
+      {.weight = 1.0, .blocks = {{BlockIndex(4), 0.4}, {BlockIndex(1), 0.35}, {BlockIndex(5), 0.2}}},
+      {.weight = 0.2, .blocks = {{BlockIndex(6), 0.5}}}};
+  const RecallEvidence evidence{.missing = missing, .meanings = meanings, .max_blocks = 8};
+  const auto found = select("embedding:least=0.3,worth=0.8", evidence);
+  // The third cue says little beside the others.
+  EXPECT_EQ(blocks_of(found, Verdict::kRecall), (std::vector{1, 4, 2}));
+  EXPECT_EQ(blocks_of(found, Verdict::kKeep), std::vector{0});
+  EXPECT_EQ(blocks_of(found, Verdict::kWeak), (std::vector{3, 6}));
+  EXPECT_EQ(blocks_of(select("embedding:least=0.55", evidence), Verdict::kRecall), std::vector{1});
+  const RecallEvidence small{.missing = missing, .meanings = meanings, .max_blocks = 2};
+  EXPECT_EQ(blocks_of(select("embedding:worth=0.8", small), Verdict::kRecall), (std::vector{1, 4}));
+  EXPECT_EQ(blocks_of(select("embedding:worth=0.8", small), Verdict::kBeyond), std::vector{2});
+}
+
+TEST(Selectors, by_embedding_say_that_they_want_meanings_and_how_long_they_wait) {
+  const SelectorList list = SelectorList::parse("lexical+embedding:wait=250").value();
+  EXPECT_TRUE(list.asks_meanings());
+  EXPECT_EQ(list.most_wait_ms(), 250.0);
+  EXPECT_FALSE(SelectorList::fused().asks_meanings());
+  EXPECT_TRUE(select("embedding", {.max_blocks = 8}).empty());
 }
 
 TEST(Selectors, by_words_tell_what_they_did_not_choose) {

@@ -42,7 +42,8 @@ struct ApiState {
     return {.max_choices = scheduler.options().n_parallel,
             .prompt_budget_tokens = engine.prompt_budget_tokens(),
             .policies = scheduler.options().lanes.policies,
-            .check_sparse_prompt = [this](const SparsePrompt& prompt) { return engine.check_sparse_prompt(prompt); }};
+            .check_sparse_prompt = [this](const SparsePrompt& prompt) { return engine.check_sparse_prompt(prompt); },
+            .check_selectors = [this](const SelectorList& selectors) { return engine.check_selectors(selectors); }};
   }
 
   const Engine& engine;

@@ -103,7 +103,7 @@ std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const Generat
 }
 
 // "ebb":{"recall":{"blocks":8,"names":["user1#3"],"selectors":"lexical+digest","explain":true}}
-void read_recall(JsonFields& fields, GenerationRequest& request) {
+void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationRequest& request) {
   std::optional<JsonFields> own = fields.object("ebb");
   if (!own) return;
   if (std::optional<JsonFields> recall = own->object("recall")) {
@@ -114,10 +114,11 @@ void read_recall(JsonFields& fields, GenerationRequest& request) {
     request.explains_recall = recall->boolean("explain", false);
     if (const std::string named = recall->text("selectors"); !named.empty()) {
       Result<SelectorList> selectors = SelectorList::parse(named);
-      if (selectors.ok()) {
+      const Status status = selectors.ok() ? limits.check_selectors(*selectors) : selectors.status();
+      if (status.ok()) {
         request.selectors = *std::move(selectors);
       } else {
-        recall->refuse("selectors", selectors.status().message());
+        recall->refuse("selectors", status.message());
       }
     }
   }
@@ -149,7 +150,7 @@ Result<GenerationRequest> parse_generation_request(const Json& body, const Vocab
   request.policy = read_policy(fields, "kv_eviction", limits.policies);
   request.prompt_budget_tokens = read_prompt_budget(fields, limits);
   request.sparse_prompt = read_sparse_prompt(fields, limits);
-  read_recall(fields, request);
+  read_recall(fields, limits, request);
   request.n_choices = static_cast<std::int32_t>(fields.integer("n", 1, 1, limits.max_choices));
   request.stream = fields.boolean("stream", false);
   request.tells_progress = fields.boolean("return_progress", false);

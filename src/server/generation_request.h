@@ -54,6 +54,8 @@ struct GenerationLimits {
   const OfferedPolicies& policies;
   // What is wrong with a way of reading prompts, here.
   std::function<Status(const SparsePrompt&)> check_sparse_prompt;
+  // What is wrong with selectors, here.
+  std::function<Status(const SelectorList&)> check_selectors = [](const SelectorList&) { return Status(); };
 };
 Result<GenerationRequest> parse_generation_request(const Json& body, const Vocabulary& vocabulary,
                                                    const GenerationLimits& limits, const ResumeOptions& resuming);

@@ -1,6 +1,7 @@
 // GET /metrics: what the server counts, as Prometheus reads it. Counters never fall while the server lives.
 #include <array>
 
+#include "engine/meaning_thread.h"
 #include "server/api_state.h"
 
 namespace ebb {
@@ -113,6 +114,28 @@ constexpr std::array kHttpMetrics = {
     HttpMetric{"gauge", "ebb:http_body_bytes", "Bytes of bodies being read or answered", &HttpCounters::body_bytes},
 };
 
+struct MeaningMetric {
+  const char* kind;
+  const char* name;
+  const char* help;
+  double (*value)(const MeaningStats&);
+};
+
+constexpr std::array kMeaningMetrics = {
+    MeaningMetric{"counter", "ebb:embedded_blocks_total", "Blocks whose sentences were embedded",
+                  [](const MeaningStats& s) { return double(s.n_blocks); }},
+    MeaningMetric{"counter", "ebb:embedded_texts_total", "Sentences that were embedded, of blocks and of messages",
+                  [](const MeaningStats& s) { return double(s.n_texts); }},
+    MeaningMetric{"counter", "ebb:embedded_seconds_total", "Time in the embedding model for them",
+                  [](const MeaningStats& s) { return s.ms / 1000.0; }},
+    MeaningMetric{"counter", "ebb:embeddings_read_total", "Blocks whose vectors came from the cold store",
+                  [](const MeaningStats& s) { return double(s.n_read); }},
+    MeaningMetric{"counter", "ebb:embeddings_without_room_total", "Blocks whose vectors found no room in memory",
+                  [](const MeaningStats& s) { return double(s.n_without_room); }},
+    MeaningMetric{"gauge", "ebb:embeddings_waiting", "Blocks whose sentences wait to be embedded",
+                  [](const MeaningStats& s) { return double(s.n_waiting); }},
+};
+
 // Law 7: each token of a turn's prompt is in one of them.
 std::string place_metrics(const SchedulerStats& stats) {
   constexpr const char* kName = "ebb:prompt_tokens_by_place_total";
@@ -141,6 +164,12 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
     const HttpCounters http = state.options.http_counters();
     for (const HttpMetric& metric : kHttpMetrics) {
       add_metric(text, metric.kind, metric.name, metric.help, static_cast<double>(http.*metric.value));
+    }
+  }
+  if (const MeaningThread* meanings = state.engine.meanings(); meanings != nullptr) {
+    const MeaningStats embedded = meanings->stats();
+    for (const MeaningMetric& metric : kMeaningMetrics) {
+      add_metric(text, metric.kind, metric.name, metric.help, metric.value(embedded));
     }
   }
   text += store_metrics(state);

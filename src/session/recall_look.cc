@@ -21,6 +21,12 @@ bool any_told(std::span<const RecallLook> looks, const Is& is) {
 
 }  // namespace
 
+Status no_meanings_error() {
+  return error(Code::kInvalidArgument,
+               "the selector embedding needs an embedding model; give one (--embedding-model FILE, of the library "
+               "EngineOptions::embedding_model: a GGUF such as all-MiniLM or bge), or leave it out of the selectors");
+}
+
 std::string_view moment_name(Moment moment) {
   switch (moment) {
     case Moment::kBeforePrompt: return "before the prompt";

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "policy/cues.h"
 #include "policy/selector.h"
 
@@ -28,6 +29,9 @@ struct RecallAsk {
   std::int32_t max_blocks = kMostRecalled;
   SelectorList selectors = SelectorList::fused();
 };
+
+// Of selectors that ask for an embedding model, where there is none.
+[[nodiscard]] Status no_meanings_error();
 
 // The look that finds where the question stands, which no selector does.
 inline constexpr std::string_view kQuestionLook = "question";

@@ -73,7 +73,11 @@ Session::Session(const SessionDeps& deps, const SessionOptions& options)
                .vocabulary = deps.vocabulary,
                .shape = deps_.shape,
                .scorer = options.remains == Remains::kNothing ? nullptr : deps.scorer,
-               .room = deps.digest_room}) {
+               .room = deps.digest_room}),
+      meanings_({.hot = keeper_.hot(),
+                 .vocabulary = deps.vocabulary,
+                 .source = options.remains == Remains::kNothing ? nullptr : deps.meanings,
+                 .notify = deps.when_fetched}) {
   EBB_CHECK(options.validate().ok(), "{}", options.validate().message());
   EBB_CHECK(budget_.n_frames >= deps.shape.frames_per_block(), "a budget of {} tokens holds no block of {}",
             options.budget_tokens, deps.shape.block_size);
@@ -226,7 +230,10 @@ void Session::begin_reply(Position begin) {
 }
 
 void Session::note_full(std::span<const BlockIndex> blocks) {
-  for (const BlockIndex block : blocks) finder_.note_full(block);
+  for (const BlockIndex block : blocks) {
+    finder_.note_full(block);
+    meanings_.note_full(block);
+  }
 }
 
 // --- images ---

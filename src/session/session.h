@@ -28,6 +28,7 @@
 #include "policy/attention_notes.h"
 #include "policy/choose.h"
 #include "policy/cues.h"
+#include "session/block_meanings.h"
 #include "session/finder.h"
 #include "session/keeper.h"
 #include "session/parts.h"
@@ -274,6 +275,11 @@ class Session {
   // `rows` of them are needed, those that do, else the others. Nothing where nothing remains of what leaves.
   [[nodiscard]] std::vector<RecallLook> look(const RecallAsk& ask, Moment moment, const TailQueries* queries = nullptr,
                                              Span rows = {Position(0), Position(0)});
+  // Whether there is an embedding model; a turn begins that looks by it; whether a look can begin now, or waits (when_fetched tells).
+  [[nodiscard]] bool has_meanings() const { return meanings_.is_there(); }
+  void begin_meanings(std::span<const Cue> cues) { meanings_.begin(cues); }
+  [[nodiscard]] bool has_meanings_for(const RecallAsk& ask);
+  void wait_for_meanings() { meanings_.wait(); }
   // Queries of a sequence's last rows, where digests can be scored by them; null where nobody can.
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
   // Tokens of a reply between two looks by so many of its queries, so that looking takes at most a twentieth of writing.
@@ -372,6 +378,7 @@ class Session {
   std::vector<Token> unfinished_;
   Parts said_;
   Finder finder_;
+  BlockMeanings meanings_;
   Focus focus_;
   // Where the policy asks for attention.
   std::optional<AttentionNotes> attention_;

@@ -144,6 +144,11 @@ std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& na
   return blocks;
 }
 
+bool Session::has_meanings_for(const RecallAsk& ask) {
+  if (!ask.selectors.asks_meanings() || ask.cues.empty()) return true;
+  return meanings_.is_ready(missing_shares(), ask.selectors.most_wait_ms());
+}
+
 std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const TailQueries* queries, Span rows) {
   std::vector<RecallLook> looks;
   if (options_.remains == Remains::kNothing) return looks;
@@ -161,7 +166,8 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   }
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
-    if (wants.queries != goes_by_queries(moment) || (wants.words && ask.cues.empty())) continue;
+    const bool wants_cues = wants.words || wants.meanings;
+    if (wants.queries != goes_by_queries(moment) || (wants_cues && ask.cues.empty())) continue;
     if (moment == Moment::kWhileWriting && !wants.writing) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
@@ -171,15 +177,19 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (wants.names) evidence.named = named = named_blocks(ask.names);
     if (wants.words) evidence.words = words;
     if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
+    std::vector<CueLikeness> meanings;
+    if (wants.meanings) evidence.meanings = meanings = meanings_.rank(ask.cues);
     look.n_looked_at = static_cast<std::int32_t>(wants.names     ? named.size()
                                                  : wants.queries ? shares.size()
                                                                  : missing.size());
+    if (wants.meanings) look.n_looked_at = meanings_.n_known();
     for (const Considered& one : selector->select(evidence)) {
       look.told.push_back({.considered = one, .name = block_name(one.block)});
     }
-    look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0);
+    look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
     looks.push_back(std::move(look));
   }
+  if (moment != Moment::kBehindTail) meanings_.end_look();
   return looks;
 }
 

@@ -22,6 +22,7 @@
 #include "session/block_starts.h"
 #include "session/finder.h"
 #include "session/keeper.h"
+#include "session/meanings.h"
 #include "text/vocabulary.h"
 
 namespace ebb {
@@ -44,6 +45,8 @@ struct SessionDeps {
   // Scores keys that left, by digests in this room; either null: recall goes by words and names alone.
   const KeyScorer* scorer = nullptr;
   ByteRoom* digest_room = nullptr;
+  // What texts mean, by an embedding model; null: nothing is found by that.
+  MeaningSource* meanings = nullptr;
   // Open frames, of a layout that seals; null of any other.
   FramePool* open_pool = nullptr;
   // What sessions of the pool have hot in common; null: they share no frames.
@@ -58,7 +61,7 @@ struct SessionDeps {
   std::int32_t n_ctx_train = 0;
   // Whether attention tells of a step's queries only what they give together: the largest mass is then of one query.
   bool gives_sums_only = false;
-  // Called on a thread of the store when records that were read behind are there; null: nobody is told.
+  // Called on another thread when records that were read behind are there, or meanings that a look waits for; null: nobody is told.
   std::function<void()> when_fetched = nullptr;
 };
 

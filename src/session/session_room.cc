@@ -223,6 +223,7 @@ Acts Session::take_back(Position end) {
   if (is_split && hot().is_shared(open)) evict_for_pool(per_block, acts);
   const std::int32_t n_kept = deps_.shape.n_blocks(stays.value()) - (is_split ? 1 : 0);
   finder_.forget_from(BlockIndex(n_kept), n_blocks());
+  meanings_.forget_from(BlockIndex(n_kept));
   if (attention_) attention_->forget(BlockIndex(n_kept), is_split ? stays.value() % block_size() : 0);
   unread_ = intersect(unread_, {Position(0), stays});
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());

@@ -104,7 +104,7 @@ class Turn {
   enum class Ready : std::uint8_t {
     kNow,    // the next step can begin
     kMore,   // call again
-    kWaits,  // records are being read; nothing else is to be done for this turn
+    kWaits,  // records are being read, or meanings computed; nothing else is to be done for this turn
   };
   // `max_rows` is that of the next step.
   Ready prepare(std::int32_t max_rows);

@@ -23,6 +23,7 @@ constexpr std::int32_t kWritingQueries = 4;
 void Turn::recall(RecallAsk ask) {
   ask_ = std::move(ask);
   has_looked_ = false;
+  if (ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
   const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
   tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
@@ -89,10 +90,12 @@ std::optional<Turn::Ready> Turn::look() {
   if (reply_begin_) return look_while_writing();
   const bool is_tail = has_looked_ && looks_at_tail_ && session_->end() >= tail_begin_;
   if (!asks_before() || (has_looked_ && !is_tail)) return std::nullopt;
+  const bool lost_none = is_tail && stats_.acts.evicted.size() == n_evicted_at_look_;
+  if (!lost_none && !session_->has_meanings_for(ask_)) return Ready::kWaits;
   has_looked_ = true;
   if (is_tail) {
     looks_at_tail_ = false;
-    if (stats_.acts.evicted.size() == n_evicted_at_look_) return std::nullopt;
+    if (lost_none) return std::nullopt;
     // Chosen anew: what was asked back for the prompt's sake may be of no use to its end.
     session_->holds().kept.clear();
   }

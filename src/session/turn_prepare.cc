@@ -7,6 +7,7 @@ namespace ebb {
 
 void Turn::prepare_all(std::int32_t max_rows) {
   for (Ready ready = prepare(max_rows); ready != Ready::kNow; ready = prepare(max_rows)) {
+    if (ready == Ready::kWaits) session_->wait_for_meanings();
     if (ready == Ready::kWaits && wave_ && wave_->fetch != nullptr) wave_->fetch->wait();
     if (ready == Ready::kWaits && adoption_ && adoption_->fetch != nullptr) adoption_->fetch->wait();
   }

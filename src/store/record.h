@@ -50,6 +50,8 @@ enum class RecordKind : std::uint32_t {
   kBlock = 1,          // K and V of one block
   kSequenceState = 2,  // a snapshot: at a block's border, whatever else than K and V a sequence carries on
   kKeyDigest = 3,      // of a block's keys, what they are found by while it is cold; under a name made of the block's
+  kMeaning =
+      4,  // vectors of a block's sentences (session/meanings.h); under a name made of the block's and the embedding model's
 };
 
 // What a record must match to be used.

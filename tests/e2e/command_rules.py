@@ -18,6 +18,8 @@ from shown_commands import root_of_the_tree
 
 ROOT = root_of_the_tree()
 MODEL = str(ROOT / "models" / "ebb-recall.gguf")
+# Not part of the tree: commands that name one are tested where it is there.
+EMBEDDER = ROOT.parent / "shared" / "models" / "all-minilm-l6-v2-q8_0.gguf"
 FACT = "The code of the north gate is 4711."
 QUESTION = "What is the code of the north gate?"
 REQUEST = {"messages": [{"role": "user", "content": QUESTION}]}
@@ -189,13 +191,18 @@ def with_or_without_data(without, with_data):
     return lambda test, words, folder: (with_data if "--data" in words else without)(test, words, folder)
 
 
+def explains(test, words, folder):
+    embedding = [r"before its tail, embedding: looked at [1-9]\d* blocks"] if "--embedding-model" in words else []
+    says(r"behind its tail, digest: looked at \d+ blocks", r"came back|too weak", *embedding)(test, words, folder)
+
+
 LIMIT = alone(figures.check_limit)
 LONGBENCH = alone(figures.check_longbench)
 
 # By the words before the first flag. serve gets a free port from Server.
 RULES = {
     "run": says(r"\S"),
-    "explain": says(r"behind its tail, digest: looked at \d+ blocks", r"came back|too weak"),
+    "explain": explains,
     "chat": replies_by_chat,
     "serve": answers_by_serve,
     "key": says(r"^\S{20,}\n(.*\n)*sha256:[0-9a-f]{64}"),

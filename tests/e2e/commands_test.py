@@ -16,7 +16,7 @@ import unittest
 import urllib.request
 
 import figures
-from command_rules import MODEL, ROOT, RULES, TIMEOUT, Outcome, write_what_commands_read
+from command_rules import EMBEDDER, MODEL, ROOT, RULES, TIMEOUT, Outcome, write_what_commands_read
 from server import Server
 from shown_commands import Shown, commands_in_blocks, commands_in_sentences, examples_in_help
 
@@ -103,7 +103,10 @@ class Commands(unittest.TestCase):
         subcommands = re.match(rf"(?:(?:{'|'.join(GROUPS)}) )?\S+(?: --hash)?", " ".join(words[1:]))[0]
         self.assertIn(subcommands, RULES, f"{shown} has no rule: say in tests/e2e/command_rules.py how it fits a test")
         words = [ebb, *words[1:]]
+        if "embedder.gguf" in words and not EMBEDDER.exists():
+            self.skipTest(f"no {EMBEDDER}")
         for at, word in enumerate(words):
+            word = str(EMBEDDER) if word == "embedder.gguf" else word
             word = MODEL if word == "model.gguf" else word.replace("$HOME", str(self.folder))
             # The bundled model and templates are named from the root.
             words[at] = str(ROOT / word) if at and not word.startswith("-") and (ROOT / word).is_file() else word

@@ -1,0 +1,28 @@
+// What an engine takes where nobody says.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace ebb {
+
+std::size_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::size_t kilobytes = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %zu kB", &kilobytes) == 1) return kilobytes << 10;
+  }
+  return 0;
+}
+
+std::int32_t block_size_for(std::int32_t budget_tokens) {
+  // Ten blocks at least, as far as keys of 16 let.
+  constexpr std::int32_t kBlocks = 10;
+  for (const std::int32_t size : {64, 32}) {
+    if (budget_tokens <= 0 || budget_tokens >= kBlocks * size) return size;
+  }
+  return 16;
+}
+
+}  // namespace ebb
