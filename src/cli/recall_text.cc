@@ -11,10 +11,15 @@ namespace {
 // Of a block's text.
 constexpr std::size_t kShownBytes = 48;
 
+std::string in_heads(const Considered& considered) {
+  const std::size_t n = considered.heads.size();
+  return n == 0 ? "" : fmt::format(" in {} head{}", n, n == 1 ? "" : "s");
+}
+
 std::string became_text(const RecallLook::Told& told) {
   switch (told.considered.verdict) {
     case Verdict::kAsks: return told.came ? "the question; came back" : "the question";
-    case Verdict::kRecall: return told.came ? "came back" : "chosen, did not come";
+    case Verdict::kRecall: return told.came ? "came back" + in_heads(told.considered) : "chosen, did not come";
     case Verdict::kKeep: return "was hot, stayed";
     case Verdict::kWeak: return "too weak";
     case Verdict::kBeyond: return "no place left";

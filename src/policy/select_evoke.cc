@@ -1,8 +1,8 @@
 // EVOKE's selector (Anyesh/EVOKE, smart recover): the blocks that are likest what was just said, at most four, of those that are liker
 // than every hot block, and no other rule.
 //
-// EVOKE compares embeddings of sentences (bge); what this compares is told by similarities(), the one place that knows: BM25's score
-// of the sentences that weigh most, added up.
+// EVOKE compares embeddings (bge): so does this with meanings=1, the greatest cosine of a sentence of the block and of what was said.
+// Else, for those who have no embedding model, it is BM25's score of the sentences that weigh most, added up.
 #include <algorithm>
 #include <map>
 
@@ -15,11 +15,24 @@ constexpr Parameter kOn = {
     .name = kGate.name, .value = 1, .least = 0, .most = 1, .is_whole = true, .summary = kGate.summary};
 constexpr Parameter kOfEvoke[] = {
     {.name = "most", .value = 4, .least = 1, .most = 1024, .is_whole = true, .summary = "blocks that come at most"},
+    {.name = "meanings",
+     .value = 0,
+     .least = 0,
+     .most = 1,
+     .is_whole = true,
+     .summary = "1: by embeddings, as EVOKE; 0: by rare words"},
     {.name = "floor", .value = 0, .least = 0, .most = 1e6, .summary = "the score that a block must have"},
     kOn};
 
+// As the selector embedding waits where nobody says otherwise.
+constexpr double kMostWaitMs = 1000.0;
+
 std::vector<Scored> similarities(const RecallEvidence& evidence) {
   std::map<BlockIndex, double> scores;
+  for (const CueLikeness& cue : evidence.meanings) {
+    if (cue.weight < evidence.meanings.front().weight) continue;
+    for (const BlockLikeness& like : cue.blocks) scores[like.block] = std::max(scores[like.block], like.cosine);
+  }
   for (const CueRanking& cue : evidence.words) {
     if (cue.weight < evidence.words.front().weight) continue;
     for (const Scored& scored : cue.ranked) scores[scored.block] += scored.score;
@@ -32,10 +45,15 @@ std::vector<Scored> similarities(const RecallEvidence& evidence) {
 class EvokeSelector final : public Selector {
  public:
   explicit EvokeSelector(const ParameterValues& values)
-      : most_(values.whole("most")), floor_(values["floor"]), has_gate_(values.whole("gate") == 1) {}
+      : most_(values.whole("most")),
+        floor_(values["floor"]),
+        has_gate_(values.whole("gate") == 1),
+        by_meaning_(values.whole("meanings") == 1) {}
 
   [[nodiscard]] std::string_view name() const override { return "evoke"; }
-  [[nodiscard]] SelectorAsk asks() const override { return {.words = true}; }
+  [[nodiscard]] SelectorAsk asks() const override {
+    return {.words = !by_meaning_, .meanings = by_meaning_, .most_wait_ms = by_meaning_ ? kMostWaitMs : 0.0};
+  }
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
     std::vector<Scored> ranked = similarities(evidence);
     std::ranges::stable_sort(ranked, std::greater(), &Scored::score);
@@ -59,6 +77,7 @@ class EvokeSelector final : public Selector {
   std::int32_t most_;
   double floor_;
   bool has_gate_;
+  bool by_meaning_;
 };
 
 }  // namespace

@@ -88,7 +88,8 @@ function noteOf(turn) {
 const kVerdicts = { keep: "stayed", weak: "too weak", beyond: "no place left" };
 
 function becameOf(block) {
-  if (block.verdict === "recall") return block.came ? "came back" : "did not come";
+  const where = block.heads ? ` in ${block.heads.length} head${block.heads.length === 1 ? "" : "s"}` : "";
+  if (block.verdict === "recall") return block.came ? `came back${where}` : "did not come";
   return kVerdicts[block.verdict] ?? block.verdict;
 }
 
