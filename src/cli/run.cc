@@ -34,7 +34,7 @@ constexpr const char* kExplainFooter = R"(Examples:
   ebb explain -f notes.txt -p "Who is Ada?" --kv-budget 512 --selectors digest:least=0.1
 
 For each moment at which recall looked, and each selector: the blocks that it chose, and the best of those that it did not, with its
-score: BM25's of words, a share of attention of digests. A server tells the same where a request says
+score: BM25's of words, a cosine of embeddings, a share of attention of digests. A server tells the same where a request says
 "ebb":{"recall":{"explain":true}}.)";
 
 struct RunFlags {
