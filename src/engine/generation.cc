@@ -78,6 +78,7 @@ Result<std::unique_ptr<Generation>> Generation::make(const Session& session, Wri
       new Generation(make_turn(), std::move(writer), options, session.n_ctx_train()));
   RecallAsk ask = options.recall;
   if (ask.max_blocks == 0) ask.cues.clear();
+  if (ask.selectors.is_fused()) ask.selectors = SelectorList::fused(session.has_meanings());
   generation->turn_.recall(std::move(ask));
   return generation;
 }

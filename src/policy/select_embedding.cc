@@ -11,7 +11,7 @@
 namespace ebb {
 namespace {
 
-// Both by measurement: docs/decisions/0022.
+// The first two are a guess that finds 20 of 20 (docs/decisions/0022), and were not tuned.
 constexpr Parameter kOwnParameters[] = {
     {.name = "least", .value = 0.3, .least = 0.0, .most = 1.0, .summary = "the cosine that a block must have"},
     {.name = "worth",

@@ -9,6 +9,8 @@ namespace {
 // What is named and what shares rare words comes before the prompt and its tail; what the tail's queries ask for, behind it.
 // By measurement: docs/decisions/0020.
 constexpr std::string_view kFused = "identity+lexical+digest";
+// Where there is an embedding model: docs/decisions/0022.
+constexpr std::string_view kFusedByMeaning = "identity+lexical+embedding+digest";
 
 constexpr SelectorKind kKinds[] = {
     {.name = kIdentity, .summary = "blocks that the caller names", .make = make_identity},
@@ -92,9 +94,15 @@ Result<SelectorList> SelectorList::parse(std::string_view text) {
   return list;
 }
 
-SelectorList SelectorList::fused() {
-  static const SelectorList list = parse("fused").value();
-  return list;
+SelectorList SelectorList::fused(bool has_meanings) {
+  const auto called_fused = [](std::string_view text) {
+    SelectorList list = parse(text).value();
+    list.text_ = "fused";
+    return list;
+  };
+  static const SelectorList list = called_fused(kFused);
+  static const SelectorList by_meaning = called_fused(kFusedByMeaning);
+  return has_meanings ? by_meaning : list;
 }
 
 bool SelectorList::asks_queries() const {

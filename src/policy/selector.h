@@ -123,11 +123,12 @@ class SelectorList {
   SelectorList() = default;
   // "none", "fused", or NAME or NAME:parameters, several joined by '+'; each once. kNotFound names what there is.
   static Result<SelectorList> parse(std::string_view text);
-  // "fused".
-  [[nodiscard]] static SelectorList fused();
+  // "fused"; where an embedding model is there, by meanings too.
+  [[nodiscard]] static SelectorList fused(bool has_meanings = false);
 
   // As parse() takes it.
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool is_fused() const { return text_ == "fused"; }
   [[nodiscard]] std::span<const std::shared_ptr<const Selector>> all() const { return selectors_; }
   [[nodiscard]] bool asks_queries() const;
   [[nodiscard]] bool asks_while_writing() const;

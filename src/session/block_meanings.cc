@@ -59,11 +59,9 @@ bool BlockMeanings::is_ready(std::span<const double> missing, double most_ms) {
   std::vector<std::shared_ptr<Meaning>> wanted;
   for (const auto& [text, meaning] : cues_) wanted.push_back(meaning);
   const std::size_t n_cues = wanted.size();
-  // The latest first among cold ones, and then among hot ones, which are asked only whether they stay.
-  for (const bool cold : {true, false}) {
-    for (std::size_t b = std::min(blocks_.size(), missing.size()); b-- > 0;) {
-      if (blocks_[b] != nullptr && (missing[b] > 0.0) == cold) wanted.push_back(blocks_[b]);
-    }
+  // The latest cold ones first. Hot ones are asked only whether they stay, which is worth no waiting.
+  for (std::size_t b = std::min(blocks_.size(), missing.size()); b-- > 0;) {
+    if (blocks_[b] != nullptr && missing[b] > 0.0) wanted.push_back(blocks_[b]);
   }
   if (wanted.size() == n_cues) return true;
   wait_ = deps_.source->await(std::move(wanted), most_ms, deps_.notify);

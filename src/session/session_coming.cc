@@ -145,7 +145,7 @@ std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& na
 }
 
 bool Session::has_meanings_for(const RecallAsk& ask) {
-  if (!ask.selectors.asks_meanings() || ask.cues.empty()) return true;
+  if (!ask.selectors.asks_meanings() || ask.cues.empty() || !has_cold()) return true;
   return meanings_.is_ready(missing_shares(), ask.selectors.most_wait_ms());
 }
 

@@ -23,7 +23,9 @@ constexpr std::int32_t kWritingQueries = 4;
 void Turn::recall(RecallAsk ask) {
   ask_ = std::move(ask);
   has_looked_ = false;
-  if (ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
+  // What fits its budget is not looked through.
+  const bool lets_go = session_->has_cold() || n_blocks_to_come() > session_->budget_blocks();
+  if (lets_go && ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
   const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
   tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
