@@ -12,7 +12,8 @@
 namespace ebb {
 namespace {
 
-constexpr std::array kBlockSizes = {16, 32, 64, 128, 256};
+// 128 are the most that a frame holds.
+constexpr std::array kBlockSizes = {16, 32, 64, 128};
 constexpr std::array kMosts = {1, 2, 4, 16};
 constexpr std::array kOtherSelectors = {"arkvale", "quest", "evoke"};
 constexpr std::array kOtherPolicies = {"recency", "streaming", "h2o", "snapkv"};

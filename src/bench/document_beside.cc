@@ -1,6 +1,7 @@
 #include "bench/document_beside.h"
 
 #include <algorithm>
+#include <map>
 
 namespace ebb {
 namespace {
@@ -21,8 +22,9 @@ const DocumentCell* find_changed(const DocumentReport& report, const DocumentCel
   return name == like.arm ? nullptr : find_cell(report, like, name, like.hot);
 }
 
-void append(const std::vector<double>& more, std::vector<double>& all) {
-  all.insert(all.end(), more.begin(), more.end());
+void add_to(std::vector<double>& sums, const std::vector<double>& more) {
+  sums.resize(more.size(), 0.0);
+  for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
 }  // namespace
@@ -103,18 +105,22 @@ std::size_t n_same_answers(const DocumentCell& a, const DocumentCell& b) {
   return n;
 }
 
-// Arms of one level are in the order of the other factors' combinations, which is the same for each level: so pairs are of the same
-// combination and the same question.
+// A question is asked in many arms, which are no questions of their own: their mean is what counts, and pairs are of questions.
 std::vector<FactorLevel> factor_levels(const DocumentReport& report, const DocumentCell& like, const HotPart& hot) {
   std::vector<std::pair<Factor, std::vector<double>>> by_level;
+  std::map<Factor, std::int32_t> n_arms;
   for (const DocumentArm& arm : report.arms) {
     const DocumentCell* const cell = find_cell(report, like, arm.name(), hot);
     if (cell == nullptr) continue;
     for (const Factor& factor : arm.factors) {
       auto found = std::ranges::find(by_level, factor, &std::pair<Factor, std::vector<double>>::first);
       if (found == by_level.end()) found = by_level.insert(by_level.end(), {factor, {}});
-      append(cell->right, found->second);
+      add_to(found->second, cell->right);
+      ++n_arms[factor];
     }
+  }
+  for (auto& [factor, right] : by_level) {
+    for (double& one : right) one /= n_arms.at(factor);
   }
   std::ranges::stable_sort(by_level, {}, [](const auto& level) { return level.first.first; });
   std::vector<FactorLevel> levels;

@@ -44,7 +44,7 @@ inline constexpr double kRecomputedRule = 0.05;
 struct FactorLevel {
   Factor level;
   double right = 0.0;
-  // By how much that is more than what the factor's first level has, pair by pair; nothing of that itself.
+  // By how much that is more than what the factor's first level has, question by question; nothing of that itself.
   std::optional<PairedDifference> beside_first;
 };
 [[nodiscard]] std::vector<FactorLevel> factor_levels(const DocumentReport& report, const DocumentCell& like,
