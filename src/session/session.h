@@ -282,8 +282,8 @@ class Session {
   void wait_for_meanings() { meanings_.wait(); }
   // Queries of a sequence's last rows, where digests can be scored by them; null where nobody can.
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
-  // Tokens of a reply between two looks by so many of its queries, so that looking takes at most a twentieth of writing.
-  [[nodiscard]] std::int32_t writing_stride(std::int32_t n_queries) const;
+  // Tokens of a reply that are computed in the time that a look by so many queries takes, about.
+  [[nodiscard]] double cost_of_look(std::int32_t n_queries) const { return finder_.cost_in_tokens(n_queries); }
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);

@@ -119,13 +119,6 @@ std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) con
   return std::make_unique<TailQueries>(deps_.scorer->make_queries(n_rows));
 }
 
-std::int32_t Session::writing_stride(std::int32_t n_queries) const {
-  constexpr double kShareOfWriting = 0.05;
-  // More: a second fact is found late in the sentence that wants it. Less: the same queries are asked twice.
-  constexpr std::int32_t kLeast = 16;
-  return std::max(kLeast, static_cast<std::int32_t>(finder_.cost_in_tokens(n_queries) / kShareOfWriting));
-}
-
 std::vector<double> Session::missing_shares() const {
   std::vector<double> missing;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {

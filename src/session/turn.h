@@ -41,6 +41,10 @@ inline constexpr std::int32_t kTailTokens = 128;
 // whole. Less: what stands at its beginning is not.
 inline constexpr std::int32_t kTailQueries = 64;
 
+// How often they are asked at most: what comes back may say where to look next, as a heading does. More: what is found last is of little use, and
+// the tail is computed once more for it. Less: what is two steps away stays there.
+inline constexpr std::int32_t kMostTailLooks = 2;
+
 // Where the tokens of one turn came from, as it stood when its first token was sampled: each token of the session before the
 // turn and each of its prompt, once.
 struct TurnStats {
@@ -50,7 +54,7 @@ struct TurnStats {
   std::int32_t n_generated = 0;
   // Of the prompt and of what was lost before it, by a forward pass; also what has left again since.
   std::int32_t n_computed = 0;
-  // Of the prompt's tail, once more, since what its queries asked for came back.
+  // Of the prompt's tail, once more or several times, since what its queries asked for came back.
   std::int32_t n_computed_again = 0;
   // What was looked for, and what was found.
   std::vector<RecallLook> looks;
@@ -87,8 +91,10 @@ class Turn {
   // To be brought back before the prompt is computed, and kept hot for this turn: what the selectors choose by names and by words
   // (policy/selector.h). Once more before the prompt's last tokens (kTailTokens), where the prompt let blocks go: of a document and a
   // question that are longer than the budget, what the question is about has left before the question comes. And once by the queries
-  // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again.
-  // While the reply is written its last queries are asked now and then (Session::writing_stride), for the words to come.
+  // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again,
+  // and asked again (kMostTailLooks).
+  // While the reply is written its last queries are asked as well, for the words to come: after each token where much was computed before
+  // it, then now and then, so that all looks together take a twentieth of what the turn computes.
   void recall(RecallAsk ask);
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
@@ -188,6 +194,8 @@ class Turn {
   bool look_behind_tail();
   void begin_writing();
   std::optional<Ready> look_while_writing();
+  void wait_for_look();
+  [[nodiscard]] double cost_of_look() const;
   [[nodiscard]] TailQueries* queries_of_step(std::int32_t n_tokens) const;
   [[nodiscard]] std::int32_t n_most_recalled() const;
   [[nodiscard]] HeadSet missing_heads(BlockIndex block) const;
@@ -216,11 +224,12 @@ class Turn {
   // What is looked for, and whether it was before the prompt.
   RecallAsk ask_ = {.selectors = {}};
   bool has_looked_ = false;
-  // Of the prompt's last tokens, until they were asked; at a fixed address.
-  std::unique_ptr<TailQueries> tail_queries_;
-  // Of the reply's last tokens, and when they are next asked.
-  std::unique_ptr<TailQueries> reply_queries_;
+  // Of the prompt's and the reply's last tokens, where somebody asks them; at a fixed address.
+  std::unique_ptr<TailQueries> queries_;
+  std::int32_t n_tail_looks_left_ = 0;
+  // Of the reply's: when they are next asked, and how often without waiting for more tokens.
   Position next_look_;
+  std::int32_t n_early_looks_ = 0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
   bool looks_at_tail_ = false;

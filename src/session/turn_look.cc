@@ -15,8 +15,23 @@ namespace {
 // budgets one leaves for the other.
 constexpr std::int32_t kTailShare = 4;
 
-// Of a reply's tokens, the last of which are asked at each look. More: a look takes longer, and comes less often.
+// Of a reply's tokens, the last of which are asked at each look. More: a look takes longer, and comes less often. Less: a head that looks at
+// cold blocks whatever is said cannot be told.
 constexpr std::int32_t kWritingQueries = 4;
+
+// The share of a turn that looks while writing may take.
+constexpr double kShareOfTurn = 0.05;
+
+// As many tokens of a reply take as long as the looks that are due in any case. More: short turns of long sessions take longer. Less: of
+// short answers, whose value is the next word, nothing is found.
+constexpr double kEarlyTokens = 24.0;
+
+// Tokens between two of them at least, once the early ones are over. More: a second fact is found late in the sentence that wants it. Less:
+// the same queries are asked twice.
+constexpr std::int32_t kLeastStride = 16;
+
+// What a token of a prompt takes, beside one that is computed alone.
+constexpr double kPromptToken = 0.2;
 
 }  // namespace
 
@@ -27,7 +42,8 @@ void Turn::recall(RecallAsk ask) {
   const bool lets_go = session_->has_cold() || n_blocks_to_come() > session_->budget_blocks();
   if (lets_go && ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
   const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
-  tail_queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
+  queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
+  n_tail_looks_left_ = kMostTailLooks;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
   const std::int32_t size = session_->block_size();
   const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
@@ -120,10 +136,11 @@ void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLoo
 
 // The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.
 bool Turn::look_behind_tail() {
-  const std::unique_ptr<TailQueries> queries = std::exchange(tail_queries_, nullptr);
-  if (queries == nullptr || queries->n_rows() == 0) return false;
-  const Position begin = std::max(first_, queries->rows().begin);
-  std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries.get(), {begin, session_->end()});
+  if (queries_ == nullptr || queries_->n_rows() == 0 || n_tail_looks_left_ == 0) return false;
+  --n_tail_looks_left_;
+  const Position begin = std::max(first_, queries_->rows().begin);
+  std::vector<RecallLook> looks =
+      session_->look(ask_, Moment::kBehindTail, queries_.get(), {begin, session_->end()});
   const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
   // What words found may have to make room for what the queries are sure of.
   const std::vector<RecallLook>& told = stats_.looks;
@@ -132,7 +149,10 @@ bool Turn::look_behind_tail() {
   const std::vector<RecallLook> earlier(first, told.end());
   std::erase_if(session_->holds().kept, [&](BlockIndex block) { return is_told(earlier, block); });
   recall_found(std::move(looks), earlier);
-  if (to_recall_.size() + recompute_.n_blocks() == n_before) return false;
+  if (to_recall_.size() + recompute_.n_blocks() == n_before) {
+    n_tail_looks_left_ = 0;
+    return false;
+  }
   take_back(begin);
   return true;
 }
@@ -153,26 +173,36 @@ void Turn::take_back(Position begin) {
 
 // --- while writing ---
 
-// The queries that the step under way adds to: of a prompt's last tokens, or of a reply's.
+// The queries that the step under way adds to: of a prompt's last tokens, and of a reply's.
 TailQueries* Turn::queries_of_step(std::int32_t n_tokens) const {
-  if (reply_begin_) return reply_queries_.get();
-  return n_pending() - n_tokens < kTailQueries ? tail_queries_.get() : nullptr;
+  if (reply_begin_) return ask_.selectors.asks_while_writing() ? queries_.get() : nullptr;
+  return n_pending() - n_tokens < kTailQueries ? queries_.get() : nullptr;
 }
 
+double Turn::cost_of_look() const { return session_->cost_of_look(kWritingQueries); }
+
+// A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took.
 void Turn::begin_writing() {
-  if (!has_looked_ || ask_.max_blocks == 0 || !ask_.selectors.asks_while_writing()) return;
-  reply_queries_ = session_->make_tail_queries(kWritingQueries);
-  next_look_ = *reply_begin_ + session_->writing_stride(kWritingQueries);
+  const double n_tokens = kEarlyTokens + kShareOfTurn * kPromptToken * n_new_;
+  n_early_looks_ = static_cast<std::int32_t>(n_tokens / std::max(1.0, cost_of_look()));
+  wait_for_look();
+}
+
+void Turn::wait_for_look() {
+  const auto stride = static_cast<std::int32_t>(cost_of_look() / kShareOfTurn);
+  next_look_ = session_->end() + (n_early_looks_ > 0 ? 1 : std::max(kLeastStride, stride));
+  n_early_looks_ = std::max(0, n_early_looks_ - 1);
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
 std::optional<Turn::Ready> Turn::look_while_writing() {
-  if (reply_queries_ == nullptr || session_->end() < next_look_) return std::nullopt;
-  next_look_ = session_->end() + session_->writing_stride(kWritingQueries);
-  if (!session_->has_cold() || reply_queries_->n_rows() == 0) return std::nullopt;
+  if (queries_ == nullptr || session_->end() < next_look_ || !ask_.selectors.asks_while_writing()) return std::nullopt;
+  wait_for_look();
+  if (!session_->has_cold() || queries_->n_rows() == 0) return std::nullopt;
   const Stopwatch watch;
+  const Position begin = std::max(queries_->rows().begin, session_->end() - kWritingQueries);
   std::vector<RecallLook> looks =
-      session_->look(ask_, Moment::kWhileWriting, reply_queries_.get(), reply_queries_->rows());
+      session_->look(ask_, Moment::kWhileWriting, queries_.get(), {begin, session_->end()});
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : chosen_blocks(looks)) {
     if (session_->hot().is_hot(block)) continue;
