@@ -24,11 +24,13 @@ int main(int argc, char** argv) {
   ebb::api::Session& session = opened.value();
 
   const ebb::api::ReplyOptions options = {.max_tokens = 32, .temperature = 0.0F};
+  // What is merely read brings nothing back.
+  const ebb::api::ReplyOptions no_recall = {.max_tokens = 32, .temperature = 0.0F, .selectors = "none"};
   const std::string reading =
       "Read this: The harbour lay still under the morning fog, and only the bell on the outer buoy told the fishermen "
       "where the channel began. They rowed out one after another, without lanterns, for they knew each rock.";
   auto reply = session.say("Please remember that the code of the north gate is 4711.", options, {}, "note:gate");
-  for (int i = 0; i < 10 && reply.ok(); ++i) reply = session.say(reading, options);
+  for (int i = 0; i < 10 && reply.ok(); ++i) reply = session.say(reading, no_recall);
   if (!session.find("note:gate").empty() && session.find("note:gate").front().state == ebb::api::BlockState::kSaved) {
     std::printf("the note was evicted\n");
   }

@@ -63,7 +63,7 @@ class Edits : public ::testing::TestWithParam<bool> {
       EXPECT_TRUE(status.ok()) << status.message();
       if (!status.ok()) break;
       session.check_invariants();
-      EXPECT_LE(session.n_hot_blocks(), session.budget_blocks());
+      EXPECT_LE(session.hot().n_hot_frames(), session.budget().n_frames);
     }
     EXPECT_TRUE(std::ranges::equal(session.tokens().first(std::min(tokens.size(), session.tokens().size())), tokens));
     return running->turn_stats();

@@ -12,8 +12,7 @@ class RecallWhileWriting : public Sessions {
  protected:
   // Whatever scores at all: a random model looks for nothing in particular.
   static RecallAsk anything(const std::string& selectors = "digest:least=0,worth=0") {
-    return {
-        .cues = find_cues("anything"), .max_blocks = 2, .selectors = SelectorList::parse(selectors).value()};
+    return {.cues = find_cues("anything"), .max_blocks = 2, .selectors = SelectorList::parse(selectors).value()};
   }
 
   std::unique_ptr<Session> long_session(std::int32_t budget_tokens = 192) {
@@ -48,18 +47,22 @@ TEST_F(RecallWhileWriting, a_reply_that_goes_on_has_back_what_its_last_words_loo
   EXPECT_LE(last_.n_computed_again, kTailQueries * kMostTailLooks);
 }
 
-TEST_F(RecallWhileWriting, a_short_reply_is_not_looked_at) {
+// What a short answer looks for is its next word.
+TEST_F(RecallWhileWriting, after_each_of_the_first_words_somebody_looks_and_later_now_and_then) {
   const auto session = long_session();
-  say(*session, "where is it", reply(12, anything()));
-  EXPECT_EQ(last_.writing.n, 0);
-  EXPECT_EQ(n_told(), 0);
+  say(*session, "where is it", reply(8, anything()));
+  EXPECT_GE(last_.writing.n, 5);
+  const std::int32_t n_first = last_.writing.n;
+  say(*session, "where is it", reply(108, anything()));
+  EXPECT_GT(last_.writing.n, n_first);
+  EXPECT_LT(last_.writing.n, 40);
 }
 
 TEST_F(RecallWhileWriting, who_does_not_want_it_says_so) {
   const auto session = long_session();
   say(*session, "where is it", reply(60, anything("digest:least=0,worth=0,writing=0")));
   EXPECT_EQ(last_.writing.n, 0);
-  EXPECT_EQ(last_.acts.recalled.size(), 2U);
+  EXPECT_EQ(last_.acts.recalled.size(), 2U * kMostTailLooks);
 }
 
 TEST_F(RecallWhileWriting, words_alone_ask_no_queries) {

@@ -79,8 +79,9 @@ TEST_F(Server, a_history_that_goes_on_is_not_computed_again) {
 TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_now) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += fmt::format("The {}th quagga sleeps by the river. ", i);
-  // Whole blocks leave, so that what is seen fits the budget.
-  const Json whole = {{"kv_eviction", "streaming"}};
+  // Whole blocks leave and come back, so that what is seen fits the budget.
+  const Json recall = {{"recall", {{"selectors", "identity+lexical+digest:heads=0"}}}};
+  const Json whole = {{"kv_eviction", "streaming"}, {"ebb", recall}};
   const Json json = chat(Json::array({user(text)}), whole)->json();
   const int n_prompt = json["usage"]["prompt_tokens"].get<int>();
   ASSERT_GT(n_prompt, 2 * 1024) << "longer than the budget";
@@ -90,6 +91,7 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
 
   // Again: most is neither seen nor computed.
   Json more = {{"kv_eviction", "streaming"},
+               {"ebb", recall},
                {"stream", true},
                {"return_progress", true},
                {"stream_options", {{"include_usage", true}}}};

@@ -65,7 +65,7 @@ class Sessions : public ::testing::Test {
       ASSERT_TRUE(status.ok()) << status.message();
       session.check_invariants();
       engine_->pool().check_invariants();
-      ASSERT_LE(session.n_hot_blocks(), session.budget_blocks());
+      ASSERT_LE(session.hot().n_hot_frames(), session.budget().n_frames);
     }
   }
 

@@ -160,8 +160,11 @@ class Demo {
   void show_blocks(const Session& session, const TurnStats& stats, const ArmResult& result) {
     bar_.clear();
     if (result.replies.size() == 1) fmt::print("blocks of {} tokens: {}\n\n", session.block_size(), block_map_legend());
-    fmt::print("turn {:2}  {:2} hot of {}  {:2} evicted  {} recalled  {}\n", result.replies.size(),
-               session.n_hot_blocks(), session.budget_blocks(), stats.acts.evicted.size(), stats.acts.recalled.size(),
+    // Blocks that are hot in some heads count as what they hold.
+    const std::int32_t per_block = session.shape().frames_per_block();
+    const std::int32_t n_hot = (session.hot().n_hot_frames() + per_block - 1) / per_block;
+    fmt::print("turn {:2}  {:2} hot of {}  {:2} evicted  {} recalled  {}\n", result.replies.size(), n_hot,
+               session.budget_blocks(), stats.acts.evicted.size(), stats.acts.recalled.size(),
                block_map(session, stats.acts.recalled));
     std::fflush(stdout);
   }

@@ -252,7 +252,8 @@ double KeyScorer::n_products(std::int32_t n_rows, const KeyDigestLayout& layout)
 }
 
 std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout& layout) const {
-  return std::clamp(kMostProducts / static_cast<std::size_t>(n_products(n_rows, layout)), kLeastSketched, kMostSketched);
+  return std::clamp(kMostProducts / static_cast<std::size_t>(n_products(n_rows, layout)), kLeastSketched,
+                    kMostSketched);
 }
 
 double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
@@ -264,7 +265,8 @@ double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, cons
   const double n_read = kPerRead * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims * layout.n_slots;
   double n = static_cast<double>(n_sketched) * (n_products(n_rows, layout) + n_read);
   // The range and the middle of each channel stand for a key each.
-  if (n_sketched < n_blocks) n += static_cast<double>(n_blocks) * 2.0 * (n_products(n_rows, layout) + n_read) / layout.n_slots;
+  if (n_sketched < n_blocks)
+    n += static_cast<double>(n_blocks) * 2.0 * (n_products(n_rows, layout) + n_read) / layout.n_slots;
   return n / (n_weights_ + kPerToken);
 }
 

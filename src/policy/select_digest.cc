@@ -8,7 +8,7 @@ namespace {
 
 constexpr Parameter kParameters[] = {
     {.name = "least",
-     .value = 0.2,
+     .value = 0.4,
      .least = 0.0,
      .most = 1.0,
      .summary = "the score that a block must have: a share of some query's attention in some head"},
@@ -21,7 +21,8 @@ constexpr Parameter kParameters[] = {
      .value = 0.25,
      .least = 0.0,
      .most = 1.0,
-     .summary = "the part of a block's score that a head must give it for the block to come back there; 0: it comes back in all"},
+     .summary = "the part of a block's score that a head must give it for the block to come back there; 0: it comes "
+                "back in all"},
     {.name = "writing",
      .value = 1.0,
      .least = 0.0,
@@ -32,12 +33,15 @@ constexpr Parameter kParameters[] = {
 class Digest final : public Selector {
  public:
   Digest(std::string_view name, DigestForm form, const ParameterValues& values)
-      : name_(name), form_(form), least_(values["least"]), worth_(values["worth"]), heads_(values["heads"]), writing_(values["writing"] != 0.0) {}
+      : name_(name),
+        form_(form),
+        least_(values["least"]),
+        worth_(values["worth"]),
+        heads_(values["heads"]),
+        writing_(values["writing"] != 0.0) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] SelectorAsk asks() const override {
-    return {.queries = true, .writing = writing_, .form = form_};
-  }
+  [[nodiscard]] SelectorAsk asks() const override { return {.queries = true, .writing = writing_, .form = form_}; }
 
   // Later blocks first among equals, since what is near is likelier meant. Hot blocks that are worth as much stay.
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
@@ -60,7 +64,8 @@ class Digest final : public Selector {
       }
       if (told.verdict == Verdict::kRecall) {
         told.heads = heads_of(one);
-        n_left -= told.heads.empty() ? cold : static_cast<double>(told.heads.size()) / static_cast<double>(one.by_head.size());
+        n_left -= told.heads.empty() ? cold
+                                     : static_cast<double>(told.heads.size()) / static_cast<double>(one.by_head.size());
       }
       const bool is_chosen = told.verdict == Verdict::kRecall || told.verdict == Verdict::kKeep;
       if (is_chosen) chosen.push_back(told);

@@ -156,10 +156,11 @@ TEST(Selectors, behind_the_gate_bring_back_what_scores_more_than_all_that_is_hot
     shares.push_back({.block = BlockIndex(static_cast<std::int32_t>(shares.size())), .share = share});
   }
   const RecallEvidence evidence{.missing = missing, .shares = shares, .max_blocks = 8};
-  EXPECT_EQ(blocks_of(select("digest:worth=0.1", evidence), Verdict::kRecall), (std::vector{1, 3}));
-  const auto gated = select("digest:worth=0.1,gate=1", evidence);
+  EXPECT_EQ(blocks_of(select("digest:least=0.2,worth=0.1", evidence), Verdict::kRecall), (std::vector{1, 3}));
+  const auto gated = select("digest:least=0.2,worth=0.1,gate=1", evidence);
   EXPECT_EQ(blocks_of(gated, Verdict::kRecall), std::vector{1});
-  EXPECT_EQ(blocks_of(gated, Verdict::kKeep), blocks_of(select("digest:worth=0.1", evidence), Verdict::kKeep));
+  EXPECT_EQ(blocks_of(gated, Verdict::kKeep),
+            blocks_of(select("digest:least=0.2,worth=0.1", evidence), Verdict::kKeep));
   EXPECT_EQ(gated.back().verdict, Verdict::kWeak);
 }
 

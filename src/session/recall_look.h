@@ -38,8 +38,8 @@ inline constexpr std::string_view kQuestionLook = "question";
 
 enum class Moment : std::uint8_t {
   kBeforePrompt,
-  kBeforeTail,  // before the last tokens of a prompt, where blocks have left by then
-  kBehindTail,  // by the queries of those tokens, which are computed again where something comes
+  kBeforeTail,    // before the last tokens of a prompt, where blocks have left by then
+  kBehindTail,    // by the queries of those tokens, which are computed again where something comes
   kWhileWriting,  // by the queries of the reply's last tokens
 };
 [[nodiscard]] std::string_view moment_name(Moment moment);

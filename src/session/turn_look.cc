@@ -139,8 +139,7 @@ bool Turn::look_behind_tail() {
   if (queries_ == nullptr || queries_->n_rows() == 0 || n_tail_looks_left_ == 0) return false;
   --n_tail_looks_left_;
   const Position begin = std::max(first_, queries_->rows().begin);
-  std::vector<RecallLook> looks =
-      session_->look(ask_, Moment::kBehindTail, queries_.get(), {begin, session_->end()});
+  std::vector<RecallLook> looks = session_->look(ask_, Moment::kBehindTail, queries_.get(), {begin, session_->end()});
   const std::size_t n_before = to_recall_.size() + recompute_.n_blocks();
   // What words found may have to make room for what the queries are sure of.
   const std::vector<RecallLook>& told = stats_.looks;
@@ -201,8 +200,7 @@ std::optional<Turn::Ready> Turn::look_while_writing() {
   if (!session_->has_cold() || queries_->n_rows() == 0) return std::nullopt;
   const Stopwatch watch;
   const Position begin = std::max(queries_->rows().begin, session_->end() - kWritingQueries);
-  std::vector<RecallLook> looks =
-      session_->look(ask_, Moment::kWhileWriting, queries_.get(), {begin, session_->end()});
+  std::vector<RecallLook> looks = session_->look(ask_, Moment::kWhileWriting, queries_.get(), {begin, session_->end()});
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : chosen_blocks(looks)) {
     if (session_->hot().is_hot(block)) continue;
@@ -222,7 +220,8 @@ std::optional<Turn::Ready> Turn::look_while_writing() {
   recall(wanted);
   recall(before);
   if (stats_.writing.n_found <= WritingLooks::kMostTold) {
-    stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
+    stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()),
+                        std::make_move_iterator(looks.end()));
   }
   return Ready::kMore;
 }
