@@ -91,7 +91,8 @@ struct DocumentArmList {
 };
 // What is published, each as near to its paper as blocks allow (docs/benchmarks says what differs), ours with each selector, and an
 // oracle; held against ours.
-[[nodiscard]] DocumentArmList baselines();
+// Where there is an embedding model, EVOKE's compare what is said by it, and ours have an arm for it.
+[[nodiscard]] DocumentArmList baselines(bool has_meanings = false);
 // Ours with one of block size, most blocks, selectors, gate, moment and policy changed; and every combination of selectors, moment,
 // gate and policies that EVOKE's ablation has. Each is called by what it changes.
 [[nodiscard]] DocumentArmList ablation();

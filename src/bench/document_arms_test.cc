@@ -83,6 +83,16 @@ TEST(DocumentArms, baselines_are_those_of_the_papers_and_ours_by_each_selector) 
   }
 }
 
+TEST(DocumentArms, baselines_go_by_meaning_where_there_is_a_model_for_it_and_only_there) {
+  for (const DocumentArm& arm : baselines().arms) EXPECT_FALSE(arm.selectors.asks_meanings()) << arm.name();
+  std::vector<std::string> by_meaning;
+  for (const DocumentArm& arm : baselines(true).arms) {
+    if (arm.selectors.asks_meanings()) by_meaning.push_back(arm.name());
+  }
+  EXPECT_THAT(by_meaning, ::testing::Contains(std::string(kDefaultPolicy) + ", embedding"));
+  EXPECT_THAT(by_meaning, ::testing::Contains("evoke"));
+}
+
 TEST(DocumentArms, an_ablation_has_every_combination_once_and_calls_it_by_what_it_changes) {
   std::vector<std::vector<Factor>> combinations;
   for (const DocumentArm& arm : ablation().arms) {

@@ -56,13 +56,14 @@ DocumentArm of_bounds(std::string selector) {
   return arm;
 }
 
-bool is_ours(std::string_view selector) {
+bool is_ours(std::string_view selector, bool has_meanings) {
+  if (selector == kEmbedding) return has_meanings;
   return selector != kIdentity && selector != "evoke" && selector != "representative";
 }
 
 }  // namespace
 
-DocumentArmList baselines() {
+DocumentArmList baselines(bool has_meanings) {
   const std::string policy(kDefaultPolicy);
   const DocumentArm ours{.policy = policy, .recall = ArmRecall::kSelected, .selectors = SelectorList::fused()};
   DocumentArmList list{
@@ -72,11 +73,14 @@ DocumentArmList baselines() {
   list.arms.push_back(of_evoke("breadcrumb", kEvokesPolicy, Remains::kTokens));
   list.arms.push_back(of_evoke("evoke", kEvokesPolicy, Remains::kBytes));
   list.arms.push_back(of_evoke("evoke attention", kEvokesAttention, Remains::kBytes));
+  for (DocumentArm& arm : list.arms) {
+    if (arm.selector == "evoke" && has_meanings) arm.selectors = list_of("evoke:meanings=1");
+  }
   list.arms.push_back(of_infllm());
   list.arms.push_back(of_bounds("arkvale"));
   list.arms.push_back(of_bounds("quest"));
   for (const SelectorKind& kind : selector_kinds()) {
-    if (is_ours(kind.name)) list.arms.push_back(recalling("", policy, std::string(kind.name)));
+    if (is_ours(kind.name, has_meanings)) list.arms.push_back(recalling("", policy, std::string(kind.name)));
   }
   list.arms.push_back({.policy = policy, .recall = ArmRecall::kOracle, .selectors = list_of(kIdentity)});
   list.arms.push_back(ours);

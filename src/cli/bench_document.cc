@@ -69,7 +69,7 @@ void take_names(const DocumentFlags& flags, DocumentOptions& options) {
   for (const std::string& name : flags.recall_places) {
     options.arms.places.push_back(find_recall_place(name).value_or(RecallPlace::kOriginal));
   }
-  if (flags.baselines) options.list = baselines();
+  if (flags.baselines) options.list = baselines(!flags.embedding_model.empty());
   if (flags.ablation) options.list = ablation();
   if (!flags.haystack.empty()) options.cases.haystack = haystacks_of(flags.haystack).front();
   options.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);
