@@ -300,7 +300,8 @@ TEST_F(KeyScores, cost_as_many_tokens_as_their_products_take) {
   EXPECT_EQ(small.cost_in_tokens(8, 0, layout), 0.0);
   const double of_40 = small.cost_in_tokens(8, 40, layout);
   EXPECT_DOUBLE_EQ(small.cost_in_tokens(8, 80, layout), 2.0 * of_40);
-  EXPECT_LT(small.cost_in_tokens(8, 100 * kMostSketched, layout), 100.0 * small.cost_in_tokens(8, kMostSketched, layout));
+  EXPECT_LT(small.cost_in_tokens(8, 100 * kMostSketched, layout),
+            100.0 * small.cost_in_tokens(8, kMostSketched, layout));
   EXPECT_GT(small.cost_in_tokens(16, 40, layout), of_40);
   const KeyScorer large(setup(), 1e9);
   EXPECT_LT(large.cost_in_tokens(8, 40, layout), 0.1 * of_40);

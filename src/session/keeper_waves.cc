@@ -246,8 +246,7 @@ Adopted Keeper::adopt(Adoption adoption, std::span<const Token> tokens, Acts& ac
     const Result<RecordHandle>* const read =
         adoption.records[i] < 0 ? nullptr : &records[static_cast<std::size_t>(adoption.records[i])];
     const HeadSet all = hot_.shape().all_heads();
-    Result<Arrival> arrival =
-        begin_arrival({.block = block, .wanted = all, .read = all, .is_placed = true}, read);
+    Result<Arrival> arrival = begin_arrival({.block = block, .wanted = all, .read = all, .is_placed = true}, read);
     if (!arrival.ok()) break;
     arrivals.push_back(std::move(arrival).value());
   }
