@@ -137,4 +137,19 @@ std::vector<FactorLevel> factor_levels(const DocumentReport& report, const Docum
   return levels;
 }
 
+std::vector<FactorRow> factor_rows(const DocumentReport& report) {
+  std::vector<FactorRow> rows;
+  const DocumentCell* last = nullptr;
+  for (const DocumentCell* row : rows_of(report)) {
+    if (last != nullptr && are_of_one_case(*last, *row)) continue;
+    last = row;
+    for (const HotPart& hot : hot_parts(report)) {
+      for (FactorLevel& level : factor_levels(report, *row, hot)) {
+        rows.push_back({.like = row, .hot = hot, .level = std::move(level)});
+      }
+    }
+  }
+  return rows;
+}
+
 }  // namespace ebb

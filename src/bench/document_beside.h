@@ -49,5 +49,12 @@ struct FactorLevel {
 };
 [[nodiscard]] std::vector<FactorLevel> factor_levels(const DocumentReport& report, const DocumentCell& like,
                                                      const HotPart& hot);
+// Of all cases, each at every budget.
+struct FactorRow {
+  const DocumentCell* like = nullptr;
+  HotPart hot;
+  FactorLevel level;
+};
+[[nodiscard]] std::vector<FactorRow> factor_rows(const DocumentReport& report);
 
 }  // namespace ebb

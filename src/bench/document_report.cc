@@ -161,26 +161,18 @@ std::string factor_table(const DocumentReport& report) {
                    {"level", Align::kLeft},
                    {"right, %"},
                    {"beside the first"}});
-  std::size_t n_rows = 0;
-  const DocumentCell* last = nullptr;
-  for (const DocumentCell* row : rows_of(report)) {
-    if (last != nullptr && are_of_one_case(*last, *row)) continue;
-    last = row;
-    for (const HotPart& part : hot_parts(report)) {
-      for (const FactorLevel& level : factor_levels(report, *row, part)) {
-        ++n_rows;
-        std::vector<std::string> cells = first_cells(*row);
-        cells.back() = part.name();
-        cells.insert(cells.end(), {level.level.first, level.level.second, fmt::format("{:.1f}", 100.0 * level.right)});
-        const auto& off = level.beside_first;
-        cells.push_back(
-            off ? fmt::format("{:+.1f} ({:+.1f}..{:+.1f})", 100.0 * off->mean, 100.0 * off->low, 100.0 * off->high)
-                : "");
-        table.add_row(std::move(cells));
-      }
-    }
+  const std::vector<FactorRow> rows = factor_rows(report);
+  for (const FactorRow& row : rows) {
+    const FactorLevel& level = row.level;
+    std::vector<std::string> cells = first_cells(*row.like);
+    cells.back() = row.hot.name();
+    cells.insert(cells.end(), {level.level.first, level.level.second, fmt::format("{:.1f}", 100.0 * level.right)});
+    const auto& off = level.beside_first;
+    cells.push_back(
+        off ? fmt::format("{:+.1f} ({:+.1f}..{:+.1f})", 100.0 * off->mean, 100.0 * off->low, 100.0 * off->high) : "");
+    table.add_row(std::move(cells));
   }
-  return n_rows > 0 ? "\nOf each factor, on average over all combinations of the others:\n" + table.render() : "";
+  return !rows.empty() ? "\nOf each factor, on average over all combinations of the others:\n" + table.render() : "";
 }
 
 // Scores by budget, of one case; those with everything hot at every budget.

@@ -35,24 +35,18 @@ nlohmann::json arm_json(const DocumentArm& arm) {
 
 nlohmann::json factors_json(const DocumentReport& report) {
   nlohmann::json all = nlohmann::json::array();
-  const DocumentCell* last = nullptr;
-  for (const DocumentCell* row : rows_of(report)) {
-    if (last != nullptr && are_of_one_case(*last, *row)) continue;
-    last = row;
-    for (const HotPart& part : hot_parts(report)) {
-      for (const FactorLevel& level : factor_levels(report, *row, part)) {
-        all.push_back({{"kind", row->kind},
-                       {"tokens", row->n_tokens},
-                       {"question", name_of(row->place)},
-                       {"part", part.part},
-                       {"budget_tokens", part.n_tokens},
-                       {"factor", level.level.first},
-                       {"level", level.level.second},
-                       {"right", level.right}});
-        if (const auto& off = level.beside_first) {
-          all.back()["beside_first"] = {{"mean", off->mean}, {"low", off->low}, {"high", off->high}};
-        }
-      }
+  for (const FactorRow& row : factor_rows(report)) {
+    const FactorLevel& level = row.level;
+    all.push_back({{"kind", row.like->kind},
+                   {"tokens", row.like->n_tokens},
+                   {"question", name_of(row.like->place)},
+                   {"part", row.hot.part},
+                   {"budget_tokens", row.hot.n_tokens},
+                   {"factor", level.level.first},
+                   {"level", level.level.second},
+                   {"right", level.right}});
+    if (const auto& off = level.beside_first) {
+      all.back()["beside_first"] = {{"mean", off->mean}, {"low", off->low}, {"high", off->high}};
     }
   }
   return all;

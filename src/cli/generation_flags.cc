@@ -66,10 +66,12 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
 void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
   std::string known;
   for (const SelectorKind& kind : selector_kinds()) known += fmt::format("{}{}", known.empty() ? "" : ", ", kind.name);
-  app.add_option("--selectors", flags.selectors,
-                 fmt::format("Which evicted blocks come back is chosen by these, joined by '+': {}; or fused, or none "
-                             "(ebb explain shows what they choose)",
-                             known))
+  app.add_option(
+         "--selectors", flags.selectors,
+         fmt::format("Which evicted blocks come back is chosen by these, joined by '+': {}; or fused (identity, "
+                     "lexical, digest, and embedding where there is a model for it), or none (ebb explain shows "
+                     "what they choose)",
+                     known))
       ->type_name("NAME+NAME")
       ->capture_default_str()
       ->group("KV cache");

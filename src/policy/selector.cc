@@ -95,13 +95,12 @@ Result<SelectorList> SelectorList::parse(std::string_view text) {
 }
 
 SelectorList SelectorList::fused(bool has_meanings) {
-  const auto called_fused = [](std::string_view text) {
-    SelectorList list = parse(text).value();
-    list.text_ = "fused";
-    return list;
-  };
-  static const SelectorList list = called_fused(kFused);
-  static const SelectorList by_meaning = called_fused(kFusedByMeaning);
+  static const SelectorList list = parse("fused").value();
+  static const SelectorList by_meaning = [] {
+    SelectorList with_meanings = parse(kFusedByMeaning).value();
+    with_meanings.text_ = list.text_;
+    return with_meanings;
+  }();
   return has_meanings ? by_meaning : list;
 }
 

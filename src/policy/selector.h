@@ -2,7 +2,7 @@
 //
 // Pure: it sees words in common, meanings in common and shares of attention, never text, tensors or blocks' bytes, and moves nothing.
 // What it looks at that it does not choose is told as well, so that a person can see why a block did not come. A list of selectors
-// is what a person names: "fused" (the default), "lexical", "lexical+digest:least=0.2", "none". Each chooses by itself, in the order of
+// is what a person names: "fused" (the default), "lexical", "lexical+digest:least=0.5", "none". Each chooses by itself, in the order of
 // the list, and what an earlier one chose the later ones need not.
 //
 //   identity        blocks that the caller names                                                            (select_named.cc)

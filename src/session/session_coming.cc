@@ -182,7 +182,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
     looks.push_back(std::move(look));
   }
-  if (moment != Moment::kBehindTail) meanings_.end_look();
+  if (!goes_by_queries(moment)) meanings_.end_look();
   return looks;
 }
 
