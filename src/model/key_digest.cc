@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "base/to_size.h"
+#include "model/score_kernels.h"
 
 namespace ebb {
 namespace {
@@ -26,9 +27,9 @@ void write_channels(std::span<const float> x, std::byte* out) {
 }
 
 void read_channels(const std::byte* in, std::span<float> x) {
-  std::array<ggml_fp16_t, kMaxHeadDim> halves;
-  std::memcpy(halves.data(), in, x.size() * sizeof(ggml_fp16_t));
-  ggml_fp16_to_fp32_row(halves.data(), x.data(), static_cast<std::int64_t>(x.size()));
+  std::array<std::uint16_t, kMaxHeadDim> halves;
+  std::memcpy(halves.data(), in, x.size() * sizeof(std::uint16_t));
+  score_kernels().widen_halves(halves.data(), x.size(), x.data());
 }
 
 // What the sketch's steps are reckoned from is what is written, so that who reads it has the same.
@@ -103,20 +104,24 @@ void read_cuboid(const KeyDigestLayout& layout, std::span<const std::byte> diges
   read_channels(digest.data() + 2 * layout.channel_bytes(), cuboid.radius);
 }
 
+void read_steps(const KeyDigestLayout& layout, std::span<const std::byte> digest, const KeySteps& steps) {
+  read_channels(digest.data(), steps.least);
+  read_channels(digest.data() + layout.channel_bytes(), steps.step);
+  for (float& step : steps.step) step /= static_cast<float>(kSteps);
+}
+
 void read_sketch(const KeyDigestLayout& layout, std::span<const std::byte> digest, std::span<float> planes) {
   Channels least;
-  Channels range;
+  Channels step;
   const std::size_t n_dims = to_size(layout.n_dims);
-  read_channels(digest.data(), std::span(least).first(n_dims));
-  read_channels(digest.data() + layout.channel_bytes(), std::span(range).first(n_dims));
+  read_steps(layout, digest, {.least = std::span(least).first(n_dims), .step = std::span(step).first(n_dims)});
   const std::size_t quarter = to_size(layout.n_slots) / 4;
   const std::byte* codes = digest.data() + layout.sketch_offset();
   float* out = planes.data();
   for (std::size_t d = 0; d < n_dims; ++d, codes += quarter) {
-    const float step = range[d] / static_cast<float>(kSteps);
     for (unsigned part = 0; part < 4; ++part, out += quarter) {
       for (std::size_t i = 0; i < quarter; ++i) {
-        out[i] = least[d] + step * static_cast<float>((std::to_integer<unsigned>(codes[i]) >> (2 * part)) & 3U);
+        out[i] = least[d] + step[d] * static_cast<float>((std::to_integer<unsigned>(codes[i]) >> (2 * part)) & 3U);
       }
     }
   }

@@ -54,6 +54,12 @@ struct KeyCuboid {
   std::span<float> radius;
 };
 void read_cuboid(const KeyDigestLayout& layout, std::span<const std::byte> digest, const KeyCuboid& cuboid);
+// What codes 0 to 3 of the sketch stand for: least + code * step, [n_dims] each.
+struct KeySteps {
+  std::span<float> least;
+  std::span<float> step;
+};
+void read_steps(const KeyDigestLayout& layout, std::span<const std::byte> digest, const KeySteps& steps);
 // The keys that the sketch stands for, [n_dims][n_slots].
 void read_sketch(const KeyDigestLayout& layout, std::span<const std::byte> digest, std::span<float> planes);
 

@@ -38,7 +38,7 @@ enum class KeyEstimate : std::uint8_t { kSketch, kCuboid, kBox, kRepresentative 
 // found (of 39 blocks they rank the fact's among the first 16 in 81 of 100).
 inline constexpr std::size_t kMostSketched = 512;
 // And products that all heads together may take for that; at least kLeastSketched blocks are. 0.1 s on two threads of a Zen 4 server.
-inline constexpr std::size_t kMostProducts = 4'000'000'000;
+inline constexpr std::size_t kMostProducts = 10'000'000'000;
 inline constexpr std::size_t kLeastSketched = 32;
 
 class KeyScorer {

@@ -38,7 +38,7 @@ class Representatives {
     const std::size_t n_slots = to_size(layout_.n_slots);
     read_sketch(layout_, digest, planes_);
     score_kernels().find_logits(queries.data(), n_queries_, to_size(layout_.n_dims), planes_.data(), n_slots,
-                                logits_.data());
+                                logits_.data(), n_slots);
     std::vector<double> together(to_size(layout_.n_keys), 0.0);
     for (std::size_t g = 0; g < n_queries_; ++g) {
       for (std::size_t k = 0; k < together.size(); ++k) together[k] += double{logits_[g * n_slots + k]};

@@ -20,18 +20,18 @@ constexpr std::int32_t kTailShare = 4;
 constexpr std::int32_t kWritingQueries = 4;
 
 // The share of a turn that looks while writing may take.
-constexpr double kShareOfTurn = 0.05;
+constexpr double kShareOfTurn = 0.03;
 
 // As many tokens of a reply take as long as the looks that are due in any case. More: short turns of long sessions take longer. Less: of
 // short answers, whose value is the next word, nothing is found.
-constexpr double kEarlyTokens = 24.0;
+constexpr double kEarlyTokens = 16.0;
 
 // Tokens between two of them at least, once the early ones are over. More: a second fact is found late in the sentence that wants it. Less:
 // the same queries are asked twice.
 constexpr std::int32_t kLeastStride = 16;
 
 // What a token of a prompt takes, beside one that is computed alone.
-constexpr double kPromptToken = 0.2;
+constexpr double kPromptToken = 0.1;
 
 }  // namespace
 
