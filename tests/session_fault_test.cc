@@ -167,6 +167,30 @@ TEST_F(SessionFaults, what_is_fetched_slowly_is_what_was_saved) {
   expect_as_the_twin();
 }
 
+// The first eight tell how fast they come.
+TEST_F(SessionFaults, what_a_turn_has_no_time_to_wait_for_stays_away_and_is_counted) {
+  session_ = std::make_unique<Session>(sessions_->deps(store_.get()),
+                                       SessionOptions{.budget_tokens = 4 * kBlocks * kBlockSize});
+  constexpr std::int32_t kAsked = kBlocks + 4;
+  say_blocks(kAsked);
+  std::vector<BlockIndex> wanted;
+  for (std::int32_t b = kAsked; b-- > 0;) wanted.emplace_back(b);
+  ASSERT_EQ(std::ssize(session_->evict(wanted).evicted), kAsked);
+  const auto ask = [&](double most_ms) {
+    Turn turn(*session_, Prompt({token(1)}));
+    turn.recall(RecallAsk{.most_ms = most_ms, .selectors = {}});
+    turn.recall(wanted);
+    while (turn.n_pending() > 0) (void)sessions_->step(turn);
+    return turn.settle().n_late;
+  };
+  EXPECT_EQ(ask(1e-9), 4);
+  for (const BlockIndex block : wanted) {
+    EXPECT_EQ(session_->hot().is_hot(block), block.value() >= 4) << "the most wanted came";
+  }
+  EXPECT_EQ(ask(0.0), 0);
+  for (const BlockIndex block : wanted) EXPECT_TRUE(session_->hot().is_hot(block));
+}
+
 TEST_F(SessionFaults, what_came_from_the_disk_comes_from_memory_the_next_time) {
   say_blocks(kBlocks);
   evict_all();

@@ -83,6 +83,13 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
       ->type_name("BLOCKS")
       ->capture_default_str()
       ->group("KV cache");
+  app.add_option("--recall-ms", flags.recall_ms,
+                 "Milliseconds that a turn waits at most for blocks that come back, the most wanted first; what would take "
+                 "longer stays on its disk and is counted; 0: as long as it takes")
+      ->check(CLI::Range(0.0, kMostRecallWait))
+      ->type_name("MS")
+      ->capture_default_str()
+      ->group("KV cache");
 }
 
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
@@ -134,7 +141,7 @@ Result<GenerationOptions> generation_options(const GenerationFlags& flags) {
   GenerationOptions options{.sampling = flags.sampling,
                             .max_tokens = flags.max_tokens,
                             .stop_strings = flags.stop,
-                            .recall = {.max_blocks = flags.recall_blocks}};
+                            .recall = {.max_blocks = flags.recall_blocks, .most_ms = flags.recall_ms}};
   Result<SelectorList> selectors = SelectorList::parse(flags.selectors);
   if (!selectors.ok()) return error(Code::kInvalidArgument, "--selectors: {}", selectors.status().message());
   options.recall.selectors = *std::move(selectors);

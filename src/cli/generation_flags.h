@@ -23,6 +23,7 @@ struct GenerationFlags {
   std::string grammar;
   std::string grammar_file;
   std::int32_t recall_blocks = kMostRecalled;
+  double recall_ms = kMostRecallMs;
   std::string selectors = "fused";
   // What is bound to flags directly.
   SamplingOptions sampling;
@@ -31,7 +32,7 @@ struct GenerationFlags {
 // `flags` must live as long as the app; what it holds now are the defaults.
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 
-// Adds only --recall and --selectors, whose defaults are what `flags` holds now.
+// Adds only --recall, --recall-ms and --selectors, whose defaults are what `flags` holds now.
 void add_recall_flags(CLI::App& app, GenerationFlags& flags);
 
 // Adds only the flags that choose among tokens and mean the same for every reply.

@@ -67,6 +67,11 @@ std::string recall_text(const Session& session, const TurnStats& turn) {
     text += fmt::format("; {} tokens of the question were computed a second time, with them in sight",
                         turn.n_computed_again);
   }
+  if (turn.n_late > 0) {
+    text += fmt::format("; {} chosen block{} stayed away, since reading {} would have taken longer than a turn waits "
+                        "(--recall-ms)",
+                        turn.n_late, turn.n_late == 1 ? "" : "s", turn.n_late == 1 ? "it" : "them");
+  }
   return text + "\n";
 }
 

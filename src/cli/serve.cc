@@ -222,6 +222,7 @@ Status serve(ServeFlags flags) {
                                     .resuming = flags.resuming,
                                     .defaults = flags.defaults,
                                     .n_recalled_blocks = flags.generation.recall_blocks,
+                                    .most_recall_ms = flags.generation.recall_ms,
                                     .selectors = generation.recall.selectors}));
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };

@@ -69,7 +69,11 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
 ebb::Result<GenerationOptions> to_options(const ReplyOptions& options, std::string_view question) {
   GenerationOptions result{.max_tokens = options.max_tokens,
                            .stop_strings = options.stop,
-                           .recall = {.cues = find_cues(question), .max_blocks = options.max_recalled_blocks}};
+                           .recall = {.cues = find_cues(question), .max_blocks = options.max_recalled_blocks,
+                                      .most_ms = options.max_recall_ms}};
+  if (!(options.max_recall_ms >= 0.0)) {
+    return ebb::error(ebb::Code::kInvalidArgument, "max_recall_ms is {}; give 0 or more", options.max_recall_ms);
+  }
   EBB_ASSIGN_OR_RETURN(result.recall.selectors, SelectorList::parse(options.selectors));
   result.sampling.temperature = options.temperature;
   result.sampling.top_k = options.top_k;

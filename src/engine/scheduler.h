@@ -62,6 +62,7 @@ struct SchedulerStats {
   std::int64_t n_evicted_blocks = 0;
   std::int64_t n_recalled_blocks = 0;
   std::int64_t n_missed_recalls = 0;
+  std::int64_t n_late_recalls = 0;
   // Counts of requests at work too:
   std::int64_t n_generated_tokens = 0;
   double generated_ms = 0.0;

@@ -378,6 +378,7 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   stats.n_evicted_blocks += since(end.session.n_evicted_blocks, request.before.n_evicted_blocks);
   stats.n_recalled_blocks += since(end.session.n_recalled_blocks, request.before.n_recalled_blocks);
   stats.n_missed_recalls += since(end.session.n_missed_recalls, request.before.n_missed_recalls);
+  stats.n_late_recalls += turn.n_late;
 }
 
 void Scheduler::State::note_end() {

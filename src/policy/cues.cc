@@ -25,6 +25,8 @@ constexpr double kBesideQuestion = 0.25;
 // the last message first, and what a tool has just said before what was asked two calls ago.
 constexpr double kOlder = 0.7;
 constexpr double kNotTheUsers = 0.6;
+// And what the user said last weighs at least, however many calls it took since.
+constexpr double kTask = 0.3;
 
 struct Sentence {
   std::string_view text;
@@ -136,9 +138,15 @@ void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
 std::vector<Cue> find_cues(std::span<const SaidText> said) {
   std::vector<Cue> cues;
   double weight = 1.0;
-  for (auto text = said.rbegin(); text != said.rend() && cues.size() < 4 * kMostCues; ++text) {
-    add_cues(*text, text->source == Source::kUser ? weight : kNotTheUsers * weight, cues);
-    weight *= kOlder;
+  bool is_task_told = false;
+  for (auto text = said.rbegin(); text != said.rend(); ++text, weight *= kOlder) {
+    const bool is_users = text->source == Source::kUser;
+    if (is_users && !is_task_told) {
+      is_task_told = true;
+      add_cues(*text, std::max(weight, kTask), cues);
+    } else if (cues.size() < 4 * kMostCues) {
+      add_cues(*text, is_users ? weight : kNotTheUsers * weight, cues);
+    }
   }
   std::ranges::stable_sort(cues, std::ranges::greater(), &Cue::weight);
   if (cues.size() > kMostCues) cues.resize(kMostCues);

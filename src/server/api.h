@@ -52,6 +52,8 @@ struct ApiOptions {
   RequestDefaults defaults = {};
   // Blocks that a turn recalls for what its last message asks.
   std::int32_t n_recalled_blocks = kMostRecalled;
+  // RecallAsk::most_ms.
+  double most_recall_ms = kMostRecallMs;
   // Who chooses them.
   SelectorList selectors = SelectorList::fused();
 };

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Messages that are looked at. A longer loop asks for what its last calls and results speak of.
+// Messages that are looked at. A longer loop asks for what its last calls and results speak of, and for what its user said.
 constexpr std::size_t kMostMessages = 16;
 // Of one message, from each of its ends: the rest of a long one is what was read.
 constexpr std::size_t kEndBytes = 2048;
@@ -52,13 +52,14 @@ std::string text_of(const Json& message) {
 std::vector<Cue> chat_cues(const ChatRequest& request) {
   std::vector<SaidText> said;
   for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
-    if (said.size() >= kMostMessages) break;
     const Source source = source_of(message->value("role", std::string()));
     const bool is_unfinished = request.continues_last_message && message == request.messages.rbegin();
     if (source == Source::kAssistant && !message->contains("tool_calls") && !is_unfinished) break;
     // What the server or the client says before any message is of no one turn.
     const bool is_first = static_cast<std::size_t>(request.messages.rend() - message) <= request.n_put_in_front + 1;
     if (source == Source::kSystem && is_first) break;
+    const bool is_users_last = source == Source::kUser && std::ranges::find(said, source, &SaidText::source) == said.end();
+    if (said.size() >= kMostMessages && !is_users_last) continue;
     std::string text = text_of(*message);
     if (text.size() > 2 * kEndBytes) text.erase(kEndBytes, text.size() - 2 * kEndBytes);
     said.push_back({.text = std::move(text), .source = source});

@@ -102,7 +102,7 @@ std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const Generat
   return n_tokens;
 }
 
-// "ebb":{"recall":{"blocks":8,"names":["user1#3"],"selectors":"lexical+digest","explain":true}}
+// "ebb":{"recall":{"blocks":8,"ms":2000,"names":["user1#3"],"selectors":"lexical+digest","explain":true}}
 void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationRequest& request) {
   std::optional<JsonFields> own = fields.object("ebb");
   if (!own) return;
@@ -110,6 +110,7 @@ void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationR
     if (recall->find("blocks") != nullptr) {
       request.n_recalled_blocks = static_cast<std::int32_t>(recall->integer("blocks", 0, 0, kMostRecallBlocks));
     }
+    if (recall->find("ms") != nullptr) request.most_recall_ms = recall->number("ms", 0.0F, 0.0F, static_cast<float>(kMostRecallWait));
     request.options.recall.names = recall->texts("names", kMostRecallNames);
     request.explains_recall = recall->boolean("explain", false);
     if (const std::string named = recall->text("selectors"); !named.empty()) {

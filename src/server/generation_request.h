@@ -29,6 +29,8 @@ struct GenerationRequest {
   // The most blocks that come back for what it asks, and who chooses them; none: the request does not say.
   std::optional<std::int32_t> n_recalled_blocks = std::nullopt;
   std::optional<SelectorList> selectors = std::nullopt;
+  // RecallAsk::most_ms.
+  std::optional<double> most_recall_ms = std::nullopt;
   // ReplyHead::explains_recall.
   bool explains_recall = false;
   std::int32_t n_choices = 1;

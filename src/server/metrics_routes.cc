@@ -59,6 +59,8 @@ constexpr std::array kOwnMetrics = {
                     [](const Stats& s) { return double(s.n_recalled_blocks); }},
     SchedulerMetric{"counter", "missed_recalls_total", "Blocks that were saved once and no longer to be had",
                     [](const Stats& s) { return double(s.n_missed_recalls); }},
+    SchedulerMetric{"counter", "late_recalls_total", "Blocks that were asked back and stayed away for want of time",
+                    [](const Stats& s) { return double(s.n_late_recalls); }},
     SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens computed again in turns that ended",
                     [](const Stats& s) { return double(s.from[Origin::kRecomputed]); }},
     SchedulerMetric{"counter", "hole_tokens_total", "Prompt tokens that turns did without, once for each turn",

@@ -169,6 +169,7 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"reply_budget_tokens", sum([](const RequestEnd& end) { return end.reply.budget; })},
                {"reply_peak_tokens", sum([](const RequestEnd& end) { return end.reply.peak; })},
                {"queued_ms", queued_ms}};
+  json["late_recalls"] = sum([](const RequestEnd& end) { return end.turn.n_late; });
   json["computed_again"] = sum([](const RequestEnd& end) { return end.turn.n_computed_again; });
   json["while_writing"] = {{"looks", sum([](const RequestEnd& end) { return end.turn.writing.n; })},
                            {"found", sum([](const RequestEnd& end) { return end.turn.writing.n_found; })},

@@ -5,6 +5,9 @@
 namespace ebb {
 namespace {
 
+// Blocks whose way back tells how fast others come. More: of a slow disk, more is waited for than may be. Less: chance speaks.
+constexpr std::size_t kFirstBlocks = 8;
+
 // A step brings at most this share of the budget, so that its tokens still see most of what was hot. Larger: faster
 // prefill, and more of the past is evicted before it could be looked at.
 constexpr std::int32_t kStepsPerBudget = 4;
@@ -49,6 +52,15 @@ std::int32_t plan_adoption(const RoomState& room, std::int32_t n_blocks, const B
 std::int32_t plan_left_free(std::int32_t n_blocks, std::int32_t n_new, std::int32_t n_reply, std::int32_t n_budget) {
   if (n_blocks + n_new <= n_budget) return n_new;
   return n_new + std::min(n_reply, n_budget / kReplyShare);
+}
+
+std::size_t plan_wave(const RecallTime& so_far, double most_ms, std::size_t n_most) {
+  if (most_ms <= 0.0) return n_most;
+  if (so_far.n_blocks == 0) return std::min(kFirstBlocks, n_most);
+  const double left_ms = std::max(0.0, most_ms - so_far.waited_ms);
+  const double needed_ms = so_far.waited_ms / static_cast<double>(so_far.n_blocks) * static_cast<double>(n_most);
+  if (needed_ms <= left_ms) return n_most;
+  return static_cast<std::size_t>(left_ms / needed_ms * static_cast<double>(n_most));
 }
 
 StepPlan plan_step(const StepState& step, const BlockShape& shape) {

@@ -12,6 +12,7 @@
 // Thread rule: functions of their arguments.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cache/block_shape.h"
@@ -53,6 +54,16 @@ inline constexpr std::int32_t kReplyBlocks = 4;
 // left.
 [[nodiscard]] std::int32_t plan_left_free(std::int32_t n_blocks, std::int32_t n_new, std::int32_t n_reply,
                                           std::int32_t n_budget);
+
+// What a turn waited so far for blocks that it asked back.
+struct RecallTime {
+  double waited_ms = 0.0;
+  std::size_t n_blocks = 0;
+};
+
+// How many of them come next, of n_most at most, so that it waits for all of them together no longer than most_ms (0: as long as it takes),
+// as fast as those before came. The first few tell how fast that is.
+[[nodiscard]] std::size_t plan_wave(const RecallTime& so_far, double most_ms, std::size_t n_most);
 
 // What bounds the next step of pending tokens.
 struct StepState {

@@ -35,6 +35,20 @@ TEST(PlanLeftFree, one_that_does_not_leaves_room_for_a_reply_and_at_most_an_eigh
   EXPECT_EQ(plan_left_free(100, 0, kReplyBlocks, 4), 0);
 }
 
+// --- plan_wave ---
+
+TEST(PlanWave, the_first_few_tell_how_many_come_in_time) {
+  EXPECT_EQ(plan_wave({}, 0.0, 32), 32U) << "as long as it takes";
+  EXPECT_EQ(plan_wave({.waited_ms = 1e6, .n_blocks = 8}, 0.0, 32), 32U);
+  EXPECT_EQ(plan_wave({}, 100.0, 32), 8U);
+  EXPECT_EQ(plan_wave({}, 100.0, 3), 3U);
+  EXPECT_EQ(plan_wave({.waited_ms = 8.0, .n_blocks = 8}, 100.0, 32), 32U);
+  EXPECT_EQ(plan_wave({.waited_ms = 80.0, .n_blocks = 8}, 100.0, 32), 2U);
+  EXPECT_EQ(plan_wave({.waited_ms = 95.0, .n_blocks = 8}, 100.0, 32), 0U);
+  EXPECT_EQ(plan_wave({.waited_ms = 900.0, .n_blocks = 8}, 100.0, 32), 0U);
+  EXPECT_EQ(plan_wave({.waited_ms = 0.0, .n_blocks = 8}, 100.0, 32), 32U) << "they were another session's";
+}
+
 // --- plan_room ---
 
 struct RoomCase {

@@ -20,6 +20,13 @@ namespace ebb {
 // models, and leaves less room. Less: of ten things asked for, some stay away.
 inline constexpr std::int32_t kMostRecalled = 8;
 
+// The most milliseconds that a turn waits for what it asks to come back, if nobody says otherwise. More: where blocks lie on a slow
+// disk, the first word comes later. Less: there, some of what was found stays away. From RAM, eight blocks come in one.
+inline constexpr double kMostRecallMs = 2000.0;
+
+// What anybody may say.
+inline constexpr double kMostRecallWait = 3.6e6;
+
 // What a turn looks for, and by whom; without cues and names, nothing.
 struct RecallAsk {
   std::vector<Cue> cues;
@@ -27,6 +34,8 @@ struct RecallAsk {
   std::vector<std::string> names;
   // Beside those that are named, by each look.
   std::int32_t max_blocks = kMostRecalled;
+  // All reads of the turn together; 0: as long as they take.
+  double most_ms = kMostRecallMs;
   SelectorList selectors = SelectorList::fused();
 };
 

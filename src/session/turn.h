@@ -22,9 +22,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "model/runner.h"
 #include "session/match.h"
 #include "session/pending.h"
+#include "session/plan.h"
 #include "session/prompt.h"
 #include "session/recompute.h"
 #include "session/reread.h"
@@ -56,6 +58,8 @@ struct TurnStats {
   std::int32_t n_computed = 0;
   // Of the prompt's tail, once more or several times, since what its queries asked for came back.
   std::int32_t n_computed_again = 0;
+  // Blocks that it asked back and that stayed away, since reading them would have taken too long (RecallAsk::most_ms).
+  std::int32_t n_late = 0;
   // What was looked for, and what was found.
   std::vector<RecallLook> looks;
   WritingLooks writing;
@@ -180,6 +184,7 @@ class Turn {
   std::optional<Ready> wake_last();
   std::optional<Ready> adopt(std::int32_t max_rows);
   std::optional<Ready> recall_next();
+  void leave_late();
   std::optional<Ready> graft_next();
   std::optional<Ready> refill_next();
   // Blocks of the session with the prompt and the reply's first token.
@@ -243,6 +248,8 @@ class Turn {
   bool came_ = false;                  // since anchors were settled
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
+  Stopwatch wave_since_;
+  RecallTime recall_time_;
   std::optional<Adoption> adoption_;
   // Until what was found could not be taken.
   bool adopts_ = true;

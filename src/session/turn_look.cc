@@ -65,8 +65,6 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
     n_left -= n_frames_kept(block);
     if (!missing_heads(block).empty()) wanted.push_back(block);
   }
-  // What is hot and wanted must not leave for what comes; and neighbours that move together stay neighbours.
-  std::ranges::sort(wanted);
   if (session_->options().remains == Remains::kTokens) return recompute_.add(wanted);
   to_recall_.insert(to_recall_.end(), wanted.begin(), wanted.end());
 }

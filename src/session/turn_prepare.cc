@@ -1,5 +1,6 @@
 // What a turn does before its steps: waves of blocks that come, rows that are copied, grafts.
 #include <algorithm>
+#include <utility>
 
 #include "session/turn.h"
 
@@ -36,6 +37,10 @@ std::optional<Turn::Ready> Turn::end_waves() {
   if (wave_) {
     if (!wave_->is_ready()) return Ready::kWaits;
     Acts acts;
+    if (!wave_refills_) {
+      recall_time_.waited_ms += wave_since_.elapsed_ms();
+      recall_time_.n_blocks += wave_->blocks.size();
+    }
     session_->end_wave(*std::exchange(wave_, std::nullopt), acts);
     // What only fills some holes of many is not computed again.
     if (!std::exchange(wave_refills_, false) || n_blocks_to_come() <= session_->budget_blocks()) {
@@ -114,16 +119,30 @@ std::optional<Turn::Ready> Turn::adopt(std::int32_t max_rows) {
 
 std::optional<Turn::Ready> Turn::recall_next() {
   if (to_recall_.empty()) return std::nullopt;
+  const std::size_t n_most = plan_wave(recall_time_, ask_.most_ms, std::min(kWaveBlocks, to_recall_.size()));
   std::vector<BlockIndex> some;
-  std::vector<HeadSet> heads;
-  for (; some.size() < kWaveBlocks && !to_recall_.empty(); to_recall_.pop_front()) {
-    HeadSet missing = missing_heads(to_recall_.front());
-    if (missing.empty()) continue;
-    some.push_back(to_recall_.front());
-    heads.push_back(std::move(missing));
+  for (; some.size() < n_most && !to_recall_.empty(); to_recall_.pop_front()) {
+    if (!missing_heads(to_recall_.front()).empty()) some.push_back(to_recall_.front());
   }
-  if (!some.empty()) wave_ = session_->begin_wave(some, ReadBy::kThread, heads);
+  if (n_most == 0) leave_late();
+  if (some.empty()) return Ready::kMore;
+  // Neighbours that move together stay neighbours.
+  std::ranges::sort(some);
+  std::vector<HeadSet> heads;
+  for (const BlockIndex block : some) heads.push_back(missing_heads(block));
+  wave_ = session_->begin_wave(some, ReadBy::kThread, heads);
+  wave_since_.restart();
   return Ready::kMore;
+}
+
+// What would take longer than may be waited stays where it is, and nothing is held for it.
+void Turn::leave_late() {
+  const std::deque<BlockIndex> late = std::exchange(to_recall_, {});
+  for (const BlockIndex block : late) {
+    if (missing_heads(block).empty()) continue;
+    ++stats_.n_late;
+    std::erase(session_->holds().kept, block);
+  }
 }
 
 std::optional<Turn::Ready> Turn::refill_next() {
