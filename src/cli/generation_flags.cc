@@ -83,9 +83,10 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
       ->type_name("BLOCKS")
       ->capture_default_str()
       ->group("KV cache");
-  app.add_option("--recall-ms", flags.recall_ms,
-                 "Milliseconds that a turn waits at most for blocks that come back, the most wanted first; what would take "
-                 "longer stays on its disk and is counted; 0: as long as it takes")
+  app.add_option(
+         "--recall-ms", flags.recall_ms,
+         "Milliseconds that a turn waits at most for blocks that come back, the most wanted first; what would take "
+         "longer stays on its disk and is counted; 0: as long as it takes")
       ->check(CLI::Range(0.0, kMostRecallWait))
       ->type_name("MS")
       ->capture_default_str()

@@ -68,9 +68,10 @@ std::string recall_text(const Session& session, const TurnStats& turn) {
                         turn.n_computed_again);
   }
   if (turn.n_late > 0) {
-    text += fmt::format("; {} chosen block{} stayed away, since reading {} would have taken longer than a turn waits "
-                        "(--recall-ms)",
-                        turn.n_late, turn.n_late == 1 ? "" : "s", turn.n_late == 1 ? "it" : "them");
+    text += fmt::format(
+        "; {} chosen block{} stayed away, since reading {} would have taken longer than a turn waits "
+        "(--recall-ms)",
+        turn.n_late, turn.n_late == 1 ? "" : "s", turn.n_late == 1 ? "it" : "them");
   }
   return text + "\n";
 }

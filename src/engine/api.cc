@@ -67,10 +67,11 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
 }
 
 ebb::Result<GenerationOptions> to_options(const ReplyOptions& options, std::string_view question) {
-  GenerationOptions result{.max_tokens = options.max_tokens,
-                           .stop_strings = options.stop,
-                           .recall = {.cues = find_cues(question), .max_blocks = options.max_recalled_blocks,
-                                      .most_ms = options.max_recall_ms}};
+  GenerationOptions result{
+      .max_tokens = options.max_tokens,
+      .stop_strings = options.stop,
+      .recall = {
+          .cues = find_cues(question), .max_blocks = options.max_recalled_blocks, .most_ms = options.max_recall_ms}};
   if (!(options.max_recall_ms >= 0.0)) {
     return ebb::error(ebb::Code::kInvalidArgument, "max_recall_ms is {}; give 0 or more", options.max_recall_ms);
   }

@@ -178,10 +178,8 @@ void HeadScore::sketch(std::size_t i) {
   const std::size_t n_slots = to_size(layout_.n_slots);
   const std::span<const std::byte> own = digest(scored_[i]);
   const SketchRows rows{.steps = steps_.data(), .base = base_.data(), .unit = unit_.data()};
-  const SketchCodes codes{.pairs = codes_.data(),
-                          .n_keys = to_size(layout_.n_keys),
-                          .n_slots = n_slots,
-                          .scratch = scratch_.data()};
+  const SketchCodes codes{
+      .pairs = codes_.data(), .n_keys = to_size(layout_.n_keys), .n_slots = n_slots, .scratch = scratch_.data()};
   read_steps(layout_, own, {.least = least_, .step = step_});
   kernels.spread_codes(reinterpret_cast<const unsigned char*>(own.data()) + layout_.sketch_offset(), n_dims, n_slots,
                        codes_.data());

@@ -55,17 +55,20 @@ std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout&
 }
 
 double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
-  // Products that are multiplied in the time in which a number is read from its two bits, in which a token's row is multiplied with a
-  // weight, and what a token of the smallest model takes beside its weights: by measurement, on two threads of a Zen 4 server.
-  constexpr double kPerRead = 1.5;
-  constexpr double kPerWeight = 2.5;
+  // What a block takes beside its keys: as much as so many keys, and for each channel so many products. And products that are
+  // multiplied in the time in which a token is multiplied with a weight, and weights that take as long as what the smallest model does
+  // beside: by measurement, on one thread of a Zen 4 server.
+  constexpr double kKeysPerBlock = 32.0;
+  constexpr double kPerChannel = 120.0;
+  constexpr double kPerWeight = 1.6;
   constexpr double kWeightsPerToken = 1e7;
   const std::size_t n_sketched = std::min(n_blocks, most_sketched(n_rows, layout));
-  const double n_read = kPerRead * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims * layout.n_slots;
-  double n = static_cast<double>(n_sketched) * (n_products(n_rows, layout) + n_read);
+  const double n_per_key = n_products(n_rows, layout) / layout.n_slots;
+  const double n_read = kPerChannel * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims;
+  double n = static_cast<double>(n_sketched) * (n_per_key * (kKeysPerBlock + layout.n_slots) + n_read);
   // The range and the middle of each channel stand for a key each.
   if (n_sketched < n_blocks) {
-    n += static_cast<double>(n_blocks) * 2.0 * (n_products(n_rows, layout) + n_read) / layout.n_slots;
+    n += static_cast<double>(n_blocks) * (2.0 * n_per_key + n_read);
   }
   return n / (kPerWeight * (n_weights_ + kWeightsPerToken));
 }

@@ -17,9 +17,7 @@ struct HalfLanes {
     return Floats(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
   static Floats to_floats(Ints x) { return __builtin_convertvector(x, Floats); }
-  static Ints add_products(Ints sum, Ints a, Ints b) {
-    return sum + Ints(_mm256_madd_epi16(__m256i(a), __m256i(b)));
-  }
+  static Ints add_products(Ints sum, Ints a, Ints b) { return sum + Ints(_mm256_madd_epi16(__m256i(a), __m256i(b))); }
 };
 
 struct Lanes {
@@ -33,9 +31,7 @@ struct Lanes {
     return Floats(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
   }
   static Floats to_floats(Ints x) { return __builtin_convertvector(x, Floats); }
-  static Ints add_products(Ints sum, Ints a, Ints b) {
-    return sum + Ints(_mm512_madd_epi16(__m512i(a), __m512i(b)));
-  }
+  static Ints add_products(Ints sum, Ints a, Ints b) { return sum + Ints(_mm512_madd_epi16(__m512i(a), __m512i(b))); }
 };
 
 }  // namespace

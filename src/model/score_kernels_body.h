@@ -118,22 +118,52 @@ struct ScoreLoops {
   // A byte has the codes of keys that lie a quarter of all apart.
   static void spread_codes(const unsigned char* sketch, std::size_t n_dims, std::size_t n_keys, std::int32_t* pairs) {
     const std::size_t quarter = n_keys / 4;
+    if (quarter % kFloats == 0) return spread_long(sketch, n_dims, quarter, pairs);
+    if (kFloats % quarter == 0) return spread_short(sketch, n_dims, quarter, pairs);
     for (std::size_t d = 0; d < n_dims; d += 2, pairs += n_keys) {
       const unsigned char* const even = sketch + d * quarter;
+      for (std::size_t key = 0; key < n_keys; ++key) {
+        const std::size_t i = key % quarter;
+        const std::int32_t both = even[i] | (d + 1 < n_dims ? even[quarter + i] << 16 : 0);
+        pairs[key] = (both >> (2 * (key / quarter))) & kCodes;
+      }
+    }
+  }
+
+  // Registers of bytes, four times each.
+  static void spread_long(const unsigned char* sketch, std::size_t n_dims, std::size_t quarter, std::int32_t* pairs) {
+    for (std::size_t d = 0; d < n_dims; d += 2, pairs += 4 * quarter) {
+      const unsigned char* const even = sketch + d * quarter;
       const bool has_odd = d + 1 < n_dims;
-      std::size_t i = 0;
-      for (; i + kFloats <= quarter; i += kFloats) {
+      for (std::size_t i = 0; i < quarter; i += kFloats) {
         const Ints both = Lanes::widened(even + i) | (has_odd ? Lanes::widened(even + quarter + i) << 16 : Ints{});
         store(both & kCodes, pairs + i);
         store((both >> 2) & kCodes, pairs + quarter + i);
         store((both >> 4) & kCodes, pairs + 2 * quarter + i);
         store((both >> 6) & kCodes, pairs + 3 * quarter + i);
       }
-      for (; i < quarter; ++i) {
-        const std::int32_t both = even[i] | (has_odd ? even[quarter + i] << 16 : 0);
-        for (std::size_t part = 0; part < 4; ++part) pairs[part * quarter + i] = (both >> (2 * part)) & kCodes;
-      }
     }
+  }
+
+  // The same bytes several times in a register, which has the codes of several quarters.
+  static void spread_short(const unsigned char* sketch, std::size_t n_dims, std::size_t quarter, std::int32_t* pairs) {
+    const std::size_t n_keys = 4 * quarter;
+    std::array<std::int32_t, kFloats> shifts;
+    for (std::size_t i = 0; i < kFloats; ++i) shifts[i] = static_cast<std::int32_t>(2 * (i / quarter));
+    const Ints shift = load(shifts.data());
+    const auto quarters = static_cast<std::int32_t>(kFloats / quarter);
+    for (std::size_t d = 0; d < n_dims; d += 2, pairs += n_keys) {
+      const Ints even = repeated(sketch + d * quarter, quarter);
+      const Ints odd = d + 1 < n_dims ? repeated(sketch + (d + 1) * quarter, quarter) : Ints{};
+      Ints both = (even | (odd << 16)) >> shift;
+      for (std::size_t key = 0; key < n_keys; key += kFloats, both >>= 2 * quarters) store(both & kCodes, pairs + key);
+    }
+  }
+  // n bytes, a multiple of 4 that divides kFloats.
+  static Ints repeated(const unsigned char* bytes, std::size_t n) {
+    std::array<unsigned char, kFloats> all;
+    for (std::size_t i = 0; i < kFloats; i += 4) __builtin_memcpy(all.data() + i, bytes + i % n, 4);
+    return Lanes::widened(all.data());
   }
 
   static void weigh_steps(const float* queries, std::size_t n_rows, std::size_t n_dims, const float* least,
@@ -247,8 +277,7 @@ struct ScoreLoops {
     const std::size_t n_pairs = (n_dims + 1) / 2;
     for (; row + 2 * kFloats <= n_rows; row += 2 * kFloats) {
       for (std::size_t key = 0; key < codes.n_keys; key += 4) {
-        find_code_tile(rows, n_rows, row, n_pairs, codes.pairs + key, codes.n_slots,
-                       codes.scratch + key * 2 * kFloats);
+        find_code_tile(rows, n_rows, row, n_pairs, codes.pairs + key, codes.n_slots, codes.scratch + key * 2 * kFloats);
       }
       for (std::size_t i = 0; i < 2 * kFloats; i += kFloats) {
         sum_weights(codes.scratch + i, codes.n_keys, 2 * kFloats, most + row + i, sums + row + i);
@@ -272,9 +301,7 @@ struct ScoreLoops {
     const Floats t = x * 1.44269504F;
     const Floats rounded = t + kRound;
     const Floats f = (t - (rounded - kRound)) * 0.693147181F;
-    const Floats p =
-        1.0F +
-        f * (1.0F + f * (0.5F + f * (0.166666667F + f * (0.0416666667F + f * 0.00833333333F))));
+    const Floats p = 1.0F + f * (1.0F + f * (0.5F + f * (0.166666667F + f * (0.0416666667F + f * 0.00833333333F))));
     const Ints power = (bits_of(rounded) - kRoundBits + 127) << 23;
     Floats two_n;
     __builtin_memcpy(&two_n, &power, sizeof two_n);

@@ -24,10 +24,11 @@ constexpr Parameter kParameters[] = {
      .summary = "the part of a block's score that a head must give it for the block to come back there; 0: it comes "
                 "back in all"},
     {.name = "writing",
-     .value = 1.0,
+     .value = 0.05,
      .least = 0.0,
      .most = 1.0,
-     .summary = "1: the reply's queries are asked too, while it is written"},
+     .summary = "the reply's queries are asked too, as often as takes that share of the time of writing; of an answer "
+                "to several questions more finds more; 0: never"},
     kGate};
 
 class Digest final : public Selector {
@@ -38,7 +39,7 @@ class Digest final : public Selector {
         least_(values["least"]),
         worth_(values["worth"]),
         heads_(values["heads"]),
-        writing_(values["writing"] != 0.0) {}
+        writing_(values["writing"]) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] SelectorAsk asks() const override { return {.queries = true, .writing = writing_, .form = form_}; }
@@ -96,7 +97,7 @@ class Digest final : public Selector {
   double least_;
   double worth_;
   double heads_;
-  bool writing_;
+  double writing_;
 };
 
 }  // namespace

@@ -108,8 +108,10 @@ bool SelectorList::asks_queries() const {
   return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().queries; });
 }
 
-bool SelectorList::asks_while_writing() const {
-  return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().writing; });
+double SelectorList::writing_share() const {
+  double most = 0.0;
+  for (const auto& selector : selectors_) most = std::max(most, selector->asks().writing);
+  return most;
 }
 
 bool SelectorList::asks_meanings() const {

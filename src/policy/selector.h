@@ -39,8 +39,8 @@ struct SelectorAsk {
   bool words = false;
   // Then it can choose only behind the queries that ask, which are computed by then.
   bool queries = false;
-  // And again by those of the reply, while it is written.
-  bool writing = false;
+  // And again by those of the reply, while it is written: that takes so much beside what writing takes; 0: not.
+  double writing = 0.0;
   DigestForm form = DigestForm::kSketch;
   bool meanings = false;
   // Milliseconds that it waits for those of blocks that are not there yet.
@@ -131,7 +131,8 @@ class SelectorList {
   [[nodiscard]] bool is_fused() const { return text_ == "fused"; }
   [[nodiscard]] std::span<const std::shared_ptr<const Selector>> all() const { return selectors_; }
   [[nodiscard]] bool asks_queries() const;
-  [[nodiscard]] bool asks_while_writing() const;
+  // SelectorAsk's, the most of all.
+  [[nodiscard]] double writing_share() const;
   [[nodiscard]] bool asks_meanings() const;
   // SelectorAsk's, the most of all.
   [[nodiscard]] double most_wait_ms() const;

@@ -58,7 +58,8 @@ std::vector<Cue> chat_cues(const ChatRequest& request) {
     // What the server or the client says before any message is of no one turn.
     const bool is_first = static_cast<std::size_t>(request.messages.rend() - message) <= request.n_put_in_front + 1;
     if (source == Source::kSystem && is_first) break;
-    const bool is_users_last = source == Source::kUser && std::ranges::find(said, source, &SaidText::source) == said.end();
+    const bool is_users_last =
+        source == Source::kUser && std::ranges::find(said, source, &SaidText::source) == said.end();
     if (said.size() >= kMostMessages && !is_users_last) continue;
     std::string text = text_of(*message);
     if (text.size() > 2 * kEndBytes) text.erase(kEndBytes, text.size() - 2 * kEndBytes);

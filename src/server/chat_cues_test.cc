@@ -41,12 +41,13 @@ TEST(ChatCues, in_a_tool_loop_are_of_the_question_the_calls_and_the_results) {
 TEST(ChatCues, of_a_long_tool_loop_are_of_what_its_user_said_too) {
   Json messages = {{{"role", "user"}, {"content", "Which limit has the zebra gate? Do not look at the lion gate."}}};
   for (int i = 0; i < 40; ++i) {
-    messages.push_back({{"role", "assistant"},
-                        {"content", nullptr},
-                        {"tool_calls",
-                         {{{"id", std::to_string(i)},
-                           {"type", "function"},
-                           {"function", {{"name", "read_file"}, {"arguments", {{"path", "f" + std::to_string(i)}}}}}}}}});
+    messages.push_back(
+        {{"role", "assistant"},
+         {"content", nullptr},
+         {"tool_calls",
+          {{{"id", std::to_string(i)},
+            {"type", "function"},
+            {"function", {{"name", "read_file"}, {"arguments", {{"path", "f" + std::to_string(i)}}}}}}}}});
     messages.push_back({{"role", "tool"},
                         {"tool_call_id", std::to_string(i)},
                         {"content", "file " + std::to_string(i) + " tells of quagga " + std::to_string(i)}});

@@ -161,7 +161,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     const SelectorAsk wants = selector->asks();
     const bool wants_cues = wants.words || wants.meanings;
     if (wants.queries != goes_by_queries(moment) || (wants_cues && ask.cues.empty())) continue;
-    if (moment == Moment::kWhileWriting && !wants.writing) continue;
+    if (moment == Moment::kWhileWriting && wants.writing == 0.0) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
     RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks};

@@ -98,7 +98,7 @@ class Turn {
   // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again,
   // and asked again (kMostTailLooks).
   // While the reply is written its last queries are asked as well, for the words to come: after each token where much was computed before
-  // it, then now and then, so that all looks together take some 3 % of what the turn computes.
+  // it, then now and then, so that all looks together take a twentieth of what the turn computes.
   void recall(RecallAsk ask);
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.

@@ -19,16 +19,16 @@ constexpr std::int32_t kTailShare = 4;
 // cold blocks whatever is said cannot be told.
 constexpr std::int32_t kWritingQueries = 4;
 
-// The share of a turn that looks while writing may take.
-constexpr double kShareOfTurn = 0.03;
-
 // As many tokens of a reply take as long as the looks that are due in any case. More: short turns of long sessions take longer. Less: of
 // short answers, whose value is the next word, nothing is found.
 constexpr double kEarlyTokens = 16.0;
 
 // Tokens between two of them at least, once the early ones are over. More: a second fact is found late in the sentence that wants it. Less:
 // the same queries are asked twice.
-constexpr std::int32_t kLeastStride = 16;
+constexpr std::int32_t kLeastStride = 2;
+
+// And at most, which no reply has.
+constexpr double kMostStride = 1e8;
 
 // What a token of a prompt takes, beside one that is computed alone.
 constexpr double kPromptToken = 0.1;
@@ -172,7 +172,7 @@ void Turn::take_back(Position begin) {
 
 // The queries that the step under way adds to: of a prompt's last tokens, and of a reply's.
 TailQueries* Turn::queries_of_step(std::int32_t n_tokens) const {
-  if (reply_begin_) return ask_.selectors.asks_while_writing() ? queries_.get() : nullptr;
+  if (reply_begin_) return ask_.selectors.writing_share() > 0.0 ? queries_.get() : nullptr;
   return n_pending() - n_tokens < kTailQueries ? queries_.get() : nullptr;
 }
 
@@ -180,20 +180,22 @@ double Turn::cost_of_look() const { return session_->cost_of_look(kWritingQuerie
 
 // A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took.
 void Turn::begin_writing() {
-  const double n_tokens = kEarlyTokens + kShareOfTurn * kPromptToken * n_new_;
+  const double n_tokens = kEarlyTokens + ask_.selectors.writing_share() * kPromptToken * n_new_;
   n_early_looks_ = static_cast<std::int32_t>(n_tokens / std::max(1.0, cost_of_look()));
   wait_for_look();
 }
 
 void Turn::wait_for_look() {
-  const auto stride = static_cast<std::int32_t>(cost_of_look() / kShareOfTurn);
-  next_look_ = session_->end() + (n_early_looks_ > 0 ? 1 : std::max(kLeastStride, stride));
+  const double share = ask_.selectors.writing_share();
+  if (share == 0.0) return;
+  const double stride = std::clamp(cost_of_look() / share, double{kLeastStride}, kMostStride);
+  next_look_ = session_->end() + (n_early_looks_ > 0 ? 1 : static_cast<std::int32_t>(stride));
   n_early_looks_ = std::max(0, n_early_looks_ - 1);
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
 std::optional<Turn::Ready> Turn::look_while_writing() {
-  if (queries_ == nullptr || session_->end() < next_look_ || !ask_.selectors.asks_while_writing()) return std::nullopt;
+  if (queries_ == nullptr || session_->end() < next_look_ || ask_.selectors.writing_share() == 0.0) return std::nullopt;
   wait_for_look();
   if (!session_->has_cold() || queries_->n_rows() == 0) return std::nullopt;
   const Stopwatch watch;
