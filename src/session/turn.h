@@ -235,6 +235,7 @@ class Turn {
   // Of the reply's: when they are next asked, and how often without waiting for more tokens.
   Position next_look_;
   std::int32_t n_early_looks_ = 0;
+  std::int32_t n_looks_ = 0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
   bool looks_at_tail_ = false;

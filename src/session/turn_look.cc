@@ -23,6 +23,11 @@ constexpr std::int32_t kWritingQueries = 4;
 // short answers, whose value is the next word, nothing is found.
 constexpr double kEarlyTokens = 16.0;
 
+// Of the early ones so many come after each token, and the others a few apart. More: of an answer to several questions only the first is looked
+// after. Less: of a short one, whose value is the next word, nothing is found.
+constexpr std::int32_t kEachToken = 12;
+constexpr double kEarlyStride = 3.0;
+
 // Tokens between two of them at least, once the early ones are over. More: a second fact is found late in the sentence that wants it. Less:
 // the same queries are asked twice.
 constexpr std::int32_t kLeastStride = 2;
@@ -31,7 +36,7 @@ constexpr std::int32_t kLeastStride = 2;
 constexpr double kMostStride = 1e8;
 
 // What a token of a prompt takes, beside one that is computed alone.
-constexpr double kPromptToken = 0.1;
+constexpr double kPromptToken = 0.2;
 
 }  // namespace
 
@@ -189,8 +194,10 @@ void Turn::wait_for_look() {
   const double share = ask_.selectors.writing_share();
   if (share == 0.0) return;
   const double stride = std::clamp(cost_of_look() / share, double{kLeastStride}, kMostStride);
-  next_look_ = session_->end() + (n_early_looks_ > 0 ? 1 : static_cast<std::int32_t>(stride));
-  n_early_looks_ = std::max(0, n_early_looks_ - 1);
+  const bool is_early = n_looks_ < n_early_looks_;
+  const double n_tokens = !is_early ? stride : n_looks_ < kEachToken ? 1.0 : std::min(kEarlyStride, stride);
+  next_look_ = session_->end() + static_cast<std::int32_t>(n_tokens);
+  ++n_looks_;
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
