@@ -68,6 +68,14 @@ TEST_F(RecallRequests, blocks_come_back_by_name_whatever_is_asked) {
   EXPECT_LE(reply["ebb"]["recalled_blocks"].get<int>(), 2);
 }
 
+TEST_F(RecallRequests, what_there_is_no_time_for_stays_away_and_is_told) {
+  const Json messages = Json::array({user(document() + "\nGood morning to you.")});
+  const Json reply = reply_to(messages, {{"ebb", {{"recall", {{"blocks", 0}, {"ms", 1e-6}, {"names", {"user0"}}}}}}});
+  EXPECT_GT(reply["ebb"]["late_recalls"].get<int>(), 0);
+  EXPECT_LE(reply["ebb"]["recalled_blocks"].get<int>(), 8);
+  EXPECT_EQ(reply_to(messages, Json::object())["ebb"]["late_recalls"], 0);
+}
+
 TEST_F(RecallRequests, an_answer_tells_why_blocks_came_where_it_is_asked_to) {
   const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
   const Json told = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}, {"selectors", "lexical"}}}}}});
@@ -142,6 +150,7 @@ TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
            {Json(3), "ebb"},
            {{{"recall", 3}}, "recall"},
            {{{"recall", {{"blocks", -1}}}}, "blocks"},
+           {{{"recall", {{"ms", -1}}}}, "ms"},
            {{{"recall", {{"names", "user1"}}}}, "names"},
            {{{"recall", {{"selectors", "psychic"}}}}, "selectors"},
            {{{"recall", {{"explain", 3}}}}, "explain"},

@@ -110,8 +110,11 @@ void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationR
     if (recall->find("blocks") != nullptr) {
       request.n_recalled_blocks = static_cast<std::int32_t>(recall->integer("blocks", 0, 0, kMostRecallBlocks));
     }
-    if (recall->find("ms") != nullptr)
-      request.most_recall_ms = recall->number("ms", 0.0F, 0.0F, static_cast<float>(kMostRecallWait));
+    if (recall->find("ms") != nullptr) {
+      const float ms = recall->number("ms", 0.0F, -1.0F, static_cast<float>(kMostRecallWait));
+      if (ms < 0.0F) recall->refuse("ms", "must be 0 (as long as it takes) or more");
+      request.most_recall_ms = ms;
+    }
     request.options.recall.names = recall->texts("names", kMostRecallNames);
     request.explains_recall = recall->boolean("explain", false);
     if (const std::string named = recall->text("selectors"); !named.empty()) {
