@@ -55,7 +55,7 @@ TEST_F(RecallWhileWriting, after_each_of_the_first_words_somebody_looks_and_late
   const std::int32_t n_first = last_.writing.n;
   say(*session, "where is it", reply(108, anything()));
   EXPECT_GT(last_.writing.n, n_first);
-  EXPECT_LT(last_.writing.n, 80);
+  EXPECT_LT(last_.writing.n, 70);
 }
 
 TEST_F(RecallWhileWriting, who_does_not_want_it_says_so) {

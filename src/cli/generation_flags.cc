@@ -85,8 +85,8 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
       ->group("KV cache");
   app.add_option(
          "--recall-ms", flags.recall_ms,
-         "Milliseconds that a turn waits at most for blocks that come back, the most wanted first; what would take "
-         "longer stays on its disk and is counted; 0: as long as it takes")
+         "Milliseconds that a turn waits for blocks that come back, the most wanted first: of those that would take "
+         "longer, as fast as the first eight came, no read is begun, and they are counted; 0: as long as it takes")
       ->check(CLI::Range(0.0, kMostRecallWait))
       ->type_name("MS")
       ->capture_default_str()

@@ -175,6 +175,7 @@ TEST_F(Api, a_reply_names_who_chooses_what_comes_back) {
   EXPECT_EQ(nobody.n_recalled_exact + nobody.n_recalled_approximate, 0);
   EXPECT_TRUE(ask("identity+lexical").ok());
   EXPECT_THAT(ask("psychic").error().message, HasSubstr("no selector psychic"));
+  EXPECT_EQ(session.say("Where?", {.max_tokens = 4, .max_recall_ms = -1.0}).error().code, Code::kInvalidArgument);
   const Result<Reply> refused = ask("lexical+embedding");
   EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
   EXPECT_THAT(refused.error().message, HasSubstr("EngineOptions::embedding_model"));

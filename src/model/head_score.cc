@@ -49,13 +49,13 @@ void HeadScore::add_queries(std::int32_t n_turned, GroupRows rows) {
   const std::size_t n_dims = to_size(layout_.n_dims);
   n_lanes_ = padded(n_rows_, kRowLanes);
   Turned& own = queries_[n_turned];
-  if (is_bounded()) own.by_row.resize(n_rows_ * 2 * n_dims);
+  if (needs_bounds()) own.by_row.resize(n_rows_ * 2 * n_dims);
   if (sketches_) own.by_channel.assign(n_dims * n_lanes_, 0.0F);
   for (std::size_t row = 0; row < n_rows_; ++row) {
     for (std::size_t d = 0; d < n_dims; ++d) {
       const float x = rows.queries[row * n_dims + d];
       if (sketches_) own.by_channel[d * n_lanes_ + row] = x;
-      if (!is_bounded()) continue;
+      if (!needs_bounds()) continue;
       own.by_row[row * 2 * n_dims + d] = x;
       own.by_row[(row * 2 + 1) * n_dims + d] = std::abs(x);
     }
@@ -64,8 +64,8 @@ void HeadScore::add_queries(std::int32_t n_turned, GroupRows rows) {
 
 std::vector<float> HeadScore::find_scores() {
   if (n_rows_ == 0) return std::vector<float>(blocks_.size(), 0.0F);
-  if (is_bounded()) bound_all();
-  if (sketches_ && is_bounded()) {
+  if (needs_bounds()) bound_all();
+  if (sketches_ && needs_bounds()) {
     scored_ = best_blocks();
   } else {
     scored_.resize(blocks_.size());

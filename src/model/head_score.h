@@ -42,7 +42,7 @@ class HeadScore {
     std::vector<float> by_channel;  // [n_dims][n_lanes_ of rows]
   };
 
-  [[nodiscard]] bool is_bounded() const { return !sketches_ || blocks_.size() > most_sketched_; }
+  [[nodiscard]] bool needs_bounds() const { return !sketches_ || blocks_.size() > most_sketched_; }
   [[nodiscard]] std::span<const std::byte> digest(std::size_t block) const {
     return blocks_[block].digests.subspan(head_ * layout_.bytes(), layout_.bytes());
   }

@@ -20,7 +20,8 @@ namespace ebb {
 // models, and leaves less room. Less: of ten things asked for, some stay away.
 inline constexpr std::int32_t kMostRecalled = 8;
 
-// The most milliseconds that a turn waits for what it asks to come back, if nobody says otherwise. More: where blocks lie on a slow
+// The milliseconds that a turn waits for what it asks to come back, if nobody says otherwise: no read is begun that would end later, were it
+// as fast as those before; one that is under way is awaited. More: where blocks lie on a slow
 // disk, the first word comes later. Less: there, some of what was found stays away. From RAM, eight blocks come in one.
 inline constexpr double kMostRecallMs = 2000.0;
 

@@ -232,10 +232,10 @@ class Turn {
   // Of the prompt's and the reply's last tokens, where somebody asks them; at a fixed address.
   std::unique_ptr<TailQueries> queries_;
   std::int32_t n_tail_looks_left_ = 0;
-  // Of the reply's: when they are next asked, and how often without waiting for more tokens.
+  // Of the reply's: when they are next asked, how many times that has been settled, and how many of these are early.
   Position next_look_;
+  std::int32_t n_looks_due_ = 0;
   std::int32_t n_early_looks_ = 0;
-  std::int32_t n_looks_ = 0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
   bool looks_at_tail_ = false;

@@ -185,19 +185,18 @@ double Turn::cost_of_look() const { return session_->cost_of_look(kWritingQuerie
 
 // A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took.
 void Turn::begin_writing() {
+  if (ask_.selectors.writing_share() == 0.0) return;
   const double n_tokens = kEarlyTokens + ask_.selectors.writing_share() * kPromptToken * n_new_;
   n_early_looks_ = static_cast<std::int32_t>(n_tokens / std::max(1.0, cost_of_look()));
   wait_for_look();
 }
 
 void Turn::wait_for_look() {
-  const double share = ask_.selectors.writing_share();
-  if (share == 0.0) return;
-  const double stride = std::clamp(cost_of_look() / share, double{kLeastStride}, kMostStride);
-  const bool is_early = n_looks_ < n_early_looks_;
-  const double n_tokens = !is_early ? stride : n_looks_ < kEachToken ? 1.0 : std::min(kEarlyStride, stride);
+  const double stride = std::clamp(cost_of_look() / ask_.selectors.writing_share(), double{kLeastStride}, kMostStride);
+  const bool is_early = n_looks_due_ < n_early_looks_;
+  const double n_tokens = !is_early ? stride : n_looks_due_ < kEachToken ? 1.0 : std::min(kEarlyStride, stride);
   next_look_ = session_->end() + static_cast<std::int32_t>(n_tokens);
-  ++n_looks_;
+  ++n_looks_due_;
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
