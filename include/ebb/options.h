@@ -81,6 +81,9 @@ struct SessionOptions {
   std::int32_t pinned_tokens = 0;
   Remains remains = Remains::kBytes;
   RecallPlace recall_place = RecallPlace::kOriginal;
+  // Of each recalled block so many first tokens are computed again where it lies, with what is hot before it in sight; 0 to 1024.
+  // Approximate; what is saved of the block stays as it was.
+  std::int32_t renewed_tokens = 0;
   Removal removal = Removal::kSparse;
   // What rows of a prompt need not look at, which is faster and approximate: "none", "tri_shape:start=128,recent=1920" or
   // "xattention:threshold=0.8" (`ebb run --help` has their parameters). Empty: none.

@@ -141,6 +141,7 @@ class Document {
     session_options.policy = arm.policy.empty() ? nullptr : policies_.at(arm.policy);
     session_options.remains = arm.remains;
     session_options.recall_place = arm.place;
+    session_options.renewed_tokens = arm.n_renewed;
     session_options.watermarks = arm.watermarks;
     const auto recent = static_cast<std::int32_t>(arm.recent_share * session_options.budget_tokens);
     session_options.recent_tokens = std::max(session_options.recent_tokens, recent);

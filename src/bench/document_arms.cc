@@ -62,8 +62,11 @@ class ArmMaker {
     std::vector<DocumentArm> arms;
     for (const DocumentArm& arm : like) {
       for (const RecallPlace place : names_.places) {
-        arms.push_back(arm);
-        arms.back().place = place;
+        for (const std::int32_t n_renewed : names_.renewed) {
+          arms.push_back(arm);
+          arms.back().place = place;
+          arms.back().n_renewed = n_renewed;
+        }
       }
     }
     return arms;
@@ -93,6 +96,7 @@ std::string DocumentArm::name() const {
   std::string text = policy;
   if (const std::string_view by = recalled_by(*this); !by.empty()) text += fmt::format(", {}", by);
   if (place != RecallPlace::kOriginal) text += fmt::format(", {}", name_of(place));
+  if (n_renewed > 0) text += fmt::format(", {} renewed", n_renewed);
   if (n_ram_blocks > 0) text += ", disk";
   return text;
 }

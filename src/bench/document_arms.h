@@ -51,6 +51,8 @@ struct DocumentArm {
   SelectorList selectors = {};
   Remains remains = Remains::kBytes;
   RecallPlace place = RecallPlace::kOriginal;
+  // Of each block that comes back, first tokens that are computed again where it lies.
+  std::int32_t n_renewed = 0;
   // Of what left, blocks that RAM holds, where a disk holds the others; 0: RAM holds all.
   std::int32_t n_ram_blocks = 0;
   // Blocks to bring back at most, and tokens of a block; 0: as the bench says.
@@ -75,11 +77,12 @@ struct DocumentArm {
 // What arms are made of.
 struct DocumentArmNames {
   std::vector<std::string> policies;
-  // "alone", "recall" (once for each selector and place), "oracle" (once for each place), "breadcrumb", "discard", "recompute",
+  // "alone", "recall" (once for each selector, place and renewed), "oracle" (once for each place and renewed), "breadcrumb", "discard", "recompute",
   // "disk".
   std::vector<std::string> arms;
   std::vector<std::string> selectors = {std::string(kDefaultSelector)};
   std::vector<RecallPlace> places = {RecallPlace::kOriginal};
+  std::vector<std::int32_t> renewed = {0};
 };
 // Every policy in every way. Errors name one that there is not.
 Result<std::vector<DocumentArm>> make_document_arms(const DocumentArmNames& names);

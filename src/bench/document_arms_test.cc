@@ -39,6 +39,16 @@ TEST(DocumentArms, what_comes_back_may_be_put_elsewhere_computed_again_or_lie_on
   EXPECT_EQ(arms[7].n_ram_blocks, 8);
 }
 
+TEST(DocumentArms, what_comes_back_may_have_its_first_tokens_computed_again) {
+  const std::vector<DocumentArm> arms = *make_document_arms({.policies = {"h2o"},
+                                                             .arms = {"alone", "recall", "oracle"},
+                                                             .places = {RecallPlace::kOriginal, RecallPlace::kTail},
+                                                             .renewed = {0, 8}});
+  EXPECT_THAT(names_of(arms), ElementsAre("h2o", "h2o, recall", "h2o, recall, 8 renewed", "h2o, recall, tail",
+                                          "h2o, recall, tail, 8 renewed", "h2o, oracle", "h2o, oracle, 8 renewed",
+                                          "h2o, oracle, tail", "h2o, oracle, tail, 8 renewed"));
+}
+
 TEST(DocumentArms, nothing_stays_where_remains_says_so) {
   const std::vector<DocumentArm> made = *make_document_arms({.policies = {"h2o"}, .arms = {"breadcrumb", "discard"}});
   EXPECT_EQ(made[0].remains, Remains::kTokens);

@@ -366,6 +366,17 @@ void HotSet::set_turned(BlockIndex block, bool turned) {
   b.turned = turned;
 }
 
+void HotSet::set_renewed(BlockIndex block, const Hash128& rows) {
+  Block& b = get(block);
+  if (b.renewed == rows) return;
+  EBB_CHECK(!b.listed && b.n_hot > 0, "rows of block {}, hot in {} heads, are computed again, {} others may use",
+            block.value(), b.n_hot, b.listed ? "which" : "and no");
+  n_moved_ -= is_moved(block) ? 1 : 0;
+  b.renewed = rows;
+  n_moved_ += is_moved(block) ? 1 : 0;
+  update_leaf(block);
+}
+
 void HotSet::set_advances(BlockIndex block, std::vector<std::int32_t> advances) {
   Block& b = get(block);
   if (b.advances == advances) return;

@@ -136,6 +136,13 @@ class HotSet {
   // [layer][KV head]: by how far its keys lie, or would if they came, beyond its anchor; empty where they lie there in all heads.
   [[nodiscard]] std::span<const std::int32_t> advances(BlockIndex block) const { return get(block).advances; }
   [[nodiscard]] bool is_uneven(BlockIndex block) const { return !get(block).advances.empty(); }
+  // Which of its rows were computed again where it lies, and beside what; zero: none.
+  [[nodiscard]] const Hash128& renewed(BlockIndex block) const { return get(block).renewed; }
+  [[nodiscard]] bool is_renewed(BlockIndex block) const { return renewed(block) != Hash128(); }
+  // Its rows are not what computing gives at its own position, in some head.
+  [[nodiscard]] bool is_moved(BlockIndex block) const {
+    return shift(block) != 0 || is_uneven(block) || is_renewed(block);
+  }
   [[nodiscard]] Position next_anchor() const { return next_anchor_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   // Hash of the block's tokens, of what was visible when they were computed, and of the identity.
@@ -221,6 +228,9 @@ class HotSet {
   // The keys of a hot block lie so far beyond its anchor, by head; empty: in no head. That is part of the names of those behind
   // it, lasts until the block is hot in no head, and no others use such frames.
   void set_advances(BlockIndex block, std::vector<std::int32_t> advances);
+  // Some rows of a hot block are computed again where it lies, which `rows` names with what they see. That is part of the names of
+  // those behind it, lasts until the block is hot in no head, and no others use such frames. Zero: they are as they came again.
+  void set_renewed(BlockIndex block, const Hash128& rows);
   void set_variant(BlockIndex block, const Hash128& variant);
   // Behind the last anchor that is taken.
   void set_next_anchor(Position anchor) { next_anchor_ = anchor; }
@@ -240,6 +250,7 @@ class HotSet {
     std::int32_t n_hot = 0;
     bool turned = false;
     std::vector<std::int32_t> advances;
+    Hash128 renewed;
     // Some of its frames may be listed; where it is not set, none is, and none is another's.
     bool listed = false;
     // Set once the block is full, when its name can no longer change by itself.
@@ -272,7 +283,6 @@ class HotSet {
   // The tables are to say again what is so of the block.
   void note_change(BlockIndex block);
   void edit_tables() const;
-  [[nodiscard]] bool is_moved(BlockIndex block) const { return shift(block) != 0 || is_uneven(block); }
   void add_lineage(BlockIndex block, Span rows);
   // hot_set_names.cc
   void rename(BlockIndex block);
@@ -288,7 +298,7 @@ class HotSet {
   Position rows_end_;
   std::vector<BlockIndex> hot_;
   std::int32_t n_hot_frames_ = 0;
-  std::int32_t n_moved_ = 0;  // blocks, hot or not, whose anchor is not their position in every head
+  std::int32_t n_moved_ = 0;  // blocks, hot or not, of which is_moved()
   Position next_anchor_;
   std::int64_t epoch_ = 0;
   Position eye_;

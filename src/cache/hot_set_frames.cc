@@ -25,6 +25,7 @@ void HotSet::set_cold(BlockIndex block, std::size_t head) {
   b.turned = false;
   n_moved_ -= is_moved(block) ? 1 : 0;
   b.advances = {};
+  b.renewed = {};
   n_moved_ += is_moved(block) ? 1 : 0;
 }
 
@@ -82,6 +83,10 @@ Result<HeadSet> HotSet::come(BlockIndex block, const HeadSet& heads, bool takes_
     set_hot(block, head, listed->frames[head]);
   });
   if (fill != heads) get(block).listed = true;
+  // What comes is as it was saved, beside heads whose rows were computed again.
+  if (is_renewed(block)) {
+    get(block).renewed = Hasher().add(renewed(block)).add_bytes(std::as_bytes(std::span(heads.words()))).finish();
+  }
   note_change(block);
   update_leaf(block);
   return fill;
@@ -118,7 +123,7 @@ void HotSet::seal(BlockIndex block) {
 }
 
 const HotBlock* HotSet::find_listed(BlockIndex block) const {
-  if (sources_.shared == nullptr || !has_all_tokens(block) || is_uneven(block)) return nullptr;
+  if (sources_.shared == nullptr || !has_all_tokens(block) || is_uneven(block) || is_renewed(block)) return nullptr;
   const HotBlock* const listed = sources_.shared->find(exact_name(block));
   const BlockRecordInfo& info = get(block).info;
   const bool is_same = listed != nullptr && listed->anchor == info.anchor &&

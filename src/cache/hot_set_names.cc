@@ -82,6 +82,7 @@ Hash128 HotSet::leaf(BlockIndex block, const HeadSet* missing) const {
     const Hash128 uneven = hash_bytes(std::as_bytes(advances));
     whole = hash_words({whole.low, whole.high, uneven.low, uneven.high, 1});
   }
+  if (is_renewed(block)) whole = hash_words({whole.low, whole.high, renewed(block).low, renewed(block).high, 2});
   if (missing == nullptr || missing->empty()) return whole;
   const Hash128 but = hash_bytes(std::as_bytes(std::span(missing->words())));
   return hash_words({whole.low, whole.high, but.low, but.high});
@@ -99,8 +100,8 @@ void HotSet::update_leaf(BlockIndex block) {
 // What others may use is listed under the block's name, and what is listed there and not its own is not in its frames.
 void HotSet::check_sharing(BlockIndex block) const {
   const Block& b = get(block);
-  EBB_CHECK((!b.turned && !is_uneven(block)) || !b.listed, "block {} is hot for others as what it is not",
-            block.value());
+  EBB_CHECK((!b.turned && !is_uneven(block) && !is_renewed(block)) || !b.listed,
+            "block {} is hot for others as what it is not", block.value());
   if (sources_.shared == nullptr) return;
   const HotBlock* const listed = has_all_tokens(block) ? sources_.shared->find(exact_name(block)) : nullptr;
   for (std::size_t head = 0; head < b.frames.size(); ++head) {
@@ -132,6 +133,7 @@ void HotSet::check_invariants() const {
       }
     }
     EBB_CHECK(b.advances.empty() || b.n_hot > 0, "block {} is hot nowhere and lies unevenly", i);
+    EBB_CHECK(!is_renewed(block) || b.n_hot > 0, "block {} is hot nowhere, and rows of it were computed again", i);
     if (b.n_hot > 0 && !has_all_tokens(block)) {
       EBB_CHECK(b.advances.empty(), "tokens are to join block {}, which lies unevenly", i);
       const Position next = anchor(block) + (end() - span(block).begin);

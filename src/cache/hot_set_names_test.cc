@@ -155,6 +155,32 @@ TEST_F(HotSetNamesTest, anchors_are_in_the_names_of_those_behind_but_not_in_a_bl
   EXPECT_NE(later->exact_name(BlockIndex(1)), plain[1]);
 }
 
+TEST_F(HotSetNamesTest, rows_computed_again_are_in_the_names_of_those_behind_until_the_block_is_hot_nowhere) {
+  const std::vector<Hash128> plain = plain_names(24);
+  const auto name_behind = [&](const Hash128& rows, const HeadSet& leaving) {
+    const auto hot = make();
+    say(*hot, 16);
+    hot->set_turned(BlockIndex(0), rows != Hash128());
+    hot->set_renewed(BlockIndex(0), rows);
+    EXPECT_EQ(hot->is_renewed(BlockIndex(0)), rows != Hash128());
+    EXPECT_EQ(hot->exact_name(BlockIndex(0)), plain[0]) << "what is saved is what it was";
+    hot->leave(BlockIndex(0), leaving);
+    EXPECT_TRUE(leaving.empty() || hot->come(BlockIndex(0), leaving).ok());
+    say(*hot, 8);
+    EXPECT_EQ(hot->info(BlockIndex(2)).is_exact, !hot->is_renewed(BlockIndex(0)));
+    hot->check_invariants();
+    return hot->exact_name(BlockIndex(2));
+  };
+  const HeadSet none(kShape.n_heads());
+  EXPECT_EQ(name_behind({}, none), plain[2]);
+  EXPECT_NE(name_behind({.low = 1}, none), plain[2]);
+  EXPECT_NE(name_behind({.low = 1}, none), name_behind({.low = 2}, none));
+  EXPECT_EQ(name_behind({.low = 1}, kShape.all_heads()), plain[2]);
+  // In one head it is as it was saved, and in the others it is not.
+  EXPECT_NE(name_behind({.low = 1}, heads({0})), name_behind({.low = 1}, none));
+  EXPECT_NE(name_behind({.low = 1}, heads({0})), name_behind({.low = 1}, heads({1})));
+}
+
 TEST_F(HotSetNamesTest, other_bytes_than_a_name_means_have_a_name_of_their_own_and_those_behind_know) {
   const auto hot = make();
   say(*hot, 8);

@@ -26,7 +26,7 @@ constexpr const char* kDocumentFooter = R"(Examples:
   ebb bench document --baselines --kinds niah,multifact --questions next --budgets 512,1024 --html baselines.html
   ebb bench document --kinds agent,agent_mentions --questions next,tool --budgets 512,1024 --arms alone,recall,oracle
   ebb bench document --kinds churn --questions next --budgets 1024 --arms recall,breadcrumb,oracle,recompute,discard
-  ebb bench document --kinds distance --length 4096,16384 --questions next --budgets 2048 --recall-places original,tail,compacted
+  ebb bench document --kinds distance --length 4096,16384 --questions next --budgets 2048 --recall-places original,tail,compacted --recall-renew 0,8
   ebb bench document --kinds hostram --length 12000 --questions next --budgets 1024 --arms recall,disk
   ebb bench document --ablation --kinds niah --questions next --budgets 1024
   ebb bench document -m model.gguf --length 8192 --tasks 10
@@ -50,6 +50,7 @@ struct DocumentFlags {
   std::vector<std::string> places = {"last", "first", "next"};
   std::vector<std::string> haystack;
   std::vector<std::string> recall_places = {"original"};
+  std::vector<std::int32_t> renewed = {0};
   bool baselines = false;
   bool ablation = false;
   RecallTaskFlags task;
@@ -65,6 +66,7 @@ void take_names(const DocumentFlags& flags, DocumentOptions& options) {
   for (const std::string& name : flags.places) {
     options.places.push_back(find_question_place(name).value_or(QuestionPlace::kLast));
   }
+  options.arms.renewed = flags.renewed;
   options.arms.places.clear();
   for (const std::string& name : flags.recall_places) {
     options.arms.places.push_back(find_recall_place(name).value_or(RecallPlace::kOriginal));
@@ -154,13 +156,22 @@ void add_arm_flags(CLI::App& command, DocumentFlags& flags) {
       ->delimiter(',')
       ->type_name("NAME,NAME+NAME,...")
       ->capture_default_str();
+  command
+      .add_option(
+          "--recall-renew", flags.renewed,
+          "Of each block that comes back, first tokens that are computed again, as ebb run --kv-recall-renew has it; "
+          "several: an arm for each")
+      ->delimiter(',')
+      ->check(CLI::Range(0, kMostRenewed))
+      ->type_name("N,N,...")
+      ->default_str("0");
   add_names_flag(command, "--recall-places", flags.recall_places, {"original", "compacted", "tail"},
                  "Where what comes back lies, as ebb run --kv-recall-place has it");
   CLI::Option* const baselines =
       command.add_flag("--baselines", flags.baselines, "The arms of papers and ours, instead");
   CLI::Option* const ablation = command.add_flag("--ablation", flags.ablation, "Ours with one thing changed, instead");
   baselines->excludes(ablation);
-  for (const char* const name : {"--policies", "--arms", "--selectors", "--recall-places"}) {
+  for (const char* const name : {"--policies", "--arms", "--selectors", "--recall-places", "--recall-renew"}) {
     baselines->excludes(name);
     ablation->excludes(name);
   }

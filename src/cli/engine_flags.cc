@@ -110,6 +110,14 @@ void add_eviction_flags(CLI::App& app, EngineFlags& flags) {
       ->type_name("PLACE")
       ->capture_default_str()
       ->group(group);
+  app.add_option(
+         "--kv-recall-renew", flags.renewed_tokens,
+         "Of each recalled block, so many first tokens are computed again where it lies, with what is hot before it "
+         "in sight; what is saved of it stays as it was. 0: none, what came back is as it was saved")
+      ->check(CLI::Range(0, kMostRenewed))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--kv-removal", flags.removal,
                  "What survivors of an eviction do: sparse, they stay where they are; compact, they close up as "
                  "shifting caches do, in each head by what left that head, which is approximate")
@@ -250,6 +258,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptL
                      .pinned_tokens = flags.protected_tokens,
                      .remains = kRemains.at(flags.remains),
                      .recall_place = kRecallPlaces.at(flags.recall_place),
+                     .renewed_tokens = flags.renewed_tokens,
                      .removal = kRemovals.at(flags.removal),
                      .rebases = !flags.no_rebase};
   EBB_ASSIGN_OR_RETURN(options.session.sparse_prompt, SparsePrompt::parse(flags.sparse_prompt));

@@ -41,6 +41,7 @@ struct EngineFlags {
   double low_watermark = 1.0;
   std::string remains = "restore";
   std::string recall_place = "original";
+  std::int32_t renewed_tokens = 0;
   std::string removal = "sparse";
   std::string sparse_prompt = "none";
   bool no_rebase = false;

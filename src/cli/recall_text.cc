@@ -67,6 +67,9 @@ std::string recall_text(const Session& session, const TurnStats& turn) {
     text += fmt::format("; {} tokens of the question were computed a second time, with them in sight",
                         turn.n_computed_again);
   }
+  if (turn.n_renewed > 0) {
+    text += fmt::format("; {} first tokens of what came back were computed again where it lies", turn.n_renewed);
+  }
   if (turn.n_late > 0) {
     text += fmt::format(
         "; {} chosen block{} stayed away, since reading {} would have taken longer than a turn waits "

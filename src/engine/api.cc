@@ -61,6 +61,7 @@ ebb::Result<ebb::SessionOptions> to_options(const ebb::Engine& engine, const Ses
       .remains = remains,
       .sparse_prompt = sparse_prompt,
       .recall_place = place,
+      .renewed_tokens = options.renewed_tokens,
       .removal = options.removal == Removal::kCompact ? ebb::Removal::kCompact : ebb::Removal::kSparse,
       .rebases = options.rebases,
       .adopts = options.adopts};

@@ -171,6 +171,7 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"queued_ms", queued_ms}};
   json["late_recalls"] = sum([](const RequestEnd& end) { return end.turn.n_late; });
   json["computed_again"] = sum([](const RequestEnd& end) { return end.turn.n_computed_again; });
+  json["renewed"] = sum([](const RequestEnd& end) { return end.turn.n_renewed; });
   json["while_writing"] = {{"looks", sum([](const RequestEnd& end) { return end.turn.writing.n; })},
                            {"found", sum([](const RequestEnd& end) { return end.turn.writing.n_found; })},
                            {"ms", writing_ms}};

@@ -202,6 +202,30 @@ void Keeper::end_recompute(BlockIndex block, Lineage lineage, Acts& acts) {
   acts.recomputed.push_back(block);
 }
 
+// --- renewing ---
+
+Status Keeper::begin_renewal(BlockIndex block, std::int32_t n_rows) {
+  io_.wait_for_copy(block);
+  EBB_RETURN_IF_ERROR(own_frames(block));
+  // What is saved of it is what its name means, and this will not be.
+  hot_.set_turned(block, true);
+  hot_.set_renewed(block, Hasher().add(static_cast<std::uint64_t>(n_rows)).add(hot_.visible_before(block)).finish());
+  return {};
+}
+
+void Keeper::drop_renewal(BlockIndex block) { hot_.leave(block); }
+
+// Frames of its own for what the block has in others'.
+Status Keeper::own_frames(BlockIndex block) {
+  if (!hot_.is_shared(block)) return hot_.make_own(block);
+  const HeadSet heads = hot_.hot_heads(block);
+  std::vector<std::byte> bytes(io_.frame_bytes(block) * static_cast<std::size_t>(heads.count()));
+  io_.read(block, heads, bytes);
+  EBB_RETURN_IF_ERROR(hot_.make_own(block));
+  io_.write(block, heads, bytes);
+  return {};
+}
+
 // --- anchors ---
 
 bool Keeper::keeps_anchor(BlockIndex block) const {
@@ -284,6 +308,7 @@ void Keeper::move_block(BlockIndex block, Position anchor, std::vector<std::int3
   io_.turn(block, heads, bytes, n_anchors);
   io_.write(block, heads, bytes);
   if (saved) {
+    hot_.set_renewed(block, {});
     hot_.set_turned(block, anchor != from || hot_.is_uneven(block));
   } else {
     name_moved(block, anchor_before, n_anchors);
@@ -307,6 +332,8 @@ void Keeper::name_moved(BlockIndex block, Position from, std::span<const std::in
   Hasher moves;
   moves.add(hot_.info(block).variant).add(static_cast<std::uint64_t>(hot_.span(block).n_tokens()));
   if (hot_.is_turned(block)) moves.add(static_cast<std::uint64_t>(from.value()));
+  if (hot_.is_renewed(block)) moves.add(hot_.renewed(block));
+  hot_.set_renewed(block, {});
   hot_.set_variant(block, moves.add_bytes(std::as_bytes(n_anchors)).finish());
   hot_.set_turned(block, hot_.is_uneven(block));
   hot_.set_body(block, {}, {});
@@ -364,16 +391,8 @@ void Keeper::cut(Position end, bool has_room, Acts& acts) {
     acts += came;
   }
   if (is_split && hot_.n_hot_frames(open) > 0) {
-    bool keeps = !rows_are_gone && hot_.hot_heads(open) == hot_.shape().all_heads();
-    if (keeps && hot_.is_shared(open)) {
-      std::vector<std::byte> bytes(io_.block_bytes(open));
-      io_.read(open, hot_.shape().all_heads(), bytes);
-      keeps = hot_.make_own(open).ok();
-      if (keeps) io_.write(open, hot_.shape().all_heads(), bytes);
-    } else if (keeps) {
-      keeps = hot_.make_own(open).ok();
-    }
-    if (!keeps) hot_.leave(open);
+    const bool is_whole = !rows_are_gone && hot_.hot_heads(open) == hot_.shape().all_heads();
+    if (!is_whole || !own_frames(open).ok()) hot_.leave(open);
   }
   hot_.cut(end);
   // Rows that join it now are not moved as those that stay were.

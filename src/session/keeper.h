@@ -197,6 +197,13 @@ class Keeper {
   // own. kNotFound or kDamaged where the donor is no longer to be had.
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
 
+  // --- renewing ---
+  // The block's first n_rows are to be computed again where it lies, in frames of its own; its name for those behind says so from
+  // now on, and what is saved of it stays as it is. kOutOfBudget where others use its frames and there are none for a copy.
+  Status begin_renewal(BlockIndex block, std::int32_t n_rows);
+  // They were not all computed: what is hot of it is nothing's bytes.
+  void drop_renewal(BlockIndex block);
+
   // --- anchors ---
   // Whether a block comes back where it was: where some of it is hot, or its anchor still means something.
   [[nodiscard]] bool keeps_anchor(BlockIndex block) const;
@@ -254,6 +261,7 @@ class Keeper {
   void keep_reach(Adoption& adoption, std::vector<RecordRequest>& requests) const;
   void place_cold(BlockIndex block);
   void place_at_tail(BlockIndex block);
+  Status own_frames(BlockIndex block);
   void move_block(BlockIndex block, Position anchor, std::vector<std::int32_t> advances, Acts& acts);
   [[nodiscard]] std::vector<std::vector<std::int32_t>> find_advances(std::span<const BlockIndex> blocks) const;
   std::optional<Position> read_saved(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const;

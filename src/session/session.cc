@@ -46,6 +46,9 @@ Status SessionOptions::validate() const {
     return error(Code::kInvalidArgument, "{} sink, {} recent and {} pinned tokens; none may be negative", sink_tokens,
                  recent_tokens, pinned_tokens);
   }
+  if (renewed_tokens < 0 || renewed_tokens > kMostRenewed) {
+    return error(Code::kInvalidArgument, "{} renewed tokens; give 0 to {}", renewed_tokens, kMostRenewed);
+  }
   if (prompt_budget_tokens < 0) {
     return error(Code::kInvalidArgument, "a prompt budget of {} tokens; give 0 or more", prompt_budget_tokens);
   }

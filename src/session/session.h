@@ -320,6 +320,12 @@ class Session {
   // A block whose rows were not all computed again is none.
   void drop_recompute(BlockIndex block) { keeper_.drop_recompute(block); }
 
+  // Whether rows of blocks that came back can be computed again where they lie (SessionOptions::renewed_tokens).
+  [[nodiscard]] bool can_renew() const;
+  // The block's first n_rows are: what windows show to them is there then, as far as it can be.
+  Status begin_renewal(BlockIndex block, std::int32_t n_rows, Acts& acts);
+  void drop_renewal(BlockIndex block) { keeper_.drop_renewal(block); }
+
   void check_invariants() const;
 
  private:
@@ -387,6 +393,7 @@ class Session {
   // that left and came back.
   struct FrameNotes {
     Position anchor;
+    Hash128 renewed;
     std::vector<std::int32_t> advances;
     std::vector<FrameDigest> digests;  // [head]
   };

@@ -297,6 +297,23 @@ void Session::end_recompute(BlockIndex block, Lineage lineage, Acts& acts) {
   keeper_.hot().notes(block).last_access = n_steps_;
 }
 
+// --- renewing ---
+
+// Rows of a sealed block share codes with others', and none of a state is kept that began in a block's middle.
+bool Session::can_renew() const {
+  return options_.renewed_tokens > 0 && deps_.open_pool == nullptr && deps_.state == nullptr &&
+         options_.remains == Remains::kBytes;
+}
+
+Status Session::begin_renewal(BlockIndex block, std::int32_t n_rows, Acts& acts) {
+  look_from(hot().span(block).begin, acts);
+  if (hot().hot_heads(block) != deps_.shape.all_heads()) {
+    return error(Code::kOutOfBudget, "block {} is not hot in every head", block.value());
+  }
+  if (hot().is_shared(block)) evict_for_pool(deps_.shape.frames_per_block(), acts);
+  return keeper_.begin_renewal(block, n_rows);
+}
+
 // --- a prompt's tokens ---
 
 void Session::append(std::span<const Token> tokens) {

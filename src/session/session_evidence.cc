@@ -89,6 +89,7 @@ void Session::note_frames() {
   if (!ask.frames()) return;
   std::erase_if(frame_notes_, [&](const auto& entry) {
     return hot().n_hot_frames(entry.first) == 0 || hot().anchor(entry.first) != entry.second.anchor ||
+           hot().renewed(entry.first) != entry.second.renewed ||
            !std::ranges::equal(hot().advances(entry.first), entry.second.advances);
   });
   const FrameLayout& layout = deps_.memory.layout();
@@ -99,6 +100,7 @@ void Session::note_frames() {
     if (!hot().is_full(block) || is_computing) continue;
     FrameNotes& notes = frame_notes_[block];
     notes.anchor = hot().anchor(block);
+    notes.renewed = hot().renewed(block);
     notes.advances.assign(hot().advances(block).begin(), hot().advances(block).end());
     notes.digests.resize(deps_.shape.n_heads());
     hot().hot_heads(block).for_each([&](std::size_t head) {

@@ -72,6 +72,9 @@ enum class Removal : std::uint8_t {
   kCompact,
 };
 
+// The largest block there is.
+inline constexpr std::int32_t kMostRenewed = 1024;
+
 struct SessionOptions {
   // The most tokens that may be hot, rounded down to whole blocks; at most the pool.
   std::int32_t budget_tokens = 0;
@@ -95,6 +98,9 @@ struct SessionOptions {
   // What rows of a prompt need not look at.
   SparsePrompt sparse_prompt;
   RecallPlace recall_place = RecallPlace::kOriginal;
+  // Of each block that comes back, so many first tokens are computed again where it lies, with what is hot before it in sight: more of
+  // them mend more of what a block does not know of its new neighbours, and take longer. Approximate; for comparison.
+  std::int32_t renewed_tokens = 0;
   Removal removal = Removal::kSparse;
   // When anchors reach the end of what the model was trained for: give hot blocks new ones close together and go on.
   // Off: the turn is refused.

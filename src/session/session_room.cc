@@ -172,7 +172,7 @@ Position Session::find_exact_end(Position end) const {
     const BlockRecordInfo& info = hot().info(block);
     const Span span = hot().span(block);
     const bool is_split = end < span.begin + block_size();
-    if (!info.is_exact || (is_split && (info.anchor != span.begin || hot().is_uneven(block)))) return span.begin;
+    if (!info.is_exact || (is_split && hot().is_moved(block))) return span.begin;
   }
   return end;
 }
@@ -184,7 +184,7 @@ Acts Session::cut_anew(Position end) {
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const BlockIndex block(b);
     const Position begin = hot().span(block).begin;
-    if ((hot().anchor(block) != begin || hot().is_uneven(block)) && hot().n_hot_frames(block) > 0) {
+    if (hot().is_moved(block) && hot().n_hot_frames(block) > 0) {
       finder_.note_leaving(block);
       keeper_.evict(block, deps_.shape.all_heads(), acts);
     }

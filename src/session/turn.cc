@@ -21,6 +21,7 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
       first_(session.end()),
       end_(session.end()),
       recompute_(session),
+      renewal_(session),
       reread_(session) {
   n_prompt_ = n_pending();
   session.holds() = Holds();
@@ -136,6 +137,11 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
     return *input;
   }
   if (n_pending() == 0) return no_room();
+  if (std::optional<SequenceInput> input = renewal_.begin_step(max_rows, stats_.acts)) {
+    n_step_ = static_cast<std::int32_t>(input->tokens.size());
+    step_kind_ = StepKind::kRenewal;
+    return *input;
+  }
   const HotSet& hot = session_->hot();
   // Tokens can't go behind a block whose own are not there.
   if (hot.n_blocks() > 0 && !hot.is_full(hot.last_block()) && !hot.is_hot(hot.last_block())) {
@@ -183,9 +189,10 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   session_->end_step(mass);
   if (kind == StepKind::kRecompute) {
     recompute_.end_step(stats_.acts);
-    if (recompute_.empty()) session_->settle_anchors(stats_.acts);
+    if (recompute_.empty()) settle_anchors();
     return;
   }
+  if (kind == StepKind::kRenewal) return renewal_.end_step();
   if (TailQueries* const queries = queries_of_step(n_tokens)) {
     queries->end_step(session_->end(), step_anchor_, n_tokens);
   }
@@ -201,6 +208,7 @@ void Turn::abandon_step() {
   switch (std::exchange(step_kind_, StepKind::kPending)) {
     case StepKind::kPending: session_->drop_rows(); break;
     case StepKind::kRecompute: recompute_.abandon_step(); break;
+    case StepKind::kRenewal: renewal_.abandon_step(); break;
     case StepKind::kReread: reread_.abandon_step(); break;
   }
   n_step_ = 0;
@@ -222,6 +230,8 @@ void Turn::push(Token token) {
 const TurnStats& Turn::settle() {
   EBB_CHECK(n_step_ == 0, "{} tokens under way", n_step_);
   recompute_.stop();
+  renewal_.stop();
+  stats_.n_renewed = renewal_.n_tokens();
   // Blocks may have come whose turn ends before its next step.
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   count_origins();

@@ -29,6 +29,7 @@
 #include "session/plan.h"
 #include "session/prompt.h"
 #include "session/recompute.h"
+#include "session/renewal.h"
 #include "session/reread.h"
 #include "session/session.h"
 #include "session/token_origins.h"
@@ -58,6 +59,8 @@ struct TurnStats {
   std::int32_t n_computed = 0;
   // Of the prompt's tail, once more or several times, since what its queries asked for came back.
   std::int32_t n_computed_again = 0;
+  // Of blocks that came back, computed again where they lie (SessionOptions::renewed_tokens).
+  std::int32_t n_renewed = 0;
   // Blocks that it asked back and that stayed away, since reading them would have taken too long (RecallAsk::most_ms).
   std::int32_t n_late = 0;
   // What was looked for, and what was found.
@@ -142,8 +145,8 @@ class Turn {
   // waits for the session's next turn.
   [[nodiscard]] std::int32_t n_rereading() const { return reread_.n_tokens(); }
 
-  // What was computed and is to be read again, and blocks to compute again, come first, a bounded piece to a step. Then the next up to max_rows pending tokens get their places and
-  // frames, evicting for them; the last pending token asks for logits. What prepare() left is done first. kOutOfBudget when not
+  // What was computed and is to be read again, blocks to compute again and what is to be renewed of others come first, a bounded piece
+  // to a step. Then the next up to max_rows pending tokens get their places and frames, evicting for them; the last pending token asks for logits. What prepare() left is done first. kOutOfBudget when not
   // even one token finds room, or the model's trained context is full; nothing is computed or lost then.
   Result<SequenceInput> begin_step(std::int32_t max_rows);
   // The step was computed. `mass` is what the runner gives where the step's input asked for it.
@@ -185,6 +188,7 @@ class Turn {
   std::optional<Ready> adopt(std::int32_t max_rows);
   std::optional<Ready> recall_next();
   void leave_late();
+  void settle_anchors();
   std::optional<Ready> graft_next();
   std::optional<Ready> refill_next();
   // Blocks of the session with the prompt and the reply's first token.
@@ -225,6 +229,7 @@ class Turn {
   std::vector<Taken> taken_;
 
   Recompute recompute_;
+  Renewal renewal_;
   Reread reread_;
   // What is looked for, and whether it was before the prompt.
   RecallAsk ask_ = {.selectors = {}};
@@ -247,6 +252,7 @@ class Turn {
   bool refill_chosen_ = false;
   std::vector<BlockIndex> to_refill_;  // the most wanted last
   bool came_ = false;                  // since anchors were settled
+  bool may_renew_ = false;             // anchors were settled since it was last seen what is to be renewed
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;
@@ -262,7 +268,7 @@ class Turn {
   // Where the reply begins; none before its first token.
   std::optional<Position> reply_begin_;
   // Tokens of the step under way, and what it is for.
-  enum class StepKind : std::uint8_t { kPending, kRecompute, kReread };
+  enum class StepKind : std::uint8_t { kPending, kRecompute, kRenewal, kReread };
   std::int32_t n_step_ = 0;
   Position step_anchor_;
   StepKind step_kind_ = StepKind::kPending;

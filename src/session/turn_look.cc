@@ -91,7 +91,8 @@ std::int32_t Turn::n_frames_kept(BlockIndex block) const {
 void Turn::note_heads(std::span<const RecallLook> looks, BlockIndex block) {
   const std::vector<std::int32_t> heads = chosen_heads(looks, block);
   in_heads_.erase(block);
-  if (heads.empty()) return;
+  // What is computed again in a block is written in all of them.
+  if (heads.empty() || session_->can_renew()) return;
   HeadSet& own = in_heads_.try_emplace(block, session_->shape().n_heads()).first->second;
   for (const std::int32_t head : heads) own.add(to_size(head));
 }

@@ -28,8 +28,15 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
     if (const std::optional<Ready> done = graft_next()) return *done;
   }
   if (const std::optional<Ready> done = refill_next()) return *done;
-  if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
+  if (std::exchange(came_, false)) settle_anchors();
+  if (recompute_.empty() && std::exchange(may_renew_, false)) renewal_.add(stats_.acts.recalled);
   return Ready::kNow;
+}
+
+// Where they lie now, their first tokens may be computed again.
+void Turn::settle_anchors() {
+  session_->settle_anchors(stats_.acts);
+  may_renew_ = session_->can_renew();
 }
 
 // Records that were read bring their blocks in.
