@@ -18,9 +18,15 @@ constexpr std::size_t kEdgeBytes = 512;
 
 // A sentence of fewer words is no cue by itself, and part of the one before it: "And in spring?"
 constexpr std::size_t kLeastWords = 3;
+// A line of more words is something to be read. More: the last of a document without marks is taken for what is asked. Fewer: long
+// questions without any are not.
+constexpr std::size_t kMostWords = 48;
 
 // What a sentence weighs beside those of its message that ask.
 constexpr double kBesideQuestion = 0.25;
+// And the first or last line of a long message, where it is short and no sentence: "Key: c166-e280". It may say what is meant, or be the
+// document's.
+constexpr double kOuterLine = 0.7;
 // What a message weighs beside the next, and what is not the user's beside the user's. EVOKE has no such weights: these keep
 // the last message first, and what a tool has just said before what was asked two calls ago.
 constexpr double kOlder = 0.7;
@@ -33,6 +39,8 @@ struct Sentence {
   // With a question mark; or by how it begins.
   bool asks = false;
   bool demands = false;
+  // A line by itself, without an end mark.
+  bool is_line = false;
 };
 
 // What begins a sentence that asks without a question mark, and what may stand in front of that. English alone: of other languages
@@ -55,36 +63,47 @@ bool demands_something(std::string_view sentence) {
 
 bool is_question_mark(std::string_view mark) { return mark == "?" || mark == "\uff1f" || mark == "\u061f"; }
 
-void add_sentence(std::string_view text, bool asks, std::vector<Sentence>& sentences) {
-  const std::size_t n_words = split_words(text).size();
+void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>& sentences) {
+  const std::size_t n_words = split_words(sentence.text).size();
   if (n_words == 0) {
-    if (asks && !sentences.empty()) sentences.back().asks = true;
+    if (sentence.asks && !sentences.empty()) sentences.back().asks = true;
     return;
   }
-  // Both are views of one text, so that what lies between them comes along.
-  if (n_words < kLeastWords && !sentences.empty()) {
+  if (n_words < kLeastWords && goes_on && !sentences.empty()) {
+    // Both are views of one text, so that what lies between them comes along.
     Sentence& before = sentences.back();
-    before.text = {before.text.data(), static_cast<std::size_t>(text.data() + text.size() - before.text.data())};
-    before.asks |= asks;
+    const char* const end = sentence.text.data() + sentence.text.size();
+    before.text = {before.text.data(), static_cast<std::size_t>(end - before.text.data())};
+    before.asks |= sentence.asks;
     return;
   }
-  sentences.push_back({.text = text, .asks = asks, .demands = demands_something(text)});
+  sentences.push_back(sentence);
+  sentences.back().demands = demands_something(sentence.text);
+  sentences.back().is_line &= n_words <= kMostWords;
 }
 
-std::vector<Sentence> split_sentences(std::string_view text) {
+// Of a list a word or two to a line go with what stands before them; of a document, which is to be read, they do not.
+std::vector<Sentence> split_sentences(std::string_view text, bool is_document) {
   std::vector<Sentence> sentences;
   std::size_t begin = 0;
+  bool begins_line = true;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = sentence_mark_bytes(text, at);
     if (n == 0) {
       ++at;
       continue;
     }
-    add_sentence(text.substr(begin, at - begin), is_question_mark(text.substr(at, n)), sentences);
+    const std::string_view mark = text.substr(at, n);
+    const bool ends_line = mark == "\n";
+    const bool goes_on = !is_document || !begins_line;
+    add_sentence(
+        {.text = text.substr(begin, at - begin), .asks = is_question_mark(mark), .is_line = begins_line && ends_line},
+        goes_on, sentences);
     at += n;
     begin = at;
+    begins_line = ends_line;
   }
-  add_sentence(text.substr(begin), false, sentences);
+  add_sentence({.text = text.substr(begin), .is_line = begins_line}, !is_document || !begins_line, sentences);
   return sentences;
 }
 
@@ -104,12 +123,12 @@ std::string_view first_bytes(std::string_view text, std::size_t n) {
 // The last first; of a long text its last, its first, the one before the last, and so on inwards.
 std::vector<Sentence> find_sentences(std::string_view text) {
   if (text.size() <= 2 * kEdgeBytes) {
-    std::vector<Sentence> sentences = split_sentences(text);
+    std::vector<Sentence> sentences = split_sentences(text, false);
     std::ranges::reverse(sentences);
     return sentences;
   }
-  const std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes));
-  const std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes));
+  const std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes), true);
+  const std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes), true);
   std::vector<Sentence> sentences;
   for (std::size_t i = 0; i < std::max(first.size(), last.size()); ++i) {
     if (i < last.size()) sentences.push_back(last[last.size() - 1 - i]);
@@ -127,9 +146,11 @@ void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
     const bool is_outermost = !is_long || i < 2;
     const bool is_asked = any_asks ? sentences[i].asks : any_demands ? sentences[i].demands : is_outermost;
+    const bool is_outer_line = is_long && i < 2 && sentences[i].is_line;
     // What is there to be read stands in blocks word for word, and would find itself.
-    if (is_long && !is_asked && (any_asks || any_demands)) continue;
-    cues.push_back({.text = std::string(sentences[i].text), .weight = is_asked ? weight : weight * kBesideQuestion});
+    if (is_long && !is_asked && !is_outer_line && (any_asks || any_demands)) continue;
+    const double share = is_asked ? 1.0 : is_outer_line ? kOuterLine : kBesideQuestion;
+    cues.push_back({.text = std::string(sentences[i].text), .weight = share * weight});
   }
 }
 

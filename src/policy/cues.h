@@ -3,7 +3,8 @@
 // A short message is cut into sentences, so that one that asks for ten things finds all ten, and not ten times what fits its
 // whole best. Of a long one, which is mostly there to be read, its first and last sentences are cues: what is asked stands in
 // front of a document or behind it. Where some sentences ask, by a question mark or else by how they begin, the others say little
-// of what is wanted, and weigh less; of a long message the others are no cues, and where none asks all but the outermost two weigh less. So does what was said before
+// of what is wanted, and weigh less; of a long message the others are no cues, but for its first and its last line where that is short
+// and no sentence, and where none asks all but the outermost two weigh less. So does what was said before
 // the last message, and what tools and systems say beside the user.
 //
 // It knows words and no blocks. Thread rule: pure functions.

@@ -66,6 +66,27 @@ TEST(Cues, of_a_long_message_what_demands_an_answer_is_all_that_is_looked_for) {
   EXPECT_LT(cues[2].weight, 1.0);
 }
 
+TEST(Cues, a_short_line_that_is_no_sentence_before_or_behind_a_long_message_may_say_what_is_meant) {
+  std::string pairs = "{";
+  for (int i = 0; i < 200; ++i) pairs += "\"k" + std::to_string(i) + "\": \"v" + std::to_string(i) + "\", ";
+  const std::string demand = "Extract the value for the key from this JSON object.\n";
+  const std::vector<Cue> last = find_cues(demand + pairs + "}\nKey: \"k77\"");
+  ASSERT_EQ(texts(last),
+            (std::vector<std::string>{"Extract the value for the key from this JSON object", "Key: \"k77\""}));
+  EXPECT_EQ(last[0].weight, 1.0);
+  EXPECT_LT(last[1].weight, 1.0);
+  EXPECT_GT(last[1].weight, 0.5);
+  EXPECT_EQ(
+      texts(find_cues("Key: \"k77\" of this object\n" + demand + pairs)),
+      (std::vector<std::string>{"Extract the value for the key from this JSON object", "Key: \"k77\" of this object"}));
+  // Rows of two words go with nothing.
+  std::string rows = "{";
+  for (int i = 0; i < 200; ++i) rows += "\"k" + std::to_string(i) + "\": \"v" + std::to_string(i) + "\",\n ";
+  EXPECT_EQ(texts(find_cues(demand + rows + "\"k\": \"v\"}\nKey: \"k77\"")), texts(last));
+  // What ends with a mark is the document's.
+  EXPECT_EQ(find_cues(demand + pairs + "}\nThe object ends here.").size(), 1U);
+}
+
 TEST(Cues, sentences_of_scripts_with_marks_of_their_own_end_there) {
   EXPECT_EQ(
       texts(find_cues("\u7eff\u8272\u7684\u8239\u5728\u54ea\u91cc\uff1f\u7ea2\u8272\u7684\u8239\u5f88\u65e7\u3002"))

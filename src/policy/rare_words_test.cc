@@ -120,6 +120,16 @@ TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
   EXPECT_THAT(selection.keep, IsEmpty());
 }
 
+TEST(
+    Select,
+    of_small_blocks_those_within_reach_are_beside_what_is_found_the_nearer_first_and_what_follows_before_what_precedes) {
+  const std::vector<Scored> ranked = {scored(5, {10.0}), scored(20, {4.0})};
+  const std::vector<double> missing(24, 1.0);
+  EXPECT_THAT(select_blocks(ranked, missing, 8, 2).recall,
+              ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4), BlockIndex(7), BlockIndex(3)));
+  EXPECT_THAT(select_blocks(ranked, missing, 8, 1).recall, ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
+}
+
 TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_question) {
   // Two blocks of earlier questions of the same form, and the one with the rare word.
   const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),

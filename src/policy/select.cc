@@ -13,6 +13,8 @@ namespace {
 constexpr double kWorth = 0.5;
 // The share of a block's worth that each of its neighbours has for its sake.
 constexpr double kNeighbour = 0.5;
+// What each step nearer adds to that, where blocks are so small that several lie within reach.
+constexpr double kNearer = 0.01;
 // The share that a neighbour has of what words near the border gave. Below 1, so that a block comes before its
 // neighbour.
 constexpr double kBeyond = 0.9;
@@ -34,7 +36,8 @@ constexpr std::int32_t kPartlyHot = 4;
 // The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
 class Choice {
  public:
-  Choice(std::span<const Scored> ranked, std::span<const double> missing, bool hot) : missing_(missing), hot_(hot) {
+  Choice(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t reach, bool hot)
+      : missing_(missing), reach_(reach), hot_(hot) {
     for (const Scored& scored : ranked) {
       if (is_candidate(scored.block.value())) {
         scored_.emplace(scored.block, &scored);
@@ -99,8 +102,11 @@ class Choice {
       if (word.at_end) at_end += word.score * weight(word);
     }
     const double all = worth_of(scored);
-    raise(scored.block.value() - 1, std::max(kNeighbour * all, kBeyond * at_begin));
-    raise(scored.block.value() + 1, std::max(kNeighbour * all, kBeyond * at_end));
+    for (std::int32_t i = 1; i <= reach_; ++i) {
+      const double near = kNeighbour * (1.0 + kNearer * (reach_ - i)) * all;
+      raise(scored.block.value() - i, i > 1 ? near : std::max(near, kBeyond * at_begin));
+      raise(scored.block.value() + i, i > 1 ? near : std::max(near, kBeyond * at_end));
+    }
   }
 
   void raise(std::int32_t b, double worth) {
@@ -110,6 +116,7 @@ class Choice {
   }
 
   std::span<const double> missing_;
+  const std::int32_t reach_;
   const bool hot_;
   std::map<BlockIndex, const Scored*> scored_;
   std::map<BlockIndex, double> beside_;     // what a block is worth for its neighbour's sake
@@ -142,11 +149,12 @@ std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<co
   return blocks;
 }
 
-Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks) {
+Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
+                        std::int32_t reach) {
   const double best = best_of(ranked, missing, false);
   Selection selection;
   for (const bool hot : {false, true}) {
-    Choice choice(ranked, missing, hot);
+    Choice choice(ranked, missing, reach, hot);
     std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
     double n_left = max_blocks;
     while (n_left > 0.0 && std::ssize(chosen) < kPartlyHot * max_blocks) {
@@ -160,7 +168,7 @@ Selection select_blocks(std::span<const Scored> ranked, std::span<const double> 
 }
 
 Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
-                          std::int32_t max_blocks) {
+                          std::int32_t max_blocks, std::int32_t reach) {
   double best = 0.0;
   for (const CueRanking& cue : rankings) {
     for (const Scored& scored : cue.ranked) best = std::max(best, cue.weight * scored.score);
@@ -169,7 +177,7 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
   std::vector<std::vector<BlockIndex>> found_cold;
   std::vector<std::vector<BlockIndex>> found_hot;
   for (const CueRanking& cue : rankings) {
-    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks);
+    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach);
     if (cue.weight * best_of(cue.ranked, missing, false) < kCueWorth * best) of_cue.recall.clear();
     if (cue.weight * best_of(cue.ranked, missing, true) < kCueWorth * best) of_cue.keep.clear();
     weights.push_back(cue.weight);

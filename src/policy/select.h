@@ -8,7 +8,8 @@
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
 // that answers it (maximal marginal relevance, Carbonell and Goldstein 1998, over words). A block is worth it if it
 // still scores at least half of the best one that is not hot in every head. A block beside one that scores is worth half of that, or 0.9 of what the
-// words near their border gave if that is more, since what is said there begins or ends across it. Hot blocks are no
+// words near their border gave if that is more, since what is said there begins or ends across it; of small blocks those within `reach`
+// of it are beside it, the nearer first. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
 // One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing
 // from may be those that look for it.
@@ -38,10 +39,10 @@ struct CueRanking {
 // `missing` says of each block of the session which share of its heads it is not hot in; of each kind as many are
 // chosen as take the room of max_blocks, and at most four times as many.
 [[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
-                                      std::int32_t max_blocks);
+                                      std::int32_t max_blocks, std::int32_t reach = 1);
 // The same of several cues, heaviest first.
 [[nodiscard]] Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
-                                        std::int32_t max_blocks);
+                                        std::int32_t max_blocks, std::int32_t reach = 1);
 
 // What several cues found, each best first, as one list, in which a block may stand twice: cues of one weight take turns, and a light
 // one's first choice comes behind some of a heavy one's. [cue] both.

@@ -14,7 +14,7 @@ class Lexical final : public Selector {
   [[nodiscard]] std::string_view name() const override { return "lexical"; }
   [[nodiscard]] SelectorAsk asks() const override { return {.words = true}; }
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
-    const Selection selection = select_for_cues(evidence.words, evidence.missing, evidence.max_blocks);
+    const Selection selection = select_for_cues(evidence.words, evidence.missing, evidence.max_blocks, evidence.reach);
     std::map<BlockIndex, double> scores;
     for (const CueRanking& cue : evidence.words) {
       for (const Scored& scored : cue.ranked) {

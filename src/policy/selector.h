@@ -77,6 +77,8 @@ struct RecallEvidence {
   std::span<const CueLikeness> meanings;
   // That much may come back, in whole blocks.
   std::int32_t max_blocks = 0;
+  // Blocks beside one that may hold what its words speak of.
+  std::int32_t reach = 1;
 };
 
 enum class Verdict : std::uint8_t {

@@ -78,34 +78,41 @@ std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
   return rankings;
 }
 
-// What was said may go on across a border; blocks that share most words with it come first.
+// What was said may go on across borders; blocks that share most words with it come first.
 std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
                                           BlockIndex from, std::size_t n_most) const {
   constexpr std::size_t kMostTried = 4;
+  // Beside the heaviest: a line that says what is meant.
+  constexpr double kLeastWeight = 0.7;
   std::set<BlockIndex> found;
-  for (std::size_t i = 0; i < cues.size() && cues[i].weight == cues.front().weight; ++i) {
+  for (std::size_t i = 0; i < cues.size() && cues[i].weight >= kLeastWeight * cues.front().weight; ++i) {
     std::size_t n_tried = 0;
     const std::string_view text = without_outer_space(cues[i].text);
     for (const Scored& scored : rankings[i].ranked) {
       if (scored.block < from) continue;
       if (++n_tried > kMostTried) break;
-      const std::int32_t b = scored.block.value();
-      const bool is_first = scored.block == from;
-      if (holds(scored.block, 1, text)) {
-        found.insert(scored.block);
-      } else if (!is_first && holds(BlockIndex(b - 1), 2, text)) {
-        found.insert({BlockIndex(b - 1), scored.block});
-      } else if (holds(scored.block, 2, text)) {
-        found.insert({scored.block, BlockIndex(b + 1)});
-      } else {
-        continue;
-      }
-      break;
+      const std::vector<BlockIndex> blocks = find_said_about(scored.block, from, text);
+      found.insert(blocks.begin(), blocks.end());
+      if (!blocks.empty()) break;
     }
   }
   std::vector<BlockIndex> first(found.begin(), found.end());
   first.resize(std::min(first.size(), n_most));
   return first;
+}
+
+// The fewest blocks that hold the text and have this one among them; none where it does not stand there.
+std::vector<BlockIndex> Finder::find_said_about(BlockIndex block, BlockIndex from, std::string_view text) const {
+  constexpr std::int32_t kMostBlocks = 3;
+  for (std::int32_t n = 1; n <= kMostBlocks; ++n) {
+    for (std::int32_t b = std::max(from.value(), block.value() - n + 1); b <= block.value(); ++b) {
+      if (!holds(BlockIndex(b), n, text)) continue;
+      std::vector<BlockIndex> blocks;
+      for (std::int32_t i = 0; i < n; ++i) blocks.emplace_back(b + i);
+      return blocks;
+    }
+  }
+  return {};
 }
 
 bool Finder::holds(BlockIndex first, std::int32_t n_blocks, std::string_view text) const {

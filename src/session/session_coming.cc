@@ -12,6 +12,10 @@ namespace {
 // The share of the budget that the question has at most. More: in small budgets what answers it has no place beside it.
 constexpr std::int32_t kQuestionShare = 4;
 
+// What words speak of stands within so many tokens of their block, or in the block beside it where that is larger. More: in small budgets
+// what lies about takes the place of what else was found. Less: a pair of identifiers that lies across several small blocks comes half.
+constexpr std::int32_t kReachTokens = 64;
+
 }  // namespace
 
 // --- waves ---
@@ -155,6 +159,13 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   const double rank_ms = ranking.elapsed_ms();
   if (seeks_question && !ask.cues.empty()) {
     RecallLook question = look_for_question(ask.cues, words);
+    // Where what is asked stands itself, it does not answer; and beside all of its words what answers would be little.
+    for (CueRanking& cue : words) {
+      std::erase_if(cue.ranked, [&](const Scored& scored) {
+        return std::ranges::any_of(question.told,
+                                   [&](const auto& told) { return told.considered.block == scored.block; });
+      });
+    }
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   for (const auto& selector : ask.selectors.all()) {
@@ -164,7 +175,8 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (moment == Moment::kWhileWriting && wants.writing == 0.0) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
-    RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks};
+    RecallEvidence evidence{
+        .missing = missing, .max_blocks = ask.max_blocks, .reach = std::max(1, kReachTokens / block_size())};
     std::vector<BlockIndex> named;
     std::vector<BlockShare> shares;
     if (wants.names) evidence.named = named = named_blocks(ask.names);
