@@ -46,6 +46,27 @@ TEST_F(RecallRequests, a_document_and_a_question_longer_than_the_budget_are_answ
   EXPECT_THAT(text_of(none), Not(HasSubstr("4711")));
 }
 
+// The line names a key; the sentence before the pairs asks, in words that stand nowhere else.
+TEST_F(RecallRequests, a_line_behind_pairs_that_left_brings_its_pair_back_and_not_what_it_asks_with) {
+  std::string text = "Extract the value for the key from this JSON object.\n{";
+  const std::string syllables[] = {"ba", "ko", "ri", "tu", "me", "za", "lo", "fi", "ne", "du"};
+  for (int i = 0; i < 160; ++i) {
+    const std::string name = syllables[i % 10] + syllables[i / 10 % 10] + syllables[(i + i / 100) % 7];
+    text += fmt::format("\"{}k\": \"{}m\",\n ", name, std::string(name.rbegin(), name.rend()));
+    if (i == 20) text += "\"bijet\": \"lifaju\",\n ";
+  }
+  const Json reply = reply_to(Json::array({user(text + "\"z\": \"z\"}\nKey: \"bijet\"")}),
+                              {{"ebb", {{"recall", {{"explain", true}, {"selectors", "lexical"}}}}}});
+  EXPECT_GT(reply["usage"]["prompt_tokens"].get<int>(), 2048);
+  const Json& looks = reply["ebb"]["recall"];
+  ASSERT_EQ(looks.size(), 3U) << looks.dump();
+  EXPECT_EQ(looks[1]["selector"], "question");
+  EXPECT_EQ(looks[1]["blocks"][0]["name"], "user0#0");
+  EXPECT_EQ(looks[2]["blocks"][0]["verdict"], "recall");
+  EXPECT_NE(looks[2]["blocks"][0]["name"], "user0#0");
+  EXPECT_THAT(text_of(reply), HasSubstr("lifaju"));
+}
+
 TEST_F(RecallRequests, what_a_tool_asks_for_is_found_and_not_only_what_a_user_did) {
   const Json call = {{"id", "1"},
                      {"type", "function"},
