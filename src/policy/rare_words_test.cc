@@ -130,6 +130,18 @@ TEST(
   EXPECT_THAT(select_blocks(ranked, missing, 8, 1).recall, ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
 }
 
+// A pair that lies across a border, half of it hot: the half that left comes, and the half that is there stays.
+TEST(SelectForCues, beside_what_is_hot_the_other_half_comes_and_beside_what_comes_the_other_half_stays) {
+  std::vector<double> missing(24, 1.0);
+  missing[9] = 0.0;
+  const std::vector<CueRanking> of_hot = {{.ranked = {scored(9, {10.0}), scored(3, {0.0, 2.0})}}};
+  EXPECT_THAT(select_for_cues(of_hot, missing, 8).recall, ElementsAre(BlockIndex(10), BlockIndex(8)))
+      << "what is little beside what is hot does not come";
+  EXPECT_THAT(select_for_cues(of_hot, missing, 8).keep, ElementsAre(BlockIndex(9)));
+  const std::vector<CueRanking> of_cold = {{.ranked = {scored(10, {10.0})}}};
+  EXPECT_THAT(select_for_cues(of_cold, missing, 8).keep, ElementsAre(BlockIndex(9)));
+}
+
 TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_question) {
   // Two blocks of earlier questions of the same form, and the one with the rare word.
   const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),

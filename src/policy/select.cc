@@ -22,7 +22,7 @@ constexpr double kBeyond = 0.9;
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
 
-// The least share of the best cue's best block that another cue's must be worth, each by its weight. Lower: sentences that ask for
+// The least share of the best cue's best block, hot or not, that another cue's must be worth, each by its weight. Lower: sentences that ask for
 // nothing bring back what shares a common word. Higher: of several things asked for, those told in common words stay away.
 constexpr double kCueWorth = 0.25;
 
@@ -132,7 +132,31 @@ double best_of(std::span<const Scored> ranked, std::span<const double> missing, 
   return best;
 }
 
+// What is worth less than `least` is not chosen, however little the others are worth.
+Selection select_worth(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
+                       std::int32_t reach, double least) {
+  least = std::max(least, kWorth * best_of(ranked, missing, false));
+  Selection selection;
+  for (const bool hot : {false, true}) {
+    Choice choice(ranked, missing, reach, hot);
+    std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
+    double n_left = max_blocks;
+    while (n_left > 0.0 && std::ssize(chosen) < kPartlyHot * max_blocks) {
+      const std::optional<BlockIndex> block = choice.take(least);
+      if (!block) break;
+      n_left -= hot ? 1.0 : missing[block->index()];
+      chosen.push_back(*block);
+    }
+  }
+  return selection;
+}
+
 }  // namespace
+
+Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
+                        std::int32_t reach) {
+  return select_worth(ranked, missing, max_blocks, reach, 0.0);
+}
 
 std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<const std::vector<BlockIndex>> found) {
   std::vector<std::pair<double, BlockIndex>> turns;
@@ -149,24 +173,6 @@ std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<co
   return blocks;
 }
 
-Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
-                        std::int32_t reach) {
-  const double best = best_of(ranked, missing, false);
-  Selection selection;
-  for (const bool hot : {false, true}) {
-    Choice choice(ranked, missing, reach, hot);
-    std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
-    double n_left = max_blocks;
-    while (n_left > 0.0 && std::ssize(chosen) < kPartlyHot * max_blocks) {
-      const std::optional<BlockIndex> block = choice.take(kWorth * best);
-      if (!block) break;
-      n_left -= hot ? 1.0 : missing[block->index()];
-      chosen.push_back(*block);
-    }
-  }
-  return selection;
-}
-
 Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
                           std::int32_t max_blocks, std::int32_t reach) {
   double best = 0.0;
@@ -177,9 +183,7 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
   std::vector<std::vector<BlockIndex>> found_cold;
   std::vector<std::vector<BlockIndex>> found_hot;
   for (const CueRanking& cue : rankings) {
-    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach);
-    if (cue.weight * best_of(cue.ranked, missing, false) < kCueWorth * best) of_cue.recall.clear();
-    if (cue.weight * best_of(cue.ranked, missing, true) < kCueWorth * best) of_cue.keep.clear();
+    Selection of_cue = select_worth(cue.ranked, missing, max_blocks, reach, kCueWorth * best / cue.weight);
     weights.push_back(cue.weight);
     found_cold.push_back(std::move(of_cue.recall));
     found_hot.push_back(std::move(of_cue.keep));

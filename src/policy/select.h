@@ -1,8 +1,8 @@
 // select: which cold blocks are worth recalling, from rankings by words. Pure functions; they move nothing.
 //
 // Each cue (policy/cues.h) chooses for itself, and then those of one weight take turns: so what asks for ten things finds
-// ten, and a cue that finds much takes no other's place; the lighter ones come behind some choices of the heavier. One whose best is
-// little beside the best of all finds nothing.
+// ten, and a cue that finds much takes no other's place; the lighter ones come behind some choices of the heavier. What is
+// little beside the best that any of them found, hot or not, is not chosen.
 //
 // Blocks are chosen one by one, and what a chosen block says already counts for less in the next: a question of a form that
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
