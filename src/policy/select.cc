@@ -42,7 +42,8 @@ class Choice {
       if (is_candidate(scored.block.value())) {
         scored_.emplace(scored.block, &scored);
       } else {
-        raise_neighbours(scored);
+        // Of what is not to be chosen the nearest alone: it may be there all by itself.
+        raise_neighbours(scored, 1);
       }
     }
   }
@@ -90,11 +91,11 @@ class Choice {
     const Scored& scored = *found->second;
     scored_.erase(found);
     // What goes on beyond a border is no repetition, so this comes before the words lose weight.
-    raise_neighbours(scored);
+    raise_neighbours(scored, reach_);
     for (const WordScore& word : scored.words) weights_[word.word] = kRepeated * weight(word);
   }
 
-  void raise_neighbours(const Scored& scored) {
+  void raise_neighbours(const Scored& scored, std::int32_t reach) {
     double at_begin = 0.0;
     double at_end = 0.0;
     for (const WordScore& word : scored.words) {
@@ -102,8 +103,8 @@ class Choice {
       if (word.at_end) at_end += word.score * weight(word);
     }
     const double all = worth_of(scored);
-    for (std::int32_t i = 1; i <= reach_; ++i) {
-      const double near = kNeighbour * (1.0 + kNearer * (reach_ - i)) * all;
+    for (std::int32_t i = 1; i <= reach; ++i) {
+      const double near = kNeighbour * (1.0 + kNearer * (reach - i)) * all;
       raise(scored.block.value() - i, i > 1 ? near : std::max(near, kBeyond * at_begin));
       raise(scored.block.value() + i, i > 1 ? near : std::max(near, kBeyond * at_end));
     }
