@@ -120,17 +120,25 @@ TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
   EXPECT_THAT(selection.keep, IsEmpty());
 }
 
-TEST(
-    Select,
-    of_small_blocks_those_within_reach_are_beside_what_is_found_the_nearer_first_and_what_follows_before_what_precedes) {
+TEST(Select, of_small_blocks_those_that_follow_within_reach_are_beside_what_is_found_the_nearer_first) {
   const std::vector<Scored> ranked = {scored(5, {10.0}), scored(20, {4.0})};
   const std::vector<double> missing(24, 1.0);
-  EXPECT_THAT(select_blocks(ranked, missing, 8, 2).recall,
-              ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4), BlockIndex(7), BlockIndex(3)));
+  EXPECT_THAT(select_blocks(ranked, missing, 8, 3).recall,
+              ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4), BlockIndex(7), BlockIndex(8)));
   EXPECT_THAT(select_blocks(ranked, missing, 8, 1).recall, ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
 }
 
-// A pair that lies across a border, half of it hot: the half that left comes, and the half that is there stays.
+TEST(Select, where_a_neighbour_goes_on_with_it_the_next_one_is_beside_it_too_and_no_further) {
+  const std::vector<double> missing(24, 1.0);
+  const std::vector<Scored> goes_on = {scored(5, {10.0, 0.0, 0.0}), scored(6, {0.0, 3.0, 0.0}),
+                                       scored(7, {0.0, 0.0, 3.0})};
+  EXPECT_THAT(select_blocks(goes_on, missing, 8, 1).recall,
+              ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(7), BlockIndex(4)));
+  const std::vector<Scored> shares_little = {scored(5, {10.0, 0.0}), scored(6, {0.0, 1.0})};
+  EXPECT_THAT(select_blocks(shares_little, missing, 8, 1).recall,
+              ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
+}
+
 TEST(SelectForCues, beside_what_is_hot_the_other_half_comes_and_beside_what_comes_the_other_half_stays) {
   std::vector<double> missing(24, 1.0);
   missing[9] = 0.0;

@@ -15,6 +15,9 @@ constexpr double kWorth = 0.5;
 constexpr double kNeighbour = 0.5;
 // What each step nearer adds to that, where blocks are so small that several lie within reach.
 constexpr double kNearer = 0.01;
+// A neighbour that is worth such a share of the other by its own words goes on with it, and what stands beside it is worth as much. Lower: what
+// shares a common word brings its neighbours. Higher: of identifiers that a border cuts what stands behind stays away.
+constexpr double kGoesOn = 0.2;
 // The share that a neighbour has of what words near the border gave. Below 1, so that a block comes before its
 // neighbour.
 constexpr double kBeyond = 0.9;
@@ -58,8 +61,8 @@ class Choice {
       most = worth;
     };
     for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
-    for (const auto& [block, worth] : beside_) {
-      if (!scored_.contains(block)) offer(block, worth);
+    for (const auto& [block, beside] : beside_) {
+      if (!scored_.contains(block)) offer(block, beside.worth);
     }
     if (best) choose(*best);
     return best;
@@ -80,11 +83,12 @@ class Choice {
   }
   [[nodiscard]] double beside(BlockIndex block) const {
     const auto found = beside_.find(block);
-    return found != beside_.end() ? found->second : 0.0;
+    return found != beside_.end() ? found->second.worth : 0.0;
   }
 
   void choose(BlockIndex block) {
-    beside_.erase(block);
+    const auto node = beside_.extract(block);
+    const Beside beside = node.empty() ? Beside{} : node.mapped();
     chosen_.insert(block);
     const auto found = scored_.find(block);
     if (found == scored_.end()) return;
@@ -92,9 +96,14 @@ class Choice {
     scored_.erase(found);
     // What goes on beyond a border is no repetition, so this comes before the words lose weight.
     raise_neighbours(scored, reach_);
+    if (beside.is_nearest && worth_of(scored) >= kGoesOn * beside.worth / kNeighbour) {
+      raise(block.value() + 1, {.worth = beside.worth});
+      raise(block.value() - 1, {.worth = beside.worth});
+    }
     for (const WordScore& word : scored.words) weights_[word.word] = kRepeated * weight(word);
   }
 
+  // Behind it so many: what words speak of stands behind them more often than before.
   void raise_neighbours(const Scored& scored, std::int32_t reach) {
     double at_begin = 0.0;
     double at_end = 0.0;
@@ -103,24 +112,30 @@ class Choice {
       if (word.at_end) at_end += word.score * weight(word);
     }
     const double all = worth_of(scored);
-    for (std::int32_t i = 1; i <= reach; ++i) {
-      const double near = kNeighbour * (1.0 + kNearer * (reach - i)) * all;
-      raise(scored.block.value() - i, i > 1 ? near : std::max(near, kBeyond * at_begin));
-      raise(scored.block.value() + i, i > 1 ? near : std::max(near, kBeyond * at_end));
-    }
+    const auto worth = [&](std::int32_t i) { return kNeighbour * (1.0 + kNearer * (reach - i)) * all; };
+    const std::int32_t b = scored.block.value();
+    raise(b - 1, {.worth = std::max(worth(1), kBeyond * at_begin), .is_nearest = true});
+    raise(b + 1, {.worth = std::max(worth(1), kBeyond * at_end), .is_nearest = true});
+    for (std::int32_t i = 2; i <= reach; ++i) raise(b + i, {.worth = worth(i)});
   }
 
-  void raise(std::int32_t b, double worth) {
+  // What a block is worth for its neighbour's sake.
+  struct Beside {
+    double worth = 0.0;
+    bool is_nearest = false;
+  };
+
+  void raise(std::int32_t b, const Beside& beside) {
     if (!is_candidate(b) || chosen_.contains(BlockIndex(b))) return;
-    double& most = beside_[BlockIndex(b)];
-    most = std::max(most, worth);
+    Beside& most = beside_[BlockIndex(b)];
+    if (beside.worth > most.worth) most = beside;
   }
 
   std::span<const double> missing_;
   const std::int32_t reach_;
   const bool hot_;
   std::map<BlockIndex, const Scored*> scored_;
-  std::map<BlockIndex, double> beside_;     // what a block is worth for its neighbour's sake
+  std::map<BlockIndex, Beside> beside_;
   std::map<std::int32_t, double> weights_;  // of words, where not 1
   std::set<BlockIndex> chosen_;
 };

@@ -77,7 +77,7 @@ struct RecallEvidence {
   std::span<const CueLikeness> meanings;
   // That much may come back, in whole blocks.
   std::int32_t max_blocks = 0;
-  // Blocks beside one that may hold what its words speak of.
+  // Blocks behind one that may hold what its words speak of, beside the one before it.
   std::int32_t reach = 1;
 };
 

@@ -12,9 +12,11 @@ namespace {
 // The share of the budget that the question has at most. More: in small budgets what answers it has no place beside it.
 constexpr std::int32_t kQuestionShare = 4;
 
-// What words speak of stands within so many tokens of their block, or in the block beside it where that is larger. More: in small budgets
-// what lies about takes the place of what else was found. Less: a pair of identifiers that lies across several small blocks comes half.
+// What words speak of stands within so many tokens behind their block, of a small budget within that share of it, or in the block beside it where
+// that is larger. More: what lies about takes the place of what else was found. Less: an identifier that lies across several small blocks comes
+// half.
 constexpr std::int32_t kReachTokens = 64;
+constexpr std::int32_t kReachShare = 6;
 
 }  // namespace
 
@@ -168,6 +170,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     }
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
+  const std::int32_t reach = std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
     const bool wants_cues = wants.words || wants.meanings;
@@ -175,8 +178,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (moment == Moment::kWhileWriting && wants.writing == 0.0) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
-    RecallEvidence evidence{
-        .missing = missing, .max_blocks = ask.max_blocks, .reach = std::max(1, kReachTokens / block_size())};
+    RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks, .reach = reach};
     std::vector<BlockIndex> named;
     std::vector<BlockShare> shares;
     if (wants.names) evidence.named = named = named_blocks(ask.names);
