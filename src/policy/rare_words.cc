@@ -22,6 +22,17 @@ constexpr double kFocusForgotten = 1e-3;
 // back that say nothing of it. Less: half a sentence does. In a short block each word has one border, the nearer one.
 constexpr std::int32_t kBorderWords = 12;
 
+// Blocks that a ranking tells of. More: a choice takes longer. Fewer: of many that share the question's words the one that answers is not
+// among them.
+constexpr std::size_t kMostRanked = 256;
+// A block that has less than this share of the best one's score need not be told. Higher: blocks are missing that another choice may want.
+constexpr double kLeastShare = 0.1;
+
+double score_of(double rarity, std::int32_t count, std::int32_t n_words, double mean_words) {
+  const double norm = 1.0 - kLengthWeight + kLengthWeight * n_words / mean_words;
+  return rarity * count * (kSaturation + 1.0) / (count + kSaturation * norm);
+}
+
 }  // namespace
 
 void WordIndex::add(BlockIndex block, std::string_view text) {
@@ -35,7 +46,7 @@ void WordIndex::add(BlockIndex block, std::string_view text) {
   for (auto& [word, use] : document.uses) {
     std::vector<Posting>& postings = postings_[word];
     use.posting = postings.size();
-    postings.push_back({.block = block, .use = use});
+    postings.push_back({.block = block, .use = use, .n_words = document.n_words});
     ++n_touched_;
   }
   n_words_ += document.n_words;
@@ -80,33 +91,78 @@ const WordIndex::Uses* WordIndex::find_words(BlockIndex block) const {
   return found == documents_.end() ? nullptr : &found->second.uses;
 }
 
-std::vector<Scored> WordIndex::rank(std::string_view question) const {
+double WordIndex::mean_words() const {
+  return std::max(1.0, static_cast<double>(n_words_) / std::max(1.0, static_cast<double>(documents_.size())));
+}
+
+// The rarest first.
+std::vector<WordIndex::Term> WordIndex::terms_of(std::string_view question) const {
   const std::vector<std::string> words = split_words(question);
   const std::set<std::string> distinct(words.begin(), words.end());
-  const double mean_words =
-      std::max(1.0, static_cast<double>(n_words_) / std::max(1.0, static_cast<double>(documents_.size())));
-
-  std::unordered_map<std::int32_t, Scored> scored;
+  std::vector<Term> terms;
   std::int32_t place = -1;
   for (const std::string& word : distinct) {
     ++place;
     const auto found = postings_.find(word);
     const double word_rarity = found == postings_.end() ? 0.0 : rarity(found->second.size());
     if (word_rarity == 0.0) continue;
-    for (const auto& [block, use] : found->second) {
-      const std::int32_t n_words = documents_.at(block).n_words;
-      const double norm = 1.0 - kLengthWeight + kLengthWeight * n_words / mean_words;
-      const std::int32_t n_border = std::min(kBorderWords, (n_words + 1) / 2);
-      const double score = word_rarity * use.count * (kSaturation + 1.0) / (use.count + kSaturation * norm);
-      Scored& of_block = scored[block.value()];
-      of_block.block = block;
-      of_block.score += score;
-      of_block.words.push_back(
-          {.word = place, .score = score, .at_begin = use.first < n_border, .at_end = use.last >= n_words - n_border});
+    terms.push_back({.place = place, .rarity = word_rarity, .word = &found->first, .postings = &found->second});
+  }
+  std::ranges::stable_sort(terms, std::ranges::greater(), &Term::rarity);
+  return terms;
+}
+
+// Of common words, which by themselves could not bring a block near the best one, only blocks that have a rarer one too are looked
+// at (MaxScore: Turtle and Flood 1995).
+std::vector<BlockIndex> WordIndex::find_best(const std::vector<Term>& terms) const {
+  double n_left = 0.0;
+  for (const Term& term : terms) n_left += term.rarity * (kSaturation + 1.0);
+  std::vector<double> sums(documents_.empty() ? 0 : documents_.rbegin()->first.index() + 1, 0.0);
+  std::vector<BlockIndex> blocks;
+  double best = 0.0;
+  const double mean = mean_words();
+  for (const Term& term : terms) {
+    if (n_left < kLeastShare * best) break;
+    n_left -= term.rarity * (kSaturation + 1.0);
+    for (const Posting& posting : *term.postings) {
+      double& sum = sums[posting.block.index()];
+      if (sum == 0.0) blocks.push_back(posting.block);
+      sum += score_of(term.rarity, posting.use.count, posting.n_words, mean);
+      best = std::max(best, sum);
     }
   }
+  std::erase_if(blocks, [&](BlockIndex block) { return sums[block.index()] + n_left < kLeastShare * best; });
+  if (blocks.size() <= kMostRanked) return blocks;
+  const auto comes_before = [&](BlockIndex a, BlockIndex b) {
+    return sums[a.index()] != sums[b.index()] ? sums[a.index()] > sums[b.index()] : a > b;
+  };
+  std::ranges::nth_element(blocks, blocks.begin() + kMostRanked, comes_before);
+  blocks.resize(kMostRanked);
+  return blocks;
+}
+
+Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const {
+  const Document& document = documents_.at(block);
+  const std::int32_t n_border = std::min(kBorderWords, (document.n_words + 1) / 2);
+  Scored scored{.block = block};
+  for (const Term& term : terms) {
+    const auto found = document.uses.find(*term.word);
+    if (found == document.uses.end()) continue;
+    const Use& use = found->second;
+    const double score = score_of(term.rarity, use.count, document.n_words, mean_words());
+    scored.score += score;
+    scored.words.push_back({.word = term.place,
+                            .score = score,
+                            .at_begin = use.first < n_border,
+                            .at_end = use.last >= document.n_words - n_border});
+  }
+  return scored;
+}
+
+std::vector<Scored> WordIndex::rank(std::string_view question) const {
+  const std::vector<Term> terms = terms_of(question);
   std::vector<Scored> ranked;
-  for (auto& [block, of_block] : scored) ranked.push_back(std::move(of_block));
+  for (const BlockIndex block : find_best(terms)) ranked.push_back(score(block, terms));
   std::ranges::sort(ranked, [](const Scored& a, const Scored& b) {
     return a.score != b.score ? a.score > b.score : a.block > b.block;
   });

@@ -41,7 +41,8 @@ class WordIndex {
   void add(BlockIndex block, std::string_view text);
   void remove(BlockIndex block);
   [[nodiscard]] bool contains(BlockIndex block) const { return documents_.contains(block); }
-  // Blocks that share words with the question, best first, ties to the later block; none with score 0.
+  // Blocks that share words with the question, best first, ties to the later block; none with score 0, and of many those alone that come
+  // near the best one. Cost: the postings of its words, but for common ones.
   [[nodiscard]] std::vector<Scored> rank(std::string_view question) const;
   // log(1 + (n - n_with + .5) / (n_with + .5)); 0 for a word of no block, or of all blocks where there are several.
   [[nodiscard]] double rarity(const std::string& word) const;
@@ -69,9 +70,21 @@ class WordIndex {
   struct Posting {
     BlockIndex block;
     Use use;
+    std::int32_t n_words = 0;  // of the block
+  };
+  // A word of a question that some blocks have.
+  struct Term {
+    std::int32_t place = 0;
+    double rarity = 0.0;
+    const std::string* word = nullptr;
+    const std::vector<Posting>* postings = nullptr;
   };
 
   [[nodiscard]] double rarity(std::size_t n_documents_with) const;
+  [[nodiscard]] double mean_words() const;
+  [[nodiscard]] std::vector<Term> terms_of(std::string_view question) const;
+  [[nodiscard]] std::vector<BlockIndex> find_best(const std::vector<Term>& terms) const;
+  [[nodiscard]] Scored score(BlockIndex block, const std::vector<Term>& terms) const;
 
   std::map<BlockIndex, Document> documents_;
   std::unordered_map<std::string, std::vector<Posting>> postings_;  // of each word, in no order

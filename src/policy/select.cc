@@ -40,7 +40,7 @@ constexpr std::int32_t kPartlyHot = 4;
 class Choice {
  public:
   Choice(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t reach, bool hot)
-      : missing_(missing), reach_(reach), hot_(hot) {
+      : ranked_(ranked), missing_(missing), reach_(reach), hot_(hot) {
     for (const Scored& scored : ranked) {
       if (is_candidate(scored.block.value())) {
         scored_.emplace(scored.block, &scored);
@@ -60,9 +60,11 @@ class Choice {
       best = block;
       most = worth;
     };
-    for (const auto& [block, scored] : scored_) offer(block, std::max(worth_of(*scored), beside(block)));
-    for (const auto& [block, beside] : beside_) {
-      if (!scored_.contains(block)) offer(block, beside.worth);
+    for (const auto& [block, beside] : beside_) offer(block, beside.worth);
+    // Nothing is worth more than it scored, and the best come first.
+    for (const Scored& scored : ranked_) {
+      if (scored.score < std::max(least, most)) break;
+      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored));
     }
     if (best) choose(*best);
     return best;
@@ -81,11 +83,6 @@ class Choice {
     for (const WordScore& word : scored.words) worth += word.score * weight(word);
     return worth;
   }
-  [[nodiscard]] double beside(BlockIndex block) const {
-    const auto found = beside_.find(block);
-    return found != beside_.end() ? found->second.worth : 0.0;
-  }
-
   void choose(BlockIndex block) {
     const auto node = beside_.extract(block);
     const Beside beside = node.empty() ? Beside{} : node.mapped();
@@ -131,6 +128,7 @@ class Choice {
     if (beside.worth > most.worth) most = beside;
   }
 
+  std::span<const Scored> ranked_;
   std::span<const double> missing_;
   const std::int32_t reach_;
   const bool hot_;
