@@ -54,14 +54,19 @@ std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout&
                     kMostSketched);
 }
 
-double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
-  // What a block takes beside its keys: as much as so many keys, and for each channel so many products. And products that are
-  // multiplied in the time in which a token is multiplied with a weight, and weights that take as long as what the smallest model does
-  // beside: by measurement, on one thread of a Zen 4 server.
-  constexpr double kKeysPerBlock = 32.0;
-  constexpr double kPerChannel = 120.0;
+double KeyScorer::in_tokens(double n_products) const {
+  // Products that are multiplied in the time in which a token is multiplied with a weight, and weights that take as long as what the smallest
+  // model does beside: by measurement, on one thread of a Zen 4 server.
   constexpr double kPerWeight = 1.6;
   constexpr double kWeightsPerToken = 1e7;
+  return n_products / (kPerWeight * (n_weights_ + kWeightsPerToken));
+}
+
+double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
+  // What a block takes beside its keys: as much as so many keys, and for each channel so many products; by measurement, on one thread
+  // of a Zen 4 server.
+  constexpr double kKeysPerBlock = 32.0;
+  constexpr double kPerChannel = 120.0;
   const std::size_t n_sketched = std::min(n_blocks, most_sketched(n_rows, layout));
   const double n_per_key = n_products(n_rows, layout) / layout.n_slots;
   const double n_read = kPerChannel * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims;
@@ -70,7 +75,7 @@ double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, cons
   if (n_sketched < n_blocks) {
     n += static_cast<double>(n_blocks) * (2.0 * n_per_key + n_read);
   }
-  return n / (kPerWeight * (n_weights_ + kWeightsPerToken));
+  return in_tokens(n);
 }
 
 // Heads by themselves, so that threads change no bit.

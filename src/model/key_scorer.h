@@ -65,7 +65,9 @@ class KeyScorer {
   // [block][layer * n_kv_heads + KV head]: 0 of layers that slide, and of what was not among the best by its cuboid.
   [[nodiscard]] std::vector<float> score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
                                          const KeyDigestLayout& layout, KeyEstimate estimate) const;
-  // How many tokens of the model are computed one by one in the time that scoring by sketches takes, about.
+  // How many tokens of the model are computed one by one in the time of so many products, about.
+  [[nodiscard]] double in_tokens(double n_products) const;
+  // And in the time that scoring by sketches takes.
   [[nodiscard]] double cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const;
 
  private:

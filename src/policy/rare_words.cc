@@ -78,6 +78,13 @@ double WordIndex::rarity(const std::string& word) const {
   return found == postings_.end() ? 0.0 : rarity(found->second.size());
 }
 
+bool WordIndex::is_rare(const std::string& word) const {
+  constexpr std::size_t kFew = 3;
+  constexpr std::size_t kSmallPart = 32;
+  const auto found = postings_.find(word);
+  return found != postings_.end() && found->second.size() <= std::max(kFew, documents_.size() / kSmallPart);
+}
+
 double WordIndex::rarity(std::size_t n_documents_with) const {
   const auto n = static_cast<double>(documents_.size());
   const auto n_with = static_cast<double>(n_documents_with);

@@ -46,6 +46,8 @@ class WordIndex {
   [[nodiscard]] std::vector<Scored> rank(std::string_view question) const;
   // log(1 + (n - n_with + .5) / (n_with + .5)); 0 for a word of no block, or of all blocks where there are several.
   [[nodiscard]] double rarity(const std::string& word) const;
+  // In few blocks, or in a small part of them; not in none.
+  [[nodiscard]] bool is_rare(const std::string& word) const;
   // A word of one block: how often, and its first and last place among the block's words.
   struct Use {
     std::int32_t count = 0;

@@ -7,12 +7,21 @@
 namespace ebb {
 namespace {
 
-constexpr Parameter kOfLexical[] = {kGate};
+constexpr Parameter kOfLexical[] = {
+    {.name = "writing",
+     .value = 1,
+     .least = 0,
+     .most = 1,
+     .is_whole = true,
+     .summary = "1: while the reply is written, its sentence is looked for when it has said a rare word; 0: not"},
+    kGate};
 
 class Lexical final : public Selector {
  public:
+  explicit Lexical(bool reads_reply) : reads_reply_(reads_reply) {}
+
   [[nodiscard]] std::string_view name() const override { return "lexical"; }
-  [[nodiscard]] SelectorAsk asks() const override { return {.words = true}; }
+  [[nodiscard]] SelectorAsk asks() const override { return {.words = true, .reply_words = reads_reply_}; }
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
     const Selection selection = select_for_cues(evidence.words, evidence.missing, evidence.max_blocks, evidence.reach);
     std::map<BlockIndex, double> scores;
@@ -41,6 +50,8 @@ class Lexical final : public Selector {
   }
 
  private:
+  bool reads_reply_;
+
   // Cold ones that were not chosen: those that score as well as some that were had no place.
   static void add_rest(const std::map<BlockIndex, double>& scores, std::span<const double> missing, double least,
                        std::vector<Considered>& all) {
@@ -61,7 +72,7 @@ class Lexical final : public Selector {
 const std::span<const Parameter> kLexicalParameters = kOfLexical;
 
 std::unique_ptr<const Selector> make_lexical(const ParameterValues& values) {
-  return behind_gate(values, std::make_unique<Lexical>());
+  return behind_gate(values, std::make_unique<Lexical>(values.whole("writing") == 1));
 }
 
 }  // namespace ebb

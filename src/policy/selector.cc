@@ -114,6 +114,10 @@ double SelectorList::writing_share() const {
   return most;
 }
 
+bool SelectorList::asks_reply_words() const {
+  return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().reply_words; });
+}
+
 bool SelectorList::asks_meanings() const {
   return std::ranges::any_of(selectors_, [](const auto& selector) { return selector->asks().meanings; });
 }

@@ -41,6 +41,8 @@ struct SelectorAsk {
   bool queries = false;
   // And again by those of the reply, while it is written: that takes so much beside what writing takes; 0: not.
   double writing = 0.0;
+  // Words of the reply as well, when it has said one that is rare.
+  bool reply_words = false;
   DigestForm form = DigestForm::kSketch;
   bool meanings = false;
   // Milliseconds that it waits for those of blocks that are not there yet.
@@ -135,6 +137,7 @@ class SelectorList {
   [[nodiscard]] bool asks_queries() const;
   // SelectorAsk's, the most of all.
   [[nodiscard]] double writing_share() const;
+  [[nodiscard]] bool asks_reply_words() const;
   [[nodiscard]] bool asks_meanings() const;
   // SelectorAsk's, the most of all.
   [[nodiscard]] double most_wait_ms() const;

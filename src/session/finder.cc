@@ -230,6 +230,13 @@ double Finder::cost_in_tokens(std::int32_t n_rows) const {
   return makes_digests() ? deps_.scorer->cost_in_tokens(n_rows, to_size(deps_.hot.n_blocks()), layout_) : 0.0;
 }
 
+double Finder::cost_of_words() const {
+  // Products in the time that a ranking takes, and for each block what is walked through: by measurement, as KeyScorer's.
+  constexpr double kPerRanking = 3e6;
+  constexpr double kPerBlock = 3e3;
+  return deps_.scorer == nullptr ? 0.0 : deps_.scorer->in_tokens(kPerRanking + kPerBlock * deps_.hot.n_blocks());
+}
+
 std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, DigestForm form) {
   if (!makes_digests() || rows.empty()) return {};
   std::vector<BlockIndex> blocks;

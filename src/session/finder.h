@@ -59,6 +59,10 @@ class Finder {
   [[nodiscard]] std::vector<BlockIndex> find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
                                                   BlockIndex from, std::size_t n_most) const;
 
+  // Of a look for one sentence by words: as cost_in_tokens() has it.
+  [[nodiscard]] double cost_of_words() const;
+  [[nodiscard]] bool is_rare(const std::string& word) { return words().is_rare(word); }
+
   [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
   // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.
   [[nodiscard]] std::vector<BlockShare> score(const TailQueries& queries, Span rows, DigestForm form);

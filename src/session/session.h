@@ -284,6 +284,11 @@ class Session {
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
   // Tokens of a reply that are computed in the time that a look by so many queries takes, about.
   [[nodiscard]] double cost_of_look(std::int32_t n_queries) const { return finder_.cost_in_tokens(n_queries); }
+  // While a reply is written: by the words of its sentence, in blocks before `before` that are not `but`. None where the best of them is hot.
+  [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, std::string_view sentence,
+                                                       BlockIndex before, std::span<const BlockIndex> but);
+  [[nodiscard]] double cost_of_words() const { return finder_.cost_of_words(); }
+  [[nodiscard]] bool is_rare(const std::string& word) { return finder_.is_rare(word); }
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);
@@ -332,6 +337,8 @@ class Session {
   // Before a prompt's tail: where in what the user last said the question stands.
   [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
+  // Blocks behind one with a cue's words that may hold what they speak of.
+  [[nodiscard]] std::int32_t reach() const;
   // Of the i-th block of a wave.
   [[nodiscard]] std::int32_t n_missing(const Wave& wave, std::size_t i) const;
   [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names) const;

@@ -170,7 +170,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     }
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
-  const std::int32_t reach = std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
+  const std::int32_t reach = this->reach();
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
     const bool wants_cues = wants.words || wants.meanings;
@@ -198,6 +198,40 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   }
   if (!goes_by_queries(moment)) meanings_.end_look();
   return looks;
+}
+
+std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::string_view sentence, BlockIndex before,
+                                                std::span<const BlockIndex> but) {
+  const Stopwatch watch;
+  const Cue cue{.text = std::string(sentence)};
+  std::vector<CueRanking> words = finder_.rank({&cue, 1});
+  std::erase_if(words.front().ranked, [&](const Scored& scored) {
+    return scored.block >= before || std::ranges::find(but, scored.block) != but.end();
+  });
+  const std::vector<Scored>& ranked = words.front().ranked;
+  // What the sentence speaks of is there already.
+  if (ranked.empty() || hot().is_hot(ranked.front().block)) return {};
+  const std::vector<double> missing = missing_shares();
+  const std::int32_t reach = this->reach();
+  std::vector<RecallLook> looks;
+  for (const auto& selector : ask.selectors.all()) {
+    if (!selector->asks().reply_words) continue;
+    RecallLook look{.moment = Moment::kWhileWriting,
+                    .selector = selector->name(),
+                    .n_looked_at = static_cast<std::int32_t>(missing.size())};
+    // One passage: the block, the one before it and those behind it.
+    for (const Considered& one :
+         selector->select({.missing = missing, .words = words, .max_blocks = reach + 2, .reach = reach})) {
+      look.told.push_back({.considered = one, .name = block_name(one.block)});
+    }
+    look.ms = watch.elapsed_ms();
+    looks.push_back(std::move(look));
+  }
+  return looks;
+}
+
+std::int32_t Session::reach() const {
+  return std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
 }
 
 // What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight.

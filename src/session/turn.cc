@@ -225,6 +225,7 @@ void Turn::push(Token token) {
   session_->holds().reply = {*reply_begin_, session_->end() + n_pending() + 1};
   ++stats_.n_generated;
   pending_.push(token);
+  note_said(token);
 }
 
 const TurnStats& Turn::settle() {

@@ -30,6 +30,7 @@
 #include "session/prompt.h"
 #include "session/recompute.h"
 #include "session/renewal.h"
+#include "session/reply_words.h"
 #include "session/reread.h"
 #include "session/session.h"
 #include "session/token_origins.h"
@@ -101,7 +102,7 @@ class Turn {
   // of those tokens, when they are computed: where they look for what is cold, it comes back and they are computed again,
   // and asked again (kMostTailLooks).
   // While the reply is written its last queries are asked as well, for the words to come: after each token where much was computed before
-  // it, then now and then, so that all looks together take a twentieth of what the turn computes.
+  // it, then now and then, so that all looks together take a twentieth of what the turn computes; and its words, when it has said a rare one.
   void recall(RecallAsk ask);
   // These, as many as half of the budget holds, in the order given. One whose bytes are no longer to be had, or have changed,
   // is counted, and computed again by the turn's first steps.
@@ -202,7 +203,11 @@ class Turn {
   [[nodiscard]] bool asks_before() const { return !ask_.cues.empty() || !ask_.names.empty(); }
   bool look_behind_tail();
   void begin_writing();
+  void note_said(Token token);
   std::optional<Ready> look_while_writing();
+  std::vector<RecallLook> look_for_words();
+  std::vector<RecallLook> look_by_queries();
+  std::optional<Ready> recall_now(std::vector<RecallLook> looks);
   void wait_for_look();
   [[nodiscard]] double cost_of_look() const;
   [[nodiscard]] TailQueries* queries_of_step(std::int32_t n_tokens) const;
@@ -241,6 +246,10 @@ class Turn {
   Position next_look_;
   std::int32_t n_looks_due_ = 0;
   std::int32_t n_early_looks_ = 0;
+  // What the reply says, whether a rare word of it has ended that was not looked for, and tokens that looking for such may take.
+  ReplyWords reply_words_;
+  bool has_said_rare_ = false;
+  double word_tokens_ = 0.0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;
   bool looks_at_tail_ = false;

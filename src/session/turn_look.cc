@@ -35,6 +35,11 @@ constexpr std::int32_t kLeastStride = 2;
 // And at most, which no reply has.
 constexpr double kMostStride = 1e8;
 
+// The share of writing that looks by words take, and how many tokens' worth of them there is at first. More: names in a long text are each looked
+// for. Less: of an answer that tells ten things some are not.
+constexpr double kWordShare = 0.02;
+constexpr double kFirstWordTokens = 4.0;
+
 // What a token of a prompt takes, beside one that is computed alone.
 constexpr double kPromptToken = 0.2;
 
@@ -186,6 +191,7 @@ double Turn::cost_of_look() const { return session_->cost_of_look(kWritingQuerie
 
 // A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took.
 void Turn::begin_writing() {
+  word_tokens_ = kFirstWordTokens;
   if (ask_.selectors.writing_share() == 0.0) return;
   const double n_tokens = kEarlyTokens + ask_.selectors.writing_share() * kPromptToken * n_new_;
   n_early_looks_ = static_cast<std::int32_t>(n_tokens / std::max(1.0, cost_of_look()));
@@ -200,22 +206,59 @@ void Turn::wait_for_look() {
   ++n_looks_due_;
 }
 
+// Words whose sentence was looked for are not looked for again in it: they have ended once.
+void Turn::note_said(Token token) {
+  if (!asks_before() || ask_.max_blocks == 0 || !ask_.selectors.asks_reply_words()) return;
+  word_tokens_ += kWordShare;
+  const Result<std::string> piece = session_->vocabulary().piece(token);
+  if (!piece.ok()) return;
+  reply_words_.add(*piece);
+  if (!session_->has_cold()) return;
+  for (const std::string& word : reply_words_.take_ended()) has_said_rare_ |= session_->is_rare(word);
+}
+
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
 std::optional<Turn::Ready> Turn::look_while_writing() {
-  if (queries_ == nullptr || session_->end() < next_look_ || ask_.selectors.writing_share() == 0.0) return std::nullopt;
+  if (std::optional<Ready> done = recall_now(look_for_words())) return done;
+  return recall_now(look_by_queries());
+}
+
+std::vector<RecallLook> Turn::look_for_words() {
+  if (!std::exchange(has_said_rare_, false) || word_tokens_ < session_->cost_of_words()) return {};
+  word_tokens_ -= session_->cost_of_words();
+  const Stopwatch watch;
+  std::vector<BlockIndex> asking;
+  for (const RecallLook& look : stats_.looks) {
+    for (const RecallLook::Told& told : look.told) {
+      if (told.considered.verdict == Verdict::kAsks) asking.push_back(told.considered.block);
+    }
+  }
+  const BlockIndex before(session_->shape().n_blocks(tail_begin_.value()));
+  std::vector<RecallLook> looks = session_->look_for_words(ask_, reply_words_.sentence(), before, asking);
+  ++stats_.writing.n;
+  stats_.writing.ms += watch.elapsed_ms();
+  return looks;
+}
+
+std::vector<RecallLook> Turn::look_by_queries() {
+  if (queries_ == nullptr || session_->end() < next_look_ || ask_.selectors.writing_share() == 0.0) return {};
   wait_for_look();
-  if (!session_->has_cold() || queries_->n_rows() == 0) return std::nullopt;
+  if (!session_->has_cold() || queries_->n_rows() == 0) return {};
   const Stopwatch watch;
   const Position begin = std::max(queries_->rows().begin, session_->end() - kWritingQueries);
   std::vector<RecallLook> looks = session_->look(ask_, Moment::kWhileWriting, queries_.get(), {begin, session_->end()});
+  ++stats_.writing.n;
+  stats_.writing.ms += watch.elapsed_ms();
+  return looks;
+}
+
+std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> looks) {
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : chosen_blocks(looks)) {
-    if (session_->hot().is_hot(block)) continue;
+    if (session_->hot().is_hot(block) || !session_->hot().is_full(block)) continue;
     wanted.push_back(block);
     note_heads(looks, block);
   }
-  ++stats_.writing.n;
-  stats_.writing.ms += watch.elapsed_ms();
   if (wanted.empty()) return std::nullopt;
   ++stats_.writing.n_found;
   // What asks stays; then what is wanted now, before what was wanted for the words before.
