@@ -1,0 +1,96 @@
+// What a reply's own words bring back while it is written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "session/turn_test.h"
+
+namespace ebb {
+namespace {
+
+class ReplyTurns : public Turns {
+ protected:
+  // Blocks 0 and 5 hold what is rare, and have left.
+  void tell() {
+    say("quagga " + std::string(76, 'w') + " zebra " + std::string(300, 'w'));
+    ASSERT_FALSE(session_->hot().is_hot(kZebra));
+    ASSERT_TRUE(session_->block_text(kZebra)->find("zebra") != std::string::npos);
+  }
+
+  Turn ask(const std::string& selectors, std::int32_t max_blocks = 2) {
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
+    turn.recall(
+        {.cues = find_cues("go on"), .max_blocks = max_blocks, .selectors = SelectorList::parse(selectors).value()});
+    compute(turn, 7);
+    return turn;
+  }
+
+  void write(Turn& turn, std::string_view text) {
+    const std::vector<Token> tokens = *vocabulary_->tokenize(text, {.add_bos = false});
+    for (const Token token : tokens) {
+      turn.push(token);
+      compute(turn, 1);
+    }
+  }
+
+  static constexpr BlockIndex kZebra{5};
+};
+
+TEST_P(ReplyTurns, a_rare_word_has_its_block_back_before_what_is_said_of_it) {
+  tell();
+  Turn turn = ask("lexical");
+  write(turn, "the zebra");
+  EXPECT_FALSE(session_->hot().is_hot(kZebra)) << "the word may go on";
+  write(turn, " ");
+  EXPECT_TRUE(session_->hot().is_hot(kZebra));
+  check_every_hot_byte();
+  const TurnStats& stats = turn.settle();
+  EXPECT_EQ(stats.writing.n, 1);
+  EXPECT_EQ(stats.writing.n_found, 1);
+  ASSERT_FALSE(stats.looks.empty());
+  EXPECT_EQ(stats.looks.back().moment, Moment::kWhileWriting);
+  EXPECT_EQ(stats.looks.back().selector, "lexical");
+  ASSERT_FALSE(stats.looks.back().told.empty());
+  EXPECT_EQ(stats.looks.back().told.front().considered.block, kZebra);
+}
+
+TEST_P(ReplyTurns, what_is_there_is_not_looked_for_and_a_sentence_asks_for_its_own_words) {
+  tell();
+  Turn turn = ask("lexical");
+  write(turn, "the zebra is ");
+  const std::size_t n_recalled = turn.stats().acts.recalled.size();
+  write(turn, "a zebra and ");
+  EXPECT_EQ(turn.stats().acts.recalled.size(), n_recalled);
+  write(turn, "gone.\nThe quagga is ");
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(0)));
+  turn.settle();
+}
+
+TEST_P(ReplyTurns, who_does_not_want_it_says_so) {
+  for (const std::string_view selectors : {"lexical:writing=0", "identity", "none"}) {
+    session_ = make_session(kBudgetBlocks);
+    tell();
+    Turn turn = ask(std::string(selectors));
+    write(turn, "the zebra is ");
+    EXPECT_FALSE(session_->hot().is_hot(kZebra)) << selectors;
+    EXPECT_EQ(turn.settle().writing.n, 0) << selectors;
+  }
+  session_ = make_session(kBudgetBlocks);
+  tell();
+  Turn turn = ask("lexical", 0);
+  write(turn, "the zebra is ");
+  EXPECT_FALSE(session_->hot().is_hot(kZebra)) << "no block was to come back";
+  turn.settle();
+}
+
+TEST_P(ReplyTurns, words_that_stand_nowhere_or_everywhere_ask_for_nothing) {
+  tell();
+  Turn turn = ask("lexical");
+  write(turn, "an okapi is not here and never was ");
+  EXPECT_EQ(turn.settle().writing.n, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ReplyTurns, testing::Values(KeyOrder::kByDim, KeyOrder::kByRow),
+                         [](const auto& instance) { return instance.param == KeyOrder::kByDim ? "by_dim" : "by_row"; });
+
+}  // namespace
+}  // namespace ebb
