@@ -67,8 +67,10 @@ TEST_F(RecallWhileWriting, who_does_not_want_it_says_so) {
 
 TEST_F(RecallWhileWriting, words_alone_ask_no_queries) {
   const auto session = long_session();
-  say(*session, "where is the quagga", reply(60, anything("identity+lexical")));
+  say(*session, "where is the quagga", reply(60, anything("identity+lexical:writing=0")));
   EXPECT_EQ(last_.writing.n, 0);
+  say(*session, "where is the quagga", reply(60, anything("identity+lexical")));
+  for (const RecallLook& look : last_.looks) EXPECT_NE(look.selector, "digest");
 }
 
 TEST_F(RecallWhileWriting, where_all_is_hot_nothing_is_looked_for) {
