@@ -16,7 +16,7 @@ constexpr std::int32_t kQuestionShare = 4;
 // that is larger. More: what lies about takes the place of what else was found. Less: an identifier that lies across several small blocks comes
 // half.
 constexpr std::int32_t kReachTokens = 64;
-constexpr std::int32_t kReachShare = 6;
+constexpr std::int32_t kReachShare = 4;
 
 }  // namespace
 
