@@ -1,4 +1,6 @@
 // The first tokens of blocks that came back, computed again where they lie: what that changes, and what it leaves as it was.
+#include "session/renewal.h"
+
 #include <cstring>
 
 #include <ggml.h>
@@ -169,6 +171,30 @@ TEST_F(Renewals, what_moves_once_more_is_turned_from_what_was_saved) {
   ASSERT_TRUE(session->hot().is_hot(kBack));
   EXPECT_FALSE(session->hot().is_renewed(kBack));
   session->check_invariants();
+}
+
+// What comes into some heads of it comes as it was saved: it is neither what its name means nor what it was.
+TEST_F(Renewals, a_block_that_left_some_heads_and_came_back_there_is_still_not_what_its_name_means) {
+  const auto session = ask(RecallPlace::kOriginal, 4);
+  const Hash128 renewed = session->hot().renewed(kBack);
+  HeadSet one(session->shape().n_heads());
+  one.add(0);
+  session->evict(std::vector{kBack}, one);
+  session->recall(std::vector{kBack});
+  ASSERT_TRUE(session->hot().is_hot(kBack));
+  session->check_invariants();
+  EXPECT_TRUE(session->hot().is_renewed(kBack));
+  EXPECT_NE(session->hot().renewed(kBack), renewed);
+  EXPECT_TRUE(session->hot().is_turned(kBack));
+  EXPECT_FALSE(session->hot().is_listed(kBack));
+}
+
+TEST_F(Renewals, blocks_that_are_no_more_are_left_out) {
+  const auto session = tell(RecallPlace::kTail, 4);
+  Renewal renewal(*session);
+  renewal.add(std::vector{BlockIndex(session->n_blocks()), BlockIndex(1 << 20)});
+  Acts acts;
+  EXPECT_FALSE(renewal.begin_step(16, acts).has_value());
 }
 
 TEST_F(Renewals, how_many_is_within_bounds) {

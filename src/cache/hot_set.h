@@ -143,6 +143,7 @@ class HotSet {
   [[nodiscard]] bool is_moved(BlockIndex block) const {
     return shift(block) != 0 || is_uneven(block) || is_renewed(block);
   }
+  [[nodiscard]] bool has_moved() const { return n_moved_ > 0; }
   [[nodiscard]] Position next_anchor() const { return next_anchor_; }
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   // Hash of the block's tokens, of what was visible when they were computed, and of the identity.

@@ -134,8 +134,8 @@ const HotBlock* HotSet::find_listed(BlockIndex block) const {
 
 void HotSet::publish(BlockIndex block) {
   Block& b = get(block);
-  if (sources_.shared == nullptr || b.turned || is_uneven(block) || b.n_hot == 0 || b.info.body == Hash128() ||
-      !has_all_tokens(block))
+  if (sources_.shared == nullptr || b.turned || is_uneven(block) || is_renewed(block) || b.n_hot == 0 ||
+      b.info.body == Hash128() || !has_all_tokens(block))
     return;
   const Hash128 name = exact_name(block);
   if (sources_.shared->find(name) == nullptr) {

@@ -1,6 +1,7 @@
 #include "policy/cues.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "policy/sentences.h"
 #include "policy/words.h"
@@ -41,6 +42,8 @@ struct Sentence {
   bool demands = false;
   // A line by itself, without an end mark.
   bool is_line = false;
+  // The first or the last of a long message.
+  bool is_outermost = false;
 };
 
 // What begins a sentence that asks without a question mark, and what may stand in front of that. English alone: of other languages
@@ -82,11 +85,15 @@ void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>&
   sentences.back().is_line &= n_words <= kMostWords;
 }
 
+// The text may begin or go on beyond what is given.
+enum class CutAt : std::uint8_t { kNowhere, kBegin, kEnd };
+
 // Of a list a word or two to a line go with what stands before them; of a document, which is to be read, they do not.
-std::vector<Sentence> split_sentences(std::string_view text, bool is_document) {
+std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
   std::vector<Sentence> sentences;
+  const bool is_document = cut != CutAt::kNowhere;
   std::size_t begin = 0;
-  bool begins_line = true;
+  bool begins_line = cut != CutAt::kBegin;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = sentence_mark_bytes(text, at);
     if (n == 0) {
@@ -103,7 +110,8 @@ std::vector<Sentence> split_sentences(std::string_view text, bool is_document) {
     begin = at;
     begins_line = ends_line;
   }
-  add_sentence({.text = text.substr(begin), .is_line = begins_line}, !is_document || !begins_line, sentences);
+  add_sentence({.text = text.substr(begin), .is_line = begins_line && cut != CutAt::kEnd}, !is_document || !begins_line,
+               sentences);
   return sentences;
 }
 
@@ -123,12 +131,14 @@ std::string_view first_bytes(std::string_view text, std::size_t n) {
 // The last first; of a long text its last, its first, the one before the last, and so on inwards.
 std::vector<Sentence> find_sentences(std::string_view text) {
   if (text.size() <= 2 * kEdgeBytes) {
-    std::vector<Sentence> sentences = split_sentences(text, false);
+    std::vector<Sentence> sentences = split_sentences(text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     return sentences;
   }
-  const std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes), true);
-  const std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes), true);
+  std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes), CutAt::kEnd);
+  std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes), CutAt::kBegin);
+  if (!first.empty()) first.front().is_outermost = true;
+  if (!last.empty()) last.back().is_outermost = true;
   std::vector<Sentence> sentences;
   for (std::size_t i = 0; i < std::max(first.size(), last.size()); ++i) {
     if (i < last.size()) sentences.push_back(last[last.size() - 1 - i]);
@@ -146,7 +156,7 @@ void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
     const bool is_outermost = !is_long || i < 2;
     const bool is_asked = any_asks ? sentences[i].asks : any_demands ? sentences[i].demands : is_outermost;
-    const bool is_outer_line = is_long && i < 2 && sentences[i].is_line;
+    const bool is_outer_line = sentences[i].is_outermost && sentences[i].is_line;
     // What is there to be read stands in blocks word for word, and would find itself.
     if (is_long && !is_asked && !is_outer_line && (any_asks || any_demands)) continue;
     const double share = is_asked ? 1.0 : is_outer_line ? kOuterLine : kBesideQuestion;

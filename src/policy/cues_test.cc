@@ -83,6 +83,10 @@ TEST(Cues, a_short_line_that_is_no_sentence_before_or_behind_a_long_message_may_
   std::string rows = "{";
   for (int i = 0; i < 200; ++i) rows += "\"k" + std::to_string(i) + "\": \"v" + std::to_string(i) + "\",\n ";
   EXPECT_EQ(texts(find_cues(demand + rows + "\"k\": \"v\"}\nKey: \"k77\"")), texts(last));
+  // The end of a line that is longer than what is looked at is none.
+  std::string line = "Summarise this:\n";
+  for (int i = 0; i < 100; ++i) line += std::string(50, static_cast<char>('a' + i % 26)) + " ";
+  EXPECT_EQ(texts(find_cues(line)), (std::vector<std::string>{"Summarise this:"}));
   // What ends with a mark is the document's.
   EXPECT_EQ(find_cues(demand + pairs + "}\nThe object ends here.").size(), 1U);
 }

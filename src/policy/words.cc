@@ -105,6 +105,18 @@ void add_run(std::string_view run, std::vector<std::string>& words) {
 
 bool is_word_byte(char c) { return is_letter_or_digit(static_cast<unsigned char>(c)) || c == '_'; }
 
+EndedWords find_ended_words(std::string_view text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && is_word_byte(text[begin - 1])) --begin;
+  EndedWords ended{.end = begin, .next = begin};
+  for (std::size_t at = begin; at < text.size();) {
+    const Character character = first_character(text.substr(at));
+    if (character.is_unspaced) ended = {.end = at + character.n_bytes, .next = at};
+    at += character.n_bytes;
+  }
+  return ended;
+}
+
 std::vector<std::string> split_words(std::string_view text) {
   std::vector<std::string> words;
   std::size_t i = 0;

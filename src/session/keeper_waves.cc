@@ -151,7 +151,8 @@ Status Keeper::end_arrival(Arrival& arrival) {
     const RecordHeader& header = arrival.record->header();
     const bool is_turned = hot_.anchor(block) != header.anchor || hot_.is_uneven(block);
     if (hot_.info(block).body == Hash128()) hot_.set_body(block, header.body, {});
-    hot_.set_turned(block, is_turned);
+    // Beside heads whose rows were computed again, what came does not make it what its name means.
+    hot_.set_turned(block, is_turned || hot_.is_renewed(block));
     if (is_turned) count_move(block);
   } else if (const HotBlock* const listed = hot_.find_listed(block);
              listed != nullptr && hot_.info(block).body == Hash128()) {

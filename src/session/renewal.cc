@@ -7,7 +7,7 @@ namespace ebb {
 void Renewal::add(std::span<const BlockIndex> recalled) {
   const HotSet& hot = session_->hot();
   for (const BlockIndex block : recalled) {
-    const bool is_whole = hot.is_full(block) && hot.is_hot(block);
+    const bool is_whole = block.value() < hot.n_blocks() && hot.is_full(block) && hot.is_hot(block);
     const bool is_known = std::ranges::find(queue_, block) != queue_.end();
     if (!is_whole || is_known || hot.is_renewed(block)) continue;
     const auto first = queue_.begin() + (n_done_ > 0 ? 1 : 0);
@@ -23,12 +23,15 @@ std::optional<SequenceInput> Renewal::begin_step(std::int32_t max_rows, Acts& ac
   const HotSet& hot = session_->hot();
   while (!queue_.empty()) {
     const BlockIndex block = queue_.front();
-    // It may have left since, to make room for others or for another session's.
-    const bool is_there = hot.is_hot(block) && (n_done_ == 0 || hot.is_renewed(block));
+    // It may have left since, to make room for others or for another session's; half of it is nothing's bytes.
+    const bool is_there =
+        block.value() < hot.n_blocks() && hot.is_hot(block) && (n_done_ == 0 || hot.is_renewed(block));
+    if (!is_there && n_done_ > 0) session_->drop_renewal(block);
     if (!is_there || (n_done_ == 0 && !session_->begin_renewal(block, n_rows(block), acts).ok())) {
       drop_front();
       continue;
     }
+    session_->holds().computing = {block};
     const auto tokens = hot.block_tokens(block).first(static_cast<std::size_t>(n_rows(block)));
     n_step_ = std::min(max_rows, n_rows(block) - n_done_);
     return SequenceInput{.tokens = tokens.subspan(static_cast<std::size_t>(n_done_), static_cast<std::size_t>(n_step_)),
@@ -61,6 +64,7 @@ void Renewal::stop() {
 void Renewal::drop_front() {
   queue_.pop_front();
   n_done_ = 0;
+  session_->holds().computing.clear();
   Acts none;
   session_->look_from(session_->end(), none);
 }

@@ -21,8 +21,10 @@ class Renewal {
   explicit Renewal(Session& session) : session_(&session) {}
 
   // Of these, whole blocks that are hot and have not been renewed since they came, each once, in the order of their positions, so that
-  // each sees those before it.
+  // each sees those before it. Blocks that are no more are left out.
   void add(std::span<const BlockIndex> recalled);
+  // Of the block under way: while there are some, nothing else is to come or leave.
+  [[nodiscard]] std::int32_t n_done() const { return n_done_; }
   // Tokens that steps have computed.
   [[nodiscard]] std::int32_t n_tokens() const { return n_tokens_; }
 

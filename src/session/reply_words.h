@@ -20,11 +20,15 @@ class ReplyWords {
   void add(std::string_view piece);
   // Words that have ended since the last call.
   [[nodiscard]] std::vector<std::string> take_ended();
-  // Since the last mark that ends a sentence.
+  // Since the last mark that ends a sentence and has a word behind it.
   [[nodiscard]] std::string_view sentence() const { return text_; }
 
  private:
+  // All words before that are ended ones.
+  void take_until(std::size_t end);
+
   std::string text_;
+  std::vector<std::string> ended_;
   std::size_t n_taken_ = 0;
 };
 

@@ -29,9 +29,34 @@ TEST(ReplyWords, a_sentence_ends_at_its_mark_and_not_within_a_number_or_a_path) 
   EXPECT_THAT(words.take_ended(), testing::Contains("14"));
   words.add(". The next");
   EXPECT_EQ(words.sentence(), " The next");
-  EXPECT_THAT(words.take_ended(), ElementsAre("the"));
+  EXPECT_THAT(words.take_ended(), ElementsAre("cc", "the"));
   words.add("\nline");
   EXPECT_EQ(words.sentence(), "line");
+}
+
+TEST(ReplyWords, the_last_word_of_a_sentence_ends_with_it_and_its_sentence_stays_until_the_next_is_said) {
+  ReplyWords words;
+  words.add("Of the **zebra");
+  (void)words.take_ended();
+  words.add(":**\n");
+  EXPECT_THAT(words.take_ended(), ElementsAre("zebra"));
+  EXPECT_EQ(words.sentence(), "Of the **zebra:**\n");
+  words.add(" - ");
+  EXPECT_EQ(words.sentence(), "Of the **zebra:**\n - ");
+  words.add("it");
+  EXPECT_EQ(words.sentence(), " - it");
+}
+
+TEST(ReplyWords, of_scripts_without_spaces_each_character_ends_a_word_with_the_one_before_it) {
+  ReplyWords words;
+  words.add("\u7ea2");
+  (void)words.take_ended();
+  words.add("\u8239");
+  EXPECT_THAT(words.take_ended(), ElementsAre("\u7ea2\u8239"));
+  words.add("\u7684\u4e3b");
+  EXPECT_THAT(words.take_ended(), ElementsAre("\u8239\u7684", "\u7684\u4e3b"));
+  words.add("\u00fcber");
+  EXPECT_THAT(words.take_ended(), testing::Not(testing::Contains("\u00fcber"))) << "it may go on";
 }
 
 TEST(ReplyWords, one_without_an_end_keeps_its_last_bytes) {

@@ -200,7 +200,7 @@ class Session {
   // The same of the last tokens of a prompt under way, which are to be computed once more: who said them stays.
   Acts take_back(Position end);
   // Whether any block has, or had, other anchors than its positions.
-  [[nodiscard]] bool moved() const { return hot().epoch() > 0 || hot().next_anchor() != end(); }
+  [[nodiscard]] bool moved() const { return hot().epoch() > 0 || hot().next_anchor() != end() || hot().has_moved(); }
   // Up to where, `end` at most, all blocks are what computing them at their own positions gave: neither moved for good nor
   // computed beside moved ones. `end` itself where nothing ever moved.
   [[nodiscard]] Position find_exact_end(Position end) const;

@@ -220,8 +220,8 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::strin
                     .selector = selector->name(),
                     .n_looked_at = static_cast<std::int32_t>(missing.size())};
     // One passage: the block, the one before it and those behind it.
-    for (const Considered& one :
-         selector->select({.missing = missing, .words = words, .max_blocks = reach + 2, .reach = reach})) {
+    for (const Considered& one : selector->select(
+             {.missing = missing, .words = words, .max_blocks = std::min(ask.max_blocks, reach + 2), .reach = reach})) {
       look.told.push_back({.considered = one, .name = block_name(one.block)});
     }
     look.ms = watch.elapsed_ms();
@@ -355,10 +355,11 @@ bool Session::can_renew() const {
 
 Status Session::begin_renewal(BlockIndex block, std::int32_t n_rows, Acts& acts) {
   look_from(hot().span(block).begin, acts);
+  if (hot().is_shared(block)) evict_for_pool(deps_.shape.frames_per_block(), acts);
+  // Room for a copy may be made of the block itself.
   if (hot().hot_heads(block) != deps_.shape.all_heads()) {
     return error(Code::kOutOfBudget, "block {} is not hot in every head", block.value());
   }
-  if (hot().is_shared(block)) evict_for_pool(deps_.shape.frames_per_block(), acts);
   return keeper_.begin_renewal(block, n_rows);
 }
 

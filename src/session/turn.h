@@ -262,6 +262,7 @@ class Turn {
   std::vector<BlockIndex> to_refill_;  // the most wanted last
   bool came_ = false;                  // since anchors were settled
   bool may_renew_ = false;             // anchors were settled since it was last seen what is to be renewed
+  std::size_t n_renewal_seen_ = 0;     // of what was recalled
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;

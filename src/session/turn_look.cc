@@ -208,7 +208,9 @@ void Turn::wait_for_look() {
 
 // Words whose sentence was looked for are not looked for again in it: they have ended once.
 void Turn::note_said(Token token) {
-  if (!asks_before() || ask_.max_blocks == 0 || !ask_.selectors.asks_reply_words()) return;
+  // To compute what words find again takes longer than writing on.
+  const bool has_bytes = session_->options().remains == Remains::kBytes;
+  if (!has_bytes || !asks_before() || ask_.max_blocks == 0 || !ask_.selectors.asks_reply_words()) return;
   word_tokens_ += kWordShare;
   const Result<std::string> piece = session_->vocabulary().piece(token);
   if (!piece.ok()) return;
@@ -219,12 +221,15 @@ void Turn::note_said(Token token) {
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
 std::optional<Turn::Ready> Turn::look_while_writing() {
-  if (std::optional<Ready> done = recall_now(look_for_words())) return done;
-  return recall_now(look_by_queries());
+  std::vector<RecallLook> looks = look_for_words();
+  std::vector<RecallLook> by_queries = look_by_queries();
+  looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
+  return recall_now(std::move(looks));
 }
 
 std::vector<RecallLook> Turn::look_for_words() {
-  if (!std::exchange(has_said_rare_, false) || word_tokens_ < session_->cost_of_words()) return {};
+  if (!has_said_rare_ || word_tokens_ < session_->cost_of_words()) return {};
+  has_said_rare_ = false;
   word_tokens_ -= session_->cost_of_words();
   const Stopwatch watch;
   std::vector<BlockIndex> asking;

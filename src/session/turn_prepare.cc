@@ -19,7 +19,7 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
   if (const std::optional<Ready> done = look()) return *done;
   if (const std::optional<Ready> done = end_waves()) return *done;
   if (const std::optional<Ready> done = wake_last()) return *done;
-  if (recompute_.n_done() > 0) return Ready::kNow;
+  if (recompute_.n_done() > 0 || renewal_.n_done() > 0) return Ready::kNow;
   if (recompute_.empty()) {
     if (const std::optional<Ready> done = adopt(max_rows)) return *done;
   }
@@ -29,7 +29,10 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
   }
   if (const std::optional<Ready> done = refill_next()) return *done;
   if (std::exchange(came_, false)) settle_anchors();
-  if (recompute_.empty() && std::exchange(may_renew_, false)) renewal_.add(stats_.acts.recalled);
+  if (recompute_.empty() && std::exchange(may_renew_, false)) {
+    const std::span<const BlockIndex> recalled = stats_.acts.recalled;
+    renewal_.add(recalled.subspan(std::exchange(n_renewal_seen_, recalled.size())));
+  }
   return Ready::kNow;
 }
 

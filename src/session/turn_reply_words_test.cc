@@ -82,11 +82,29 @@ TEST_P(ReplyTurns, who_does_not_want_it_says_so) {
   turn.settle();
 }
 
-TEST_P(ReplyTurns, words_that_stand_nowhere_or_everywhere_ask_for_nothing) {
-  tell();
+TEST_P(ReplyTurns, words_that_stand_nowhere_or_in_many_blocks_ask_for_nothing) {
+  std::string text = "dodo ";
+  for (int i = 0; i < 40; ++i) text += "tarpan " + std::string(9, 'w') + " ";
+  say(text);
+  ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));
   Turn turn = ask("lexical");
-  write(turn, "an okapi is not here and never was ");
-  EXPECT_EQ(turn.settle().writing.n, 0);
+  write(turn, "an okapi is no tarpan and never was ");
+  EXPECT_EQ(turn.stats().writing.n, 0);
+  write(turn, "a dodo ");
+  EXPECT_EQ(turn.settle().writing.n, 1);
+}
+
+TEST_P(ReplyTurns, no_more_comes_than_was_asked_for_and_nothing_where_nothing_is_kept) {
+  tell();
+  Turn turn = ask("lexical", 1);
+  const std::size_t n_before = turn.stats().acts.recalled.size();
+  write(turn, "the zebra is ");
+  EXPECT_EQ(turn.settle().acts.recalled.size(), n_before + 1);
+  session_ = make_session(kBudgetBlocks, {.remains = Remains::kNothing});
+  tell();
+  Turn without = ask("lexical");
+  write(without, "the zebra is ");
+  EXPECT_EQ(without.settle().writing.n, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ReplyTurns, testing::Values(KeyOrder::kByDim, KeyOrder::kByRow),
