@@ -25,9 +25,6 @@ constexpr std::size_t kMostWords = 48;
 
 // What a sentence weighs beside those of its message that ask.
 constexpr double kBesideQuestion = 0.25;
-// And the first or last line of a long message, where it is short and no sentence: "Key: c166-e280". It may say what is meant, or be the
-// document's.
-constexpr double kOuterLine = 0.7;
 // What a message weighs beside the next, and what is not the user's beside the user's. EVOKE has no such weights: these keep
 // the last message first, and what a tool has just said before what was asked two calls ago.
 constexpr double kOlder = 0.7;
@@ -159,7 +156,7 @@ void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
     const bool is_outer_line = sentences[i].is_outermost && sentences[i].is_line;
     // What is there to be read stands in blocks word for word, and would find itself.
     if (is_long && !is_asked && !is_outer_line && (any_asks || any_demands)) continue;
-    const double share = is_asked ? 1.0 : is_outer_line ? kOuterLine : kBesideQuestion;
+    const double share = is_asked ? 1.0 : is_outer_line ? kOuterLineWeight : kBesideQuestion;
     cues.push_back({.text = std::string(sentences[i].text), .weight = share * weight});
   }
 }

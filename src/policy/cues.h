@@ -19,6 +19,10 @@
 
 namespace ebb {
 
+// What the first or last line of a long message weighs beside what asks in it, where it is short and no sentence: "Key: c166-e280". It may
+// say what is meant, or be the document's.
+inline constexpr double kOuterLineWeight = 0.7;
+
 // A message, or what a tool was called with or returned.
 struct SaidText {
   std::string text;

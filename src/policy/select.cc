@@ -146,9 +146,10 @@ double best_of(std::span<const Scored> ranked, std::span<const double> missing, 
   return best;
 }
 
-// What is worth less than `least` is not chosen, however little the others are worth.
-Selection select_worth(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
-                       std::int32_t reach, double least) {
+}  // namespace
+
+Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
+                        std::int32_t reach, double least) {
   least = std::max(least, kWorth * best_of(ranked, missing, false));
   Selection selection;
   for (const bool hot : {false, true}) {
@@ -163,13 +164,6 @@ Selection select_worth(std::span<const Scored> ranked, std::span<const double> m
     }
   }
   return selection;
-}
-
-}  // namespace
-
-Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t max_blocks,
-                        std::int32_t reach) {
-  return select_worth(ranked, missing, max_blocks, reach, 0.0);
 }
 
 std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<const std::vector<BlockIndex>> found) {
@@ -197,7 +191,7 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
   std::vector<std::vector<BlockIndex>> found_cold;
   std::vector<std::vector<BlockIndex>> found_hot;
   for (const CueRanking& cue : rankings) {
-    Selection of_cue = select_worth(cue.ranked, missing, max_blocks, reach, kCueWorth * best / cue.weight);
+    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach, kCueWorth * best / cue.weight);
     weights.push_back(cue.weight);
     found_cold.push_back(std::move(of_cue.recall));
     found_hot.push_back(std::move(of_cue.keep));

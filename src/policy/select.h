@@ -37,9 +37,10 @@ struct CueRanking {
 };
 
 // `missing` says of each block of the session which share of its heads it is not hot in; of each kind as many are
-// chosen as take the room of max_blocks, and at most four times as many.
+// chosen as take the room of max_blocks, and at most four times as many. What is worth less than `least` is not chosen, however little the
+// others are worth.
 [[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
-                                      std::int32_t max_blocks, std::int32_t reach = 1);
+                                      std::int32_t max_blocks, std::int32_t reach = 1, double least = 0.0);
 // The same of several cues, heaviest first.
 [[nodiscard]] Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
                                         std::int32_t max_blocks, std::int32_t reach = 1);

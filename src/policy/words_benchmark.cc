@@ -1,4 +1,4 @@
-// What a choice by words takes: sentences asked of so many blocks of 64 tokens, a third of which are hot nowhere; words as frequent as in
+// What a choice by words takes: sentences asked of so many blocks of 64 tokens, a third of which are hot; words as frequent as in
 // a language, and names that stand in one block.
 #include <cmath>
 #include <random>

@@ -82,10 +82,8 @@ std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
 std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
                                           BlockIndex from, std::size_t n_most) const {
   constexpr std::size_t kMostTried = 4;
-  // Beside the heaviest: a line that says what is meant.
-  constexpr double kLeastWeight = 0.7;
   std::set<BlockIndex> found;
-  for (std::size_t i = 0; i < cues.size() && cues[i].weight >= kLeastWeight * cues.front().weight; ++i) {
+  for (std::size_t i = 0; i < cues.size() && cues[i].weight >= kOuterLineWeight * cues.front().weight; ++i) {
     std::size_t n_tried = 0;
     const std::string_view text = without_outer_space(cues[i].text);
     for (const Scored& scored : rankings[i].ranked) {

@@ -54,7 +54,7 @@ class Finder {
   // As far as known without listing those that are awaited.
   [[nodiscard]] const WordIndex& known_words() const { return words_; }
   [[nodiscard]] std::vector<CueRanking> rank(std::span<const Cue> cues);
-  // Blocks from `from` on in which a cue of the greatest weight, or nearly, stands word for word, the first ones first; `rankings` are of
+  // Blocks from `from` on in which a cue of the greatest weight, or of no less than an outer line beside it, stands word for word, the first ones first; `rankings` are of
   // these cues.
   [[nodiscard]] std::vector<BlockIndex> find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
                                                   BlockIndex from, std::size_t n_most) const;

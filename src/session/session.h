@@ -337,6 +337,7 @@ class Session {
   // Before a prompt's tail: where in what the user last said the question stands.
   [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
+  [[nodiscard]] std::vector<RecallLook::Told> tell(const std::vector<Considered>& considered) const;
   // Blocks behind one with a cue's words that may hold what they speak of.
   [[nodiscard]] std::int32_t reach() const;
   // Of the i-th block of a wave.

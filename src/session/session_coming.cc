@@ -190,9 +190,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
                                                  : wants.queries ? shares.size()
                                                                  : missing.size());
     if (wants.meanings) look.n_looked_at = meanings_.n_known();
-    for (const Considered& one : selector->select(evidence)) {
-      look.told.push_back({.considered = one, .name = block_name(one.block)});
-    }
+    look.told = tell(selector->select(evidence));
     look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
     looks.push_back(std::move(look));
   }
@@ -220,14 +218,18 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::strin
                     .selector = selector->name(),
                     .n_looked_at = static_cast<std::int32_t>(missing.size())};
     // One passage: the block, the one before it and those behind it.
-    for (const Considered& one : selector->select(
-             {.missing = missing, .words = words, .max_blocks = std::min(ask.max_blocks, reach + 2), .reach = reach})) {
-      look.told.push_back({.considered = one, .name = block_name(one.block)});
-    }
+    const std::int32_t n_most = std::min(ask.max_blocks, reach + 2);
+    look.told = tell(selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach}));
     look.ms = watch.elapsed_ms();
     looks.push_back(std::move(look));
   }
   return looks;
+}
+
+std::vector<RecallLook::Told> Session::tell(const std::vector<Considered>& considered) const {
+  std::vector<RecallLook::Told> told;
+  for (const Considered& one : considered) told.push_back({.considered = one, .name = block_name(one.block)});
+  return told;
 }
 
 std::int32_t Session::reach() const {

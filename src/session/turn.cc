@@ -189,7 +189,7 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   session_->end_step(mass);
   if (kind == StepKind::kRecompute) {
     recompute_.end_step(stats_.acts);
-    if (recompute_.empty()) settle_anchors();
+    if (recompute_.empty()) session_->settle_anchors(stats_.acts);
     return;
   }
   if (kind == StepKind::kRenewal) return renewal_.end_step();

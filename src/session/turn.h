@@ -189,7 +189,6 @@ class Turn {
   std::optional<Ready> adopt(std::int32_t max_rows);
   std::optional<Ready> recall_next();
   void leave_late();
-  void settle_anchors();
   std::optional<Ready> graft_next();
   std::optional<Ready> refill_next();
   // Blocks of the session with the prompt and the reply's first token.
@@ -261,8 +260,7 @@ class Turn {
   bool refill_chosen_ = false;
   std::vector<BlockIndex> to_refill_;  // the most wanted last
   bool came_ = false;                  // since anchors were settled
-  bool may_renew_ = false;             // anchors were settled since it was last seen what is to be renewed
-  std::size_t n_renewal_seen_ = 0;     // of what was recalled
+  std::size_t n_renewal_seen_ = 0;     // of what was recalled, what was looked at for renewal
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;

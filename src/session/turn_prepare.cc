@@ -28,18 +28,13 @@ Turn::Ready Turn::prepare(std::int32_t max_rows) {
     if (const std::optional<Ready> done = graft_next()) return *done;
   }
   if (const std::optional<Ready> done = refill_next()) return *done;
-  if (std::exchange(came_, false)) settle_anchors();
-  if (recompute_.empty() && std::exchange(may_renew_, false)) {
-    const std::span<const BlockIndex> recalled = stats_.acts.recalled;
+  if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
+  // Where they lie now, their first tokens may be computed again.
+  const std::span<const BlockIndex> recalled = stats_.acts.recalled;
+  if (recompute_.empty() && n_renewal_seen_ < recalled.size() && session_->can_renew()) {
     renewal_.add(recalled.subspan(std::exchange(n_renewal_seen_, recalled.size())));
   }
   return Ready::kNow;
-}
-
-// Where they lie now, their first tokens may be computed again.
-void Turn::settle_anchors() {
-  session_->settle_anchors(stats_.acts);
-  may_renew_ = session_->can_renew();
 }
 
 // Records that were read bring their blocks in.
