@@ -1,0 +1,158 @@
+// How a session looks for what is cold and should come: what it knows of its blocks, asked of each selector.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "session/session.h"
+
+namespace ebb {
+namespace {
+
+// The share of the budget that the question has at most. More: in small budgets what answers it has no place beside it.
+constexpr std::int32_t kQuestionShare = 4;
+
+// What words speak of stands within so many tokens behind their block, of a small budget within that share of it, or in the block beside it where
+// that is larger. More: what lies about takes the place of what else was found. Less: an identifier that lies across several small blocks comes
+// half.
+constexpr std::int32_t kReachTokens = 64;
+constexpr std::int32_t kReachShare = 4;
+
+}  // namespace
+
+std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) const {
+  if (!finder_.makes_digests()) return nullptr;
+  // What a sequence carries on beside K and V would see its tail twice.
+  if (deps_.state != nullptr) return nullptr;
+  return std::make_unique<TailQueries>(deps_.scorer->make_queries(n_rows));
+}
+
+std::vector<double> Session::missing_shares() const {
+  std::vector<double> missing;
+  for (std::int32_t b = 0; b < n_blocks(); ++b) {
+    const std::int32_t n_wanted = hot().wanted_heads(BlockIndex(b)).count();
+    missing.push_back(hot().missing_heads(BlockIndex(b)).count() / std::max(1.0, static_cast<double>(n_wanted)));
+  }
+  return missing;
+}
+
+std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& names) const {
+  std::vector<BlockIndex> blocks;
+  for (const std::string& name : names) {
+    const std::vector<BlockIndex> named = find_blocks(name);
+    blocks.insert(blocks.end(), named.begin(), named.end());
+  }
+  return blocks;
+}
+
+bool Session::has_meanings_for(const RecallAsk& ask) {
+  if (!ask.selectors.asks_meanings() || ask.cues.empty() || !has_cold()) return true;
+  return meanings_.is_ready(missing_shares(), ask.selectors.most_wait_ms());
+}
+
+std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const TailQueries* queries, Span rows) {
+  std::vector<RecallLook> looks;
+  if (options_.remains == Remains::kNothing) return looks;
+  const std::vector<double> missing = missing_shares();
+  const bool seeks_question = moment == Moment::kBeforeTail && ask.max_blocks > 0 && !ask.selectors.all().empty();
+  const bool asks_words = !goes_by_queries(moment) &&
+                          std::ranges::any_of(ask.selectors.all(), [](const auto& one) { return one->asks().words; });
+  const Stopwatch ranking;
+  std::vector<CueRanking> words;
+  if (seeks_question || asks_words) words = finder_.rank(ask.cues);
+  const double rank_ms = ranking.elapsed_ms();
+  if (seeks_question && !ask.cues.empty()) {
+    RecallLook question = look_for_question(ask.cues, words);
+    // Where what is asked stands itself, it does not answer; and beside all of its words what answers would be little.
+    for (CueRanking& cue : words) {
+      std::erase_if(cue.ranked, [&](const Scored& scored) {
+        return std::ranges::any_of(question.told,
+                                   [&](const auto& told) { return told.considered.block == scored.block; });
+      });
+    }
+    if (!question.told.empty()) looks.push_back(std::move(question));
+  }
+  const std::int32_t reach = this->reach();
+  for (const auto& selector : ask.selectors.all()) {
+    const SelectorAsk wants = selector->asks();
+    const bool wants_cues = wants.words || wants.meanings;
+    if (wants.queries != goes_by_queries(moment) || (wants_cues && ask.cues.empty())) continue;
+    if (moment == Moment::kWhileWriting && wants.writing == 0.0) continue;
+    const Stopwatch watch;
+    RecallLook look{.moment = moment, .selector = selector->name()};
+    RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks, .reach = reach};
+    std::vector<BlockIndex> named;
+    std::vector<BlockShare> shares;
+    if (wants.names) evidence.named = named = named_blocks(ask.names);
+    if (wants.words) evidence.words = words;
+    if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
+    std::vector<CueLikeness> meanings;
+    if (wants.meanings) evidence.meanings = meanings = meanings_.rank(ask.cues);
+    look.n_looked_at = static_cast<std::int32_t>(wants.names     ? named.size()
+                                                 : wants.queries ? shares.size()
+                                                                 : missing.size());
+    if (wants.meanings) look.n_looked_at = meanings_.n_known();
+    look.told = tell(selector->select(evidence));
+    look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
+    looks.push_back(std::move(look));
+  }
+  if (!goes_by_queries(moment)) meanings_.end_look();
+  return looks;
+}
+
+std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::string_view sentence, BlockIndex before,
+                                                std::span<const BlockIndex> but) {
+  const Stopwatch watch;
+  const Cue cue{.text = std::string(sentence)};
+  std::vector<CueRanking> words = finder_.rank({&cue, 1});
+  std::erase_if(words.front().ranked, [&](const Scored& scored) {
+    return scored.block >= before || std::ranges::find(but, scored.block) != but.end();
+  });
+  const std::vector<Scored>& ranked = words.front().ranked;
+  // What the sentence speaks of is there already.
+  if (ranked.empty() || hot().is_hot(ranked.front().block)) return {};
+  const std::vector<double> missing = missing_shares();
+  const std::int32_t reach = this->reach();
+  std::vector<RecallLook> looks;
+  for (const auto& selector : ask.selectors.all()) {
+    if (!selector->asks().reply_words) continue;
+    RecallLook look{.moment = Moment::kWhileWriting,
+                    .selector = selector->name(),
+                    .n_looked_at = static_cast<std::int32_t>(missing.size())};
+    // One passage: the block, the one before it and those behind it.
+    const std::int32_t n_most = std::min(ask.max_blocks, reach + 2);
+    look.told = tell(selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach}));
+    look.ms = watch.elapsed_ms();
+    looks.push_back(std::move(look));
+  }
+  return looks;
+}
+
+std::vector<RecallLook::Told> Session::tell(const std::vector<Considered>& considered) const {
+  std::vector<RecallLook::Told> told;
+  for (const Considered& one : considered) told.push_back({.considered = one, .name = block_name(one.block)});
+  return told;
+}
+
+std::int32_t Session::reach() const {
+  return std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
+}
+
+// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight.
+RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const {
+  const Stopwatch watch;
+  RecallLook look{.moment = Moment::kBeforeTail, .selector = kQuestionLook};
+  const auto& parts = said_.all();
+  const auto last =
+      std::find_if(parts.rbegin(), parts.rend(), [](const Part& part) { return part.source == Source::kUser; });
+  if (last == parts.rend() || last->span.begin >= end()) return look;
+  const BlockIndex from = hot().block_at(last->span.begin);
+  const auto n_most = static_cast<std::size_t>(std::max(1, budget_blocks() / kQuestionShare));
+  look.n_looked_at = n_blocks() - from.value();
+  for (const BlockIndex block : finder_.find_said(cues, words, from, n_most)) {
+    look.told.push_back(
+        {.considered = {.block = block, .score = 1.0, .verdict = Verdict::kAsks}, .name = block_name(block)});
+  }
+  look.ms = watch.elapsed_ms();
+  return look;
+}
+
+}  // namespace ebb
