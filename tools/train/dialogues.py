@@ -143,7 +143,7 @@ class Dialogues:
         return turn(text, *reply)
 
     def questions_at_once(self):
-        return self.rng.choice((2, 2, 2, 3, 3, 3, 4, 6)) if self.rng.random() < SEVERAL else 1
+        return self.rng.choice((2, 2, 2, 3, 3, 3, 4, 6, 10)) if self.rng.random() < SEVERAL else 1
 
     def talk_turn(self):
         user, reply = self.small_talk()

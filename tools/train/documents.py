@@ -1,14 +1,17 @@
 """Messages that hold a document and the question about it: in front of it, behind it, or both.
 
-    document   facts inside a haystack, prose or grid (numbers in rows and columns); one to ten questions
-    pairs      a JSON object of keys and values, one key asked for
+    document   facts inside a haystack, prose or grid (numbers in rows and columns); one to ten questions, or one that
+               takes more than one look (chains.py)
+    pairs      a JSON object of keys and values, or a line for each of them; one key asked for
 
-A dialogue of them has several, each with facts of its own, often short: what has to be learned about a question in front is
-where to look for it, and that is the same at any length. Half of the frames of the test split (`*_TEST`) are never seen in
+A dialogue of them has several, each with facts of its own, often short: most of what has to be learned about a question
+in front is where to look for it, and that is the same at any length. Long dialogues often are one document for most of
+their room, half of the time behind its questions. Half of the frames of the test split (`*_TEST`) are never seen in
 training.
 """
 import json
 
+from chains import Chains
 from facts import Fact
 from haystacks import Haystacks
 from messages import FIND, RESTATE, ROUTINE, VALUE, size_of, turn
@@ -16,6 +19,9 @@ from vocabulary import FIELDS
 
 PLAIN_FIRST, PLAIN_LAST = "{q}\n{d}", "{d}\n{q}"
 PLAIN_SHARE = .35
+CHAIN_SHARE = .13
+LONG_CHARS, LONG_SHARE = 7000, .65  # dialogues from so many characters on are one long document so often
+SHORT_COUNTS, LONG_COUNTS = (1, 1, 2, 3, 5, 8, 12), (4, 8, 12, 16, 24)  # facts that prose tells
 FIRST = ("{q}\n\n{d}", "{q} {d}", "{q}\nRead this: {d}", "{q} Read this: {d}", "Question: {q}\n\nText: {d}",
          "Question: {q}\n{d}", "Answer this from the text below: {q}\n\n{d}", "Read the text and answer. {q}\n{d}",
          "{q} The answer is in this text:\n{d}", "{q}\n```\n{d}\n```", "{q}\n<text>\n{d}\n</text>",
@@ -51,22 +57,29 @@ class Documents:
     def __init__(self, dialogues):
         self.d, self.rng, self.facts = dialogues, dialogues.rng, dialogues.facts
         self.haystacks = Haystacks(self.rng, self.facts.words, dialogues.passage)
+        self.chains = Chains(self.facts)
 
     # --- texts ---
-    def prose(self, memory, n_chars):
-        """Lines of a haystack with facts between them; often half of the facts are of one relation."""
+    def prose(self, memory, n_chars, counts=SHORT_COUNTS, told=()):
+        """Lines of a haystack with facts between them; often half of the facts are of one relation.
+
+        As many facts as one of `counts` says; the lines `told` stand between them too, in their order.
+        """
         r, line = self.rng, self.haystacks.source()
         lines, size = [], 0
         while size < n_chars:
             lines.append(line())
             size += len(lines[-1]) + 1
         alike, first = r.random() < .4, None
-        for i in range(r.choice((1, 1, 2, 3, 5, 8, 12))):
+        for i in range(r.choice(counts)):
             fact = self.facts.fact_like(first) if alike and first and i % 2 else self.d.new_fact(memory)
             if alike and first and i % 2 and not memory.add(fact):
                 continue
             first = first or (fact if fact.kind == "keyed" else None)
             lines.insert(r.randrange(len(lines) + 1), self.facts.statement(fact))
+        places = sorted((r.randrange(len(lines) + 1) for _ in told), reverse=True)
+        for place, text in zip(places, reversed(told)):
+            lines.insert(place, text)
         gap, per_line = r.choice((" ", "\n", "\n\n")), r.choice((1, 1, 4, 15))
         return gap.join(" ".join(lines[i:i + per_line]) for i in range(0, len(lines), per_line))
 
@@ -102,11 +115,11 @@ class Documents:
         return "[" + ",\n ".join(json.dumps({"name": key, **cells}) for key, cells in rows) + "]"
 
     # --- messages ---
-    def _place(self):
-        return self.rng.choices(("first", "last", "both"), (.7, .26, .04))[0]
+    def _place(self, is_long=False):
+        return self.rng.choices(("first", "last", "both"), (.55, .41, .04) if is_long else (.66, .3, .04))[0]
 
-    def question_count(self):
-        return self.rng.choices((1, 2, 3, 5, 10), (.7, .13, .11, .04, .02))[0]
+    def question_count(self, is_long=False):
+        return self.rng.choices((1, 2, 3, 5, 10), (.6, .1, .1, .06, .14) if is_long else (.66, .12, .11, .05, .06))[0]
 
     def _questions(self, facts):
         asked = [self.facts.question(fact) for fact in facts]
@@ -115,23 +128,43 @@ class Documents:
             return "\n".join(f"{i + 1}. {text}" for i, text in enumerate(asked))
         return ("\n" if z < .5 else " ").join(asked)
 
-    def document_turn(self, memory, n_chars):
+    def document_turn(self, memory, n_chars, is_long=False):
         """A document with a question or several, answered; afterwards a plain question or two about the rest."""
         r = self.rng
-        before = len(memory.fresh)
-        text = self.grid(memory, n_chars) if r.random() < .17 else self.prose(memory, n_chars)
-        told = memory.fresh[before:]
-        r.shuffle(told)
-        count = min(self.question_count(), len(told))
-        asked, rest = told[:count], told[count:]
+        before, place = len(memory.fresh), self._place(is_long)
+        chain = self.chains.draw(memory) if r.random() < CHAIN_SHARE else None
+        if chain or r.random() >= .17:
+            text = self.prose(memory, n_chars, LONG_COUNTS if is_long else SHORT_COUNTS, chain.lines if chain else ())
+        else:
+            text = self.grid(memory, n_chars)
+        rest = memory.fresh[before:]
         del memory.fresh[before:]
+        r.shuffle(rest)
+        if chain:
+            out = turn(frame(r, place).format(q=chain.question, d=text), *chain.reply)
+        else:
+            count = min(self.question_count(is_long), len(rest))
+            asked, rest = rest[:count], rest[count:]
+            out = self.d.answered(frame(r, place).format(q=self._questions(asked), d=text), asked,
+                                  FIND if place == "first" else RESTATE)
         memory.fresh += rest
-        place = self._place()
-        out = self.d.answered(frame(r, place).format(q=self._questions(asked), d=text), asked,
-                              FIND if place == "first" else RESTATE)
         for fact in rest[:r.choice((0, 0, 0, 1, 2))]:
             memory.fresh.remove(fact)
             out += self.d.ask_turn(fact)
+        return out
+
+    def long_dialogue(self, n_chars, memory):
+        """One document for most of the room; then what else it told is asked for, one or many to a message."""
+        r = self.rng
+        out = self.d.opening(memory)
+        out += self.document_turn(memory, int(n_chars * r.uniform(.45, .8)), is_long=True)
+        size = size_of(out)
+        while size < n_chars and memory.fresh:
+            count = r.choice((1, 1, 1, 1, 2, 3, 10))
+            asked, memory.fresh = memory.fresh[:count], memory.fresh[count:]
+            new = self.d.ask_turn(*asked)
+            out += new
+            size += size_of(new)
         return out
 
     def pairs_turn(self, n_chars):
@@ -141,11 +174,22 @@ class Documents:
                                         (words.repetitive, 40)))
         rows = {draw(): draw() for _ in range(max(2, n_chars // chars_per_row))}
         key = r.choice(list(rows))
+        if r.random() < .25:
+            return self._lines_turn(rows, key)
         text = r.choice((",\n ", ", ", ",\n")).join(f'"{k}": "{v}"' for k, v in rows.items())
         text = r.choice(PAIRS_HEADS) + "{" + text + "}"
         question = r.choice(PAIRS_ASK).format(key)
         return turn(frame(r, self._place()).format(q=question, d=text),
                            (f'"{key}": "', RESTATE), (rows[key], VALUE), ('"', ROUTINE))
+
+    def _lines_turn(self, rows, key):
+        """The same pairs as sentences."""
+        what = "special magic uuid" if key.count("-") == 4 else "special magic number"
+        text = "\n".join(f"One of the {what}s for {k} is: {v}." for k, v in rows.items())
+        place, question = self._place(), f"What is the {what} for {key} in the text?"
+        return turn(frame(self.rng, place).format(q=question, d=text),
+                    (f"The {what} of {key} is", FIND if place == "first" else RESTATE), (" " + rows[key], VALUE),
+                    (".", RESTATE))
 
     def length(self, most):
         """Short ones are many: as often from 100 to 200 characters as from 2000 to 4000."""
@@ -153,6 +197,8 @@ class Documents:
 
     def dialogue(self, n_chars, memory):
         r = self.rng
+        if n_chars > LONG_CHARS and r.random() < LONG_SHARE:
+            return self.long_dialogue(n_chars, memory)
         out = self.d.opening(memory)
         size = size_of(out)
         while size < n_chars:
