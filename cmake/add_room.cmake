@@ -1,7 +1,7 @@
 # One folder of src/ is one room: a library, its tests, its benchmarks. Files register themselves by their names:
 #
 #   x.cc               -> library ebb_ROOM
-#   x_avx2.cc          -> the same library, built for AVX2, only on x86-64; likewise _avx512.cc and _avx512bf16.cc
+#   x_avx2.cc          -> the same library, built for AVX2, only on x86-64; likewise _avx512.cc and _avx512vnni.cc
 #   x_test.cc          -> executable ROOM_test, every TEST in it registered with CTest
 #   x_benchmark.cc     -> executable ROOM_benchmark
 #   toy_x.cc, fault_x.cc, x_twin.cc -> library ebb_ROOM_testing, which only tests link: this room's and those of all rooms
@@ -28,10 +28,10 @@ function(sort_room_files folder out)
   list(FILTER testing INCLUDE REGEX "${testing_names}")
   list(FILTER files EXCLUDE REGEX "${testing_names}")
   if(NOT EBB_X86_64)
-    list(FILTER files EXCLUDE REGEX "_avx(2|512|512bf16)\\.cc$")
+    list(FILTER files EXCLUDE REGEX "_avx(2|512|512vnni)\\.cc$")
   endif()
   foreach(file IN LISTS files)
-    if(file MATCHES "_(avx2|avx512|avx512bf16)\\.cc$")
+    if(file MATCHES "_(avx2|avx512|avx512vnni)\\.cc$")
       set_source_files_properties("${file}" PROPERTIES
         COMPILE_OPTIONS "${EBB_FLAGS_${CMAKE_MATCH_1}}" SKIP_PRECOMPILE_HEADERS ON)
     endif()

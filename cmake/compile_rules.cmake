@@ -17,14 +17,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 
 # No -march=native: a build runs on every x86-64, and kernels ask the CPU at run time. Files that end in _avx2.cc,
-# _avx512.cc and _avx512bf16.cc get these flags (add_room).
+# _avx512.cc and _avx512vnni.cc get these flags (add_room).
 set(EBB_X86_64 OFF)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(EBB_X86_64 ON)
 endif()
 set(EBB_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(EBB_FLAGS_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
-set(EBB_FLAGS_avx512bf16 ${EBB_FLAGS_avx512} -mavx512bf16)
+set(EBB_FLAGS_avx512vnni ${EBB_FLAGS_avx512} -mavx512vnni)
 
 add_library(ebb_compile_rules INTERFACE)
 
@@ -60,7 +60,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(ebb_compile_rules INTERFACE -Wno-restrict -Wno-stringop-overflow
       -Wno-stringop-overread -Wno-array-bounds)
     list(APPEND EBB_FLAGS_avx512 -Wno-uninitialized)
-    list(APPEND EBB_FLAGS_avx512bf16 -Wno-uninitialized)
+    list(APPEND EBB_FLAGS_avx512vnni -Wno-uninitialized)
   endif()
 endif()
 
@@ -69,7 +69,7 @@ if(EBB_SANITIZE)
     -fsanitize=${EBB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ebb_compile_rules INTERFACE -fsanitize=${EBB_SANITIZE})
   # g++'s own header adds vectors of signed integers, which wrap in the instruction (_mm512_reduce_add_epi64).
-  foreach(kind avx2 avx512 avx512bf16)
+  foreach(kind avx2 avx512 avx512vnni)
     list(APPEND EBB_FLAGS_${kind} -fno-sanitize=signed-integer-overflow)
   endforeach()
   set(EBB_SANITIZER_SOURCES

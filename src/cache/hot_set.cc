@@ -354,9 +354,7 @@ void HotSet::set_anchor(BlockIndex block, Position anchor) {
   Block& b = get(block);
   if (b.info.anchor == anchor) return;
   EBB_CHECK(!b.listed, "block {} moves in frames that others may use", block.value());
-  n_moved_ -= is_moved(block) ? 1 : 0;
-  b.info.anchor = anchor;
-  n_moved_ += is_moved(block) ? 1 : 0;
+  change_moves(block, [&] { b.info.anchor = anchor; });
   update_leaf(block);
 }
 
@@ -371,9 +369,7 @@ void HotSet::set_renewed(BlockIndex block, const Hash128& rows) {
   if (b.renewed == rows) return;
   EBB_CHECK(!b.listed && b.n_hot > 0, "rows of block {}, hot in {} heads, are computed again, {} others may use",
             block.value(), b.n_hot, b.listed ? "which" : "and no");
-  n_moved_ -= is_moved(block) ? 1 : 0;
-  b.renewed = rows;
-  n_moved_ += is_moved(block) ? 1 : 0;
+  change_moves(block, [&] { b.renewed = rows; });
   update_leaf(block);
 }
 
@@ -384,9 +380,7 @@ void HotSet::set_advances(BlockIndex block, std::vector<std::int32_t> advances) 
             b.listed ? "which" : "and no");
   EBB_CHECK(advances.empty() || advances.size() == shape_.n_heads(), "block {} advances in {} heads of {}",
             block.value(), advances.size(), shape_.n_heads());
-  n_moved_ -= is_moved(block) ? 1 : 0;
-  b.advances = std::move(advances);
-  n_moved_ += is_moved(block) ? 1 : 0;
+  change_moves(block, [&] { b.advances = std::move(advances); });
   update_leaf(block);
 }
 

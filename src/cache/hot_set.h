@@ -283,6 +283,12 @@ class HotSet {
   [[nodiscard]] TableEntry entry(BlockIndex block, std::size_t head) const;
   // The tables are to say again what is so of the block.
   void note_change(BlockIndex block);
+  // Whatever may change is_moved().
+  void change_moves(BlockIndex block, auto&& change) {
+    n_moved_ -= is_moved(block) ? 1 : 0;
+    change();
+    n_moved_ += is_moved(block) ? 1 : 0;
+  }
   void edit_tables() const;
   void add_lineage(BlockIndex block, Span rows);
   // hot_set_names.cc

@@ -23,10 +23,10 @@ void HotSet::set_cold(BlockIndex block, std::size_t head) {
   b.open = {};
   b.listed = false;
   b.turned = false;
-  n_moved_ -= is_moved(block) ? 1 : 0;
-  b.advances = {};
-  b.renewed = {};
-  n_moved_ += is_moved(block) ? 1 : 0;
+  change_moves(block, [&] {
+    b.advances = {};
+    b.renewed = {};
+  });
 }
 
 // Takes those of its frames off the list that nobody else uses.

@@ -90,7 +90,12 @@ class Generation {
   [[nodiscard]] const std::string& text() const { return text_; }
   // The generated tokens, the one that ended the text included.
   [[nodiscard]] const std::vector<Token>& tokens() const { return tokens_; }
-  [[nodiscard]] const GenerationStats& stats() const { return stats_; }
+  // What was looked for while writing is part of the time that writing took.
+  [[nodiscard]] GenerationStats stats() const {
+    GenerationStats stats = stats_;
+    stats.decode_ms += turn_.stats().writing.ms;
+    return stats;
+  }
   // The tokens of stats().n_prompt that are not computed yet.
   [[nodiscard]] std::int32_t n_prompt_left() const { return is_prefilling() ? turn_.n_pending() : 0; }
   // Turn::n_computed, n_to_compute.

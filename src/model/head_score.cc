@@ -1,6 +1,7 @@
 #include "model/head_score.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -12,8 +13,10 @@
 namespace ebb {
 namespace {
 
-// Blocks whose bounds are computed side by side. More: their planes leave the processor's first cache.
-constexpr std::size_t kBoundTogether = 64;
+// Blocks of a run at most. More: their digests leave the processor's second cache until they are read again.
+constexpr std::size_t kMostOfRun = 256;
+// The box around a run is so many times as wide as the narrowest of its boxes at most, or that block's keys have too few levels.
+constexpr float kMostWider = 4.0F;
 
 // Below any logit: slots that hold no key.
 constexpr float kNoKey = -1e30F;
@@ -27,148 +30,191 @@ void ask_for(std::span<const std::byte> bytes) {
 }
 
 // So many blocks before they are read.
-constexpr std::size_t kAhead = 4;
+constexpr std::size_t kAhead = 16;
 
 }  // namespace
 
-HeadScore::HeadScore(const KeyDigestLayout& layout, std::size_t head, std::span<const KeyScorer::Block> blocks,
-                     KeyEstimate estimate, std::size_t most_sketched)
+HeadScore::HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, KeyEstimate estimate,
+                     std::size_t most_sketched)
     : layout_(layout),
-      head_(head),
       blocks_(blocks),
       sketches_(estimate == KeyEstimate::kSketch),
       is_box_(estimate == KeyEstimate::kBox),
       most_sketched_(most_sketched),
-      least_(to_size(layout.n_dims)),
-      step_(to_size(layout.n_dims)) {}
+      n_dims_(padded(to_size(layout.n_dims))),
+      levels_{.least = std::vector<float>(2 * n_dims_),
+              .step = std::vector<float>(2 * n_dims_),
+              .per_step = std::vector<float>(2 * n_dims_)},
+      run_least_(n_dims_),
+      run_greatest_(n_dims_),
+      around_least_(n_dims_),
+      around_greatest_(n_dims_),
+      least_(n_dims_),
+      greatest_(n_dims_) {}
+
+void HeadScore::begin(std::size_t head) {
+  head_ = head;
+  n_rows_ = 0;
+  queries_.clear();
+}
 
 void HeadScore::add_queries(std::int32_t n_turned, GroupRows rows) {
   of_query_head_ = std::move(rows.of_query_head);
   of_row_ = std::move(rows.of_row);
   n_rows_ = of_query_head_.size();
-  const std::size_t n_dims = to_size(layout_.n_dims);
   n_lanes_ = padded(n_rows_, kRowLanes);
   Turned& own = queries_[n_turned];
-  if (needs_bounds()) own.by_row.resize(n_rows_ * 2 * n_dims);
-  if (sketches_) own.by_channel.assign(n_dims * n_lanes_, 0.0F);
+  own.by_channel.assign(2 * n_dims_ * n_lanes_, 0.0F);
+  own.sizes.assign(n_dims_, 0.0F);
+  const std::size_t n_dims = to_size(layout_.n_dims);
   for (std::size_t row = 0; row < n_rows_; ++row) {
     for (std::size_t d = 0; d < n_dims; ++d) {
       const float x = rows.queries[row * n_dims + d];
-      if (sketches_) own.by_channel[d * n_lanes_ + row] = x;
-      if (!needs_bounds()) continue;
-      own.by_row[row * 2 * n_dims + d] = x;
-      own.by_row[(row * 2 + 1) * n_dims + d] = std::abs(x);
+      own.by_channel[d * n_lanes_ + row] = x;
+      own.by_channel[(n_dims_ + d) * n_lanes_ + row] = std::abs(x);
+      own.sizes[d] += std::abs(x);
     }
   }
 }
 
 std::vector<float> HeadScore::find_scores() {
   if (n_rows_ == 0) return std::vector<float>(blocks_.size(), 0.0F);
+  row_quads_.resize(2 * n_dims_ / 4 * n_lanes_);
+  base_.resize(n_lanes_);
+  unit_.resize(n_lanes_);
+  rows_ = {.quads = row_quads_.data(), .base = base_.data(), .unit = unit_.data()};
+  scored_.resize(blocks_.size());
+  std::iota(scored_.begin(), scored_.end(), std::size_t{0});
   if (needs_bounds()) bound_all();
-  if (sketches_ && needs_bounds()) {
-    scored_ = best_blocks();
+  if (sketches_) {
+    if (needs_bounds()) scored_ = best_blocks();
+    sketch_all();
   } else {
-    scored_.resize(blocks_.size());
-    std::iota(scored_.begin(), scored_.end(), std::size_t{0});
+    // Of each block as if it were one key.
+    std::swap(most_, bounds_);
+    sums_.assign(most_.size(), 1.0F);
   }
-  most_.assign(scored_.size() * n_lanes_, kNoKey);
-  sums_.assign(scored_.size() * n_lanes_, 0.0F);
-  if (sketches_) sketch_all();
-  if (!sketches_) take_bounds();
   return share();
+}
+
+// --- runs ---
+
+std::size_t HeadScore::begin_run(std::span<const std::size_t> blocks) {
+  const std::int32_t n_turned = blocks_[blocks.front()].n_turned;
+  levels_.queries = &queries_.at(n_turned);
+  const std::size_t n_dims = to_size(layout_.n_dims);
+  float narrowest = std::numeric_limits<float>::infinity();
+  std::size_t n = 0;
+  for (; n < std::min(blocks.size(), kMostOfRun) && blocks_[blocks[n]].n_turned == n_turned; ++n) {
+    if (n + kAhead < blocks.size()) ask_for(digest(blocks[n + kAhead]).first(layout_.sketch_offset()));
+    read_box(layout_, digest(blocks[n]),
+             {.least = std::span(least_).first(n_dims), .greatest = std::span(greatest_).first(n_dims)});
+    if (n == 0) {
+      run_least_ = least_;
+      run_greatest_ = greatest_;
+    }
+    const BoxWidths widths = score_kernels().join_boxes(
+        levels_.queries->sizes.data(), {.least = least_.data(), .greatest = greatest_.data()},
+        {.least = run_least_.data(), .greatest = run_greatest_.data()}, n_dims_,
+        {.least = around_least_.data(), .greatest = around_greatest_.data()});
+    narrowest = std::min(narrowest, widths.own);
+    if (n > 0 && widths.around > kMostWider * narrowest) break;
+    std::swap(run_least_, around_least_);
+    std::swap(run_greatest_, around_greatest_);
+  }
+  // A distance from the middle of a box is half its width at most.
+  for (std::size_t d = 0; d < n_dims_; ++d) {
+    const float step = (run_greatest_[d] - run_least_[d]) / static_cast<float>(kMostLevel);
+    levels_.least[d] = run_least_[d];
+    levels_.step[d] = step;
+    levels_.step[n_dims_ + d] = 0.5F * step;
+    levels_.per_step[d] = step > 0.0F ? 1.0F / step : 0.0F;
+    levels_.per_step[n_dims_ + d] = 2.0F * levels_.per_step[d];
+  }
+  return n;
 }
 
 // --- bounds ---
 
-// By runs of blocks that were turned alike.
 void HeadScore::bound_all() {
-  // A run's last lanes may lie behind its last block, where the next run's then go.
-  bound_stride_ = padded(blocks_.size()) + kScoreLanes;
-  bounds_.assign(n_rows_ * bound_stride_, kNoKey);
+  // A run's last keys may lie behind its last block, where the next run's then go.
+  bounds_.resize((blocks_.size() + kKeysTogether) * n_lanes_);
+  most_bound_.assign(n_lanes_, kNoKey);
   for (std::size_t first = 0; first < blocks_.size();) {
-    std::size_t end = first + 1;
-    while (end < blocks_.size() && end - first < kBoundTogether && blocks_[end].n_turned == blocks_[first].n_turned) {
-      ++end;
-    }
-    bound(first, end);
-    first = end;
-  }
-  for (std::size_t row = 0; row < n_rows_; ++row) {
-    const auto own = std::span(bounds_).subspan(row * bound_stride_, bound_stride_);
-    std::ranges::fill(own.subspan(blocks_.size()), kNoKey);
+    const std::size_t n = begin_run(std::span(scored_).subspan(first));
+    bound(first, n);
+    first += n;
   }
 }
 
-// max(q lo, q hi) is q middle + |q| radius, channel by channel: blocks side by side, as keys are.
-void HeadScore::bound(std::size_t first, std::size_t end) {
-  const std::size_t n_dims = to_size(layout_.n_dims);
-  const std::size_t n_lanes = padded(end - first);
-  planes_.assign(2 * n_dims * n_lanes, 0.0F);
-  for (std::size_t block = first; block < end; ++block) {
-    if (block + kAhead < blocks_.size()) ask_for(digest(block + kAhead).first(layout_.sketch_offset()));
+// max(q lo, q hi) is q middle + |q| radius, channel by channel.
+void HeadScore::bound(std::size_t first, std::size_t n) {
+  const ScoreKernels& kernels = score_kernels();
+  const std::size_t n_quads = 2 * n_dims_ / 4;
+  key_quads_.resize(padded(n, kKeysTogether) * n_quads);
+  auto* out = reinterpret_cast<unsigned char*>(key_quads_.data());
+  for (std::size_t block = first; block < first + n; ++block, out += 2 * n_dims_) {
     read_middle(block);
-    float* const middle = planes_.data() + block - first;
-    for (std::size_t d = 0; d < n_dims; ++d) {
-      middle[d * n_lanes] = least_[d];
-      middle[(n_dims + d) * n_lanes] = step_[d];
-    }
+    kernels.find_levels(least_.data(), levels_.least.data(), levels_.per_step.data(), n_dims_, out);
+    kernels.find_levels(greatest_.data(), levels_.least.data() + n_dims_, levels_.per_step.data() + n_dims_, n_dims_,
+                        out + n_dims_);
   }
-  score_kernels().find_logits(turned(first).by_row.data(), n_rows_, 2 * n_dims, planes_.data(), n_lanes,
-                              bounds_.data() + first, bound_stride_);
+  kernels.weigh_steps(levels_.queries->by_channel.data(), n_lanes_, 2 * n_dims_, levels_.least.data(),
+                      levels_.step.data(), rows_);
+  const ByteKeys keys{
+      .quads = key_quads_.data(), .key_stride = n_quads, .quad_stride = 1, .n_keys = padded(n, kKeysTogether)};
+  kernels.multiply_bytes(rows_, n_lanes_, 2 * n_dims_, keys, bounds_.data() + first * n_lanes_);
+  kernels.find_most(bounds_.data() + first * n_lanes_, n, n_lanes_, most_bound_.data());
 }
 
-// Into least_ and step_: the middle and the radius.
+// Into least_ and greatest_: the middle and the radius.
 void HeadScore::read_middle(std::size_t block) {
-  if (!is_box_) return read_cuboid(layout_, digest(block), {.middle = least_, .radius = step_});
-  read_box(layout_, digest(block), {.least = least_, .greatest = step_});
-  for (std::size_t d = 0; d < least_.size(); ++d) {
-    step_[d] = 0.5F * (step_[d] - least_[d]);
-    least_[d] += step_[d];
+  const auto middle = std::span(least_).first(to_size(layout_.n_dims));
+  const auto radius = std::span(greatest_).first(to_size(layout_.n_dims));
+  if (!is_box_) return read_cuboid(layout_, digest(block), {.middle = middle, .radius = radius});
+  read_box(layout_, digest(block), {.least = middle, .greatest = radius});
+  for (std::size_t d = 0; d < middle.size(); ++d) {
+    radius[d] = 0.5F * (radius[d] - middle[d]);
+    middle[d] += radius[d];
   }
 }
 
 std::vector<std::size_t> HeadScore::best_blocks() {
-  std::vector<float> behind(blocks_.size(), std::numeric_limits<float>::infinity());
-  for (std::size_t row = 0; row < n_rows_; ++row) {
-    const float* const own = bounds_.data() + row * bound_stride_;
-    const float most = score_kernels().find_most(own, bound_stride_);
-    for (std::size_t block = 0; block < behind.size(); ++block) {
-      const float x = most - own[block];
-      behind[block] = x < behind[block] ? x : behind[block];
-    }
+  // Lanes without a row are behind everything.
+  std::ranges::fill(std::span(most_bound_).subspan(n_rows_), -kNoKey);
+  std::vector<float> behind(blocks_.size());
+  score_kernels().find_behind(bounds_.data(), most_bound_.data(), blocks_.size(), n_lanes_, behind.data());
+  // Numbers from 0 on are ordered as their bits are (-0 is not), and equal ones by their places.
+  std::vector<std::uint64_t> order(blocks_.size());
+  for (std::size_t block = 0; block < order.size(); ++block) {
+    order[block] =
+        std::uint64_t{std::bit_cast<std::uint32_t>(behind[block] > 0.0F ? behind[block] : 0.0F)} << 32 | block;
   }
-  std::vector<std::size_t> blocks(blocks_.size());
-  std::iota(blocks.begin(), blocks.end(), std::size_t{0});
-  std::ranges::nth_element(blocks, blocks.begin() + static_cast<std::ptrdiff_t>(most_sketched_), {},
-                           [&](std::size_t block) { return std::pair(behind[block], block); });
-  blocks.resize(most_sketched_);
+  std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(most_sketched_));
+  std::vector<std::size_t> blocks(most_sketched_);
+  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::uint32_t>(order[i]);
   std::ranges::sort(blocks);
   return blocks;
-}
-
-// Of each block as if it were one key.
-void HeadScore::take_bounds() {
-  for (std::size_t i = 0; i < scored_.size(); ++i) {
-    for (std::size_t row = 0; row < n_rows_; ++row) {
-      most_[i * n_lanes_ + row] = bounds_[row * bound_stride_ + i];
-      sums_[i * n_lanes_ + row] = 1.0F;
-    }
-  }
 }
 
 // --- sketches ---
 
 void HeadScore::sketch_all() {
-  const std::size_t n_pairs = (to_size(layout_.n_dims) + 1) / 2;
   const std::size_t n_slots = to_size(layout_.n_slots);
+  most_.assign(scored_.size() * n_lanes_, kNoKey);
+  sums_.assign(scored_.size() * n_lanes_, 0.0F);
   scratch_.resize(n_slots * 2 * kScoreLanes);
-  steps_.resize(n_pairs * n_lanes_);
-  codes_.resize(n_pairs * n_slots);
-  base_.resize(n_lanes_);
-  unit_.resize(n_lanes_);
-  for (std::size_t i = 0; i < scored_.size(); ++i) {
-    if (i + kAhead < scored_.size()) ask_for(digest(scored_[i + kAhead]));
-    sketch(i);
+  code_levels_.resize(4 * n_dims_);
+  key_quads_.resize(n_dims_ / 4 * n_slots);
+  for (std::size_t first = 0; first < scored_.size();) {
+    const std::size_t n = begin_run(std::span(scored_).subspan(first));
+    score_kernels().weigh_steps(levels_.queries->by_channel.data(), n_lanes_, n_dims_, levels_.least.data(),
+                                levels_.step.data(), rows_);
+    for (std::size_t i = first; i < first + n; ++i) {
+      if (i + kAhead < first + n) ask_for(digest(scored_[i + kAhead]));
+      sketch(i);
+    }
+    first += n;
   }
 }
 
@@ -176,15 +222,24 @@ void HeadScore::sketch(std::size_t i) {
   const ScoreKernels& kernels = score_kernels();
   const std::size_t n_dims = to_size(layout_.n_dims);
   const std::size_t n_slots = to_size(layout_.n_slots);
+  const std::size_t n_keys = to_size(layout_.n_keys);
   const std::span<const std::byte> own = digest(scored_[i]);
-  const SketchRows rows{.steps = steps_.data(), .base = base_.data(), .unit = unit_.data()};
-  const SketchCodes codes{
-      .pairs = codes_.data(), .n_keys = to_size(layout_.n_keys), .n_slots = n_slots, .scratch = scratch_.data()};
-  read_steps(layout_, own, {.least = least_, .step = step_});
-  kernels.spread_codes(reinterpret_cast<const unsigned char*>(own.data()) + layout_.sketch_offset(), n_dims, n_slots,
-                       codes_.data());
-  kernels.weigh_steps(turned(scored_[i]).by_channel.data(), n_lanes_, n_dims, least_.data(), step_.data(), rows);
-  kernels.weigh_codes(rows, n_lanes_, n_dims, codes, &most_[i * n_lanes_], &sums_[i * n_lanes_]);
+  read_steps(layout_, own, {.least = std::span(least_).first(n_dims), .step = std::span(greatest_).first(n_dims)});
+  kernels.find_code_levels(least_.data(), greatest_.data(), levels_.least.data(), levels_.per_step.data(), n_dims_,
+                           code_levels_.data());
+  std::span<const std::byte> codes = own.subspan(layout_.sketch_offset());
+  if (n_dims % 4 != 0) {
+    // Channels that there are none of have one level, whatever their codes.
+    sketch_.assign(n_dims_ * n_slots / 4, std::byte{0});
+    std::ranges::copy(codes, sketch_.begin());
+    codes = sketch_;
+  }
+  kernels.spread_codes(reinterpret_cast<const unsigned char*>(codes.data()), code_levels_.data(), padded(n_dims, 4),
+                       n_slots, key_quads_.data());
+  const ByteKeys keys{
+      .quads = key_quads_.data(), .key_stride = 1, .quad_stride = n_slots, .n_keys = padded(n_keys, kKeysTogether)};
+  kernels.weigh_keys(rows_, n_lanes_, n_dims_, keys, n_keys, scratch_.data(), &most_[i * n_lanes_],
+                     &sums_[i * n_lanes_]);
 }
 
 // --- shares ---

@@ -1,7 +1,11 @@
 // HeadScore: what the queries of one KV head's group give each block, as model/key_scorer.h defines it.
 //
 // Each block is bounded over all its keys, or scored by single keys that its sketch stands for; where blocks are many, those whose bounds
-// come nearest to the best of any row are. Rows are computed side by side, so that no sum runs across a register.
+// come nearest to the best of any row are.
+//
+// Products are of bytes: keys of blocks whose boxes are alike, a run, are told as levels of 7 bits of the box around all of them, and
+// queries as signed ones of a row's largest product. A logit is so off by about a hundredth of the widest channel's part, a tenth of what a
+// sketch is. Rows are computed side by side, so that no sum runs across a register.
 //
 // It knows no model and no session. Thread rule: one thread; several of them at once.
 #pragma once
@@ -14,6 +18,7 @@
 
 #include "model/key_digest.h"
 #include "model/key_scorer.h"
+#include "model/score_kernels.h"
 
 namespace ebb {
 
@@ -26,61 +31,79 @@ struct GroupRows {
 
 class HeadScore {
  public:
-  // By kSketch, kCuboid or kBox. What is given must outlive it.
-  HeadScore(const KeyDigestLayout& layout, std::size_t head, std::span<const KeyScorer::Block> blocks,
-            KeyEstimate estimate, std::size_t most_sketched);
+  // By kSketch, kCuboid or kBox, one head after the other. What is given must outlive it.
+  HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, KeyEstimate estimate,
+            std::size_t most_sketched);
 
+  // From here on of this head (layer * n_kv_heads + KV head), which nobody has asked anything yet.
+  void begin(std::size_t head);
   // For keys that were turned by so much; the same rows for each turn.
   void add_queries(std::int32_t n_turned, GroupRows rows);
-  // Once: the score of each block.
+  // The score of each block.
   std::vector<float> find_scores();
 
  private:
-  // The same queries for two ways of going through them.
-  struct Turned {
-    std::vector<float> by_row;      // [row][2 n_dims]: each, then how large each of its numbers is
-    std::vector<float> by_channel;  // [n_dims][n_lanes_ of rows]
-  };
-
   [[nodiscard]] bool needs_bounds() const { return !sketches_ || blocks_.size() > most_sketched_; }
   [[nodiscard]] std::span<const std::byte> digest(std::size_t block) const {
     return blocks_[block].digests.subspan(head_ * layout_.bytes(), layout_.bytes());
   }
-  [[nodiscard]] const Turned& turned(std::size_t block) const { return queries_.at(blocks_[block].n_turned); }
 
+  // How many of `blocks` from the first on are a run, whose levels then are those of levels_.
+  std::size_t begin_run(std::span<const std::size_t> blocks);
   void bound_all();
-  void bound(std::size_t first, std::size_t end);
+  // The blocks from `first` on, which are a run.
+  void bound(std::size_t first, std::size_t n);
   void read_middle(std::size_t block);
   // Of all blocks, by their bounds.
   [[nodiscard]] std::vector<std::size_t> best_blocks();
   void sketch_all();
   void sketch(std::size_t i);
-  void take_bounds();
   [[nodiscard]] std::vector<float> share();
 
   const KeyDigestLayout& layout_;
-  const std::size_t head_;
   const std::span<const KeyScorer::Block> blocks_;
   const bool sketches_;
   const bool is_box_;
   const std::size_t most_sketched_;
+  // As kernels take them.
+  const std::size_t n_dims_;
 
+  std::size_t head_ = 0;
   std::size_t n_rows_ = 0;
   std::size_t n_lanes_ = 0;
   std::vector<std::size_t> of_query_head_;
   std::vector<std::int32_t> of_row_;
-  std::map<std::int32_t, Turned> queries_;  // by how far keys were turned
 
-  std::size_t bound_stride_ = 0;
-  std::vector<float> bounds_;  // [row][block]
+  // By how far keys were turned.
+  struct Turned {
+    std::vector<float> by_channel;  // [2 n_dims_][n_lanes_]: each row, then how large each of its numbers is
+    std::vector<float> sizes;       // [n_dims_]: how large they are, summed over rows
+  };
+  std::map<std::int32_t, Turned> queries_;
+
+  // Of a run: what its levels stand for, of numbers and then of distances, and the queries beside them.
+  struct Levels {
+    std::vector<float> least, step, per_step;  // [2 n_dims_]
+    const Turned* queries = nullptr;
+  };
+  Levels levels_;
+  std::vector<float> run_least_, run_greatest_, around_least_, around_greatest_;  // [n_dims_]
+  std::vector<std::int32_t> row_quads_;
+  std::vector<float> base_, unit_;
+  ByteRows rows_;
+
+  std::vector<float> bounds_;      // [block][n_lanes_ of rows], and room for a run's padding
+  std::vector<float> most_bound_;  // [n_lanes_]
   // What each row's softmax goes by, of each block that is scored: its largest logit, and how many times exp(that) all its keys are worth.
   std::vector<std::size_t> scored_;
   std::vector<float> most_;  // [i of scored_][n_lanes_ of rows]
   std::vector<float> sums_;
 
-  // Of one block, or of blocks side by side.
-  std::vector<float> least_, step_, planes_, scratch_, base_, unit_;
-  std::vector<std::int32_t> steps_, codes_;
+  // Of one block, or of a run of them.
+  std::vector<float> least_, greatest_, scratch_;
+  std::vector<unsigned char> code_levels_;
+  std::vector<std::byte> sketch_;
+  std::vector<std::int32_t> key_quads_;
 };
 
 }  // namespace ebb

@@ -14,7 +14,7 @@
 //
 // Where blocks are many, all are bounded by cuboids first and the best of each head are scored by their keys: kMostSketched, and of a large
 // model as many as kMostProducts let, so that a look costs no more than some tokens of a prompt.
-// Cost: n_rows * query heads * n_dims * (2 blocks + sketched keys) products, heads by several threads.
+// Cost: n_rows * query heads * n_dims * (2 blocks + sketched keys) products of bytes (model/head_score.h), heads by several threads.
 //
 // It is of one model and keeps nothing of it; it knows no session. Thread rule: all const functions may run at once.
 #pragma once
@@ -37,7 +37,7 @@ enum class KeyEstimate : std::uint8_t { kSketch, kCuboid, kBox, kRepresentative 
 // Blocks of a head that are scored by their sketches at most. More: a choice takes longer. Fewer: what cuboids rank low is not
 // found (of 39 blocks they rank the fact's among the first 16 in 81 of 100).
 inline constexpr std::size_t kMostSketched = 512;
-// And products that all heads together may take for that; at least kLeastSketched blocks are. 0.1 s on two threads of a Zen 4 server.
+// And products that all heads together may take for that; at least kLeastSketched blocks are. 0.05 s on two threads of a Zen 4 server.
 inline constexpr std::size_t kMostProducts = 10'000'000'000;
 inline constexpr std::size_t kLeastSketched = 32;
 

@@ -41,12 +41,12 @@ TailQueries random_queries(const KeyScorer& scorer, const QuerySetup& setup, std
   return queries;
 }
 
-// Arguments: layers, query heads, KV heads, blocks, queries, threads. Digests of many blocks are the same bytes at other places.
+// Arguments: layers, query heads, KV heads, blocks, queries, threads, keys of a block. Digests of many blocks are the same bytes at other places.
 void score(benchmark::State& state) {
   const auto arg = [&](std::size_t i) { return static_cast<std::int32_t>(state.range(i)); };
   const QuerySetup setup = setup_of(arg(0), arg(1), arg(2), arg(5));
   const KeyScorer scorer(setup);
-  const KeyDigestLayout layout{.n_dims = kDims, .n_keys = 64, .n_slots = 64};
+  const KeyDigestLayout layout{.n_dims = kDims, .n_keys = arg(6), .n_slots = arg(6)};
   const std::size_t n_bytes = to_size(arg(0) * arg(2)) * layout.bytes();
   std::vector<std::byte> digests(n_bytes * to_size(arg(3)), std::byte{0x35});
   std::vector<KeyScorer::Block> blocks;
@@ -60,16 +60,18 @@ void score(benchmark::State& state) {
   state.counters["digest_bytes"] = static_cast<double>(digests.size());
 }
 BENCHMARK(score)
-    ->ArgNames({"layers", "heads", "kv", "blocks", "queries", "threads"})
-    ->Args({4, 4, 2, 64, 64, 1})
-    ->Args({4, 4, 2, 64, 8, 1})
-    ->Args({4, 4, 2, 512, 8, 1})
-    ->Args({4, 4, 2, 512, 64, 1})
-    ->Args({4, 4, 2, 10000, 64, 1})
-    ->Args({4, 4, 2, 10000, 64, 2})
-    ->Args({4, 4, 2, 10000, 16, 2})
-    ->Args({16, 32, 8, 64, 64, 2})
-    ->Args({16, 32, 8, 1000, 64, 2})
+    ->ArgNames({"layers", "heads", "kv", "blocks", "queries", "threads", "keys"})
+    ->Args({4, 4, 2, 64, 64, 1, 64})
+    ->Args({4, 4, 2, 64, 8, 1, 64})
+    ->Args({4, 4, 2, 512, 8, 1, 64})
+    ->Args({4, 4, 2, 512, 8, 1, 16})
+    ->Args({4, 4, 2, 512, 64, 1, 16})
+    ->Args({4, 4, 2, 512, 64, 1, 64})
+    ->Args({4, 4, 2, 10000, 64, 1, 64})
+    ->Args({4, 4, 2, 10000, 64, 2, 64})
+    ->Args({4, 4, 2, 10000, 16, 2, 64})
+    ->Args({16, 32, 8, 64, 64, 2, 64})
+    ->Args({16, 32, 8, 1000, 64, 2, 64})
     ->Unit(benchmark::kMillisecond)
     ->MeasureProcessCPUTime()
     ->UseRealTime();

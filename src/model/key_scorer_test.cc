@@ -238,18 +238,25 @@ class KeyScores : public ::testing::Test {
   std::optional<TailQueries> queries_;
 };
 
+// Products of bytes are off by some hundredths of a logit, and a share by as much of itself.
 TEST_F(KeyScores, are_the_largest_shares_of_the_definition) {
   for (const std::int32_t block_size : {5, 16, 64}) {
     draw(9, block_size, 3, Position(700));
+    double off = 0.0;
+    double n = 0.0;
     for (const KeyEstimate estimate : {KeyEstimate::kSketch, KeyEstimate::kCuboid, KeyEstimate::kBox}) {
       const auto scores = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, estimate);
       for (std::size_t head = 0; head < kLayers * kKvHeads; ++head) {
         const std::vector<double> wanted = expected(estimate, head);
         for (std::size_t b = 0; b < wanted.size(); ++b) {
-          EXPECT_NEAR(scores[b * kLayers * kKvHeads + head], wanted[b], 1e-3) << "head " << head << " block " << b;
+          const double got = scores[b * kLayers * kKvHeads + head];
+          EXPECT_NEAR(got, wanted[b], 0.06) << "head " << head << " block " << b;
+          off += std::abs(got - wanted[b]);
+          ++n;
         }
       }
     }
+    EXPECT_LT(off / n, 0.01);
   }
 }
 
@@ -272,7 +279,7 @@ TEST_F(KeyScores, keys_that_were_turned_are_met_by_queries_turned_back) {
   const auto turned = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(100), layout_, KeyEstimate::kSketch);
   draw(6, 16, 2, Position(400));
   const auto nearer = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
-  for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 1e-5);
+  for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 0.02);
 }
 
 // A key that answers a query stands in one block of many; the others are drawn like those of a model, so that no cuboid hides it.

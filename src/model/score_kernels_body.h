@@ -1,6 +1,7 @@
 // The loops of model/score_kernels.h, for whatever instruction set the file that includes this is built for: kVectorBytes is what one of
 // its registers holds. What g++ 12 cannot say of vectors whose width is a parameter, the file says: Lanes::widened (bytes to numbers),
-// of_halves, to_floats, and add_products, which multiplies the two 16 bits of a lane with those of another and adds both.
+// repeated (the same of so few bytes, several times), narrowed (back), of_halves, to_floats, add_products, which multiplies the four bytes of a lane with the signed ones of another and adds
+// all, and looked_up, which takes each byte of a lane for the index of one of sixteen.
 //
 // Vectors are the compiler's own, one variable each (model/expected_kernels_body.h says why). Whatever their width, an element sees
 // the same operations in the same order; the lanes of a sum are kScoreLanes everywhere.
@@ -29,8 +30,9 @@ struct ScoreLoops {
   static constexpr float kRound = 12582912.0F;
   static constexpr std::int32_t kRoundBits = 0x4B400000;
 
-  // The lowest code of each of two channels.
-  static constexpr std::int32_t kCodes = 0x30003;
+  // The lowest code of each of four channels, and where each channel's levels stand in a table of them.
+  static constexpr std::int32_t kCodes = 0x03030303;
+  static constexpr std::int32_t kTables = 0x0C080400;
 
   static Floats load(const float* p) {
     Floats x;
@@ -103,8 +105,6 @@ struct ScoreLoops {
     }
   }
 
-  // --- logits of codes ---
-
   static void widen_halves(const std::uint16_t* halves, std::size_t n, float* out) {
     std::size_t i = 0;
     for (; i + kFloats <= n; i += kFloats) store(Lanes::of_halves(halves + i), out + i);
@@ -115,64 +115,17 @@ struct ScoreLoops {
     __builtin_memcpy(out + i, &last, (n - i) * sizeof(float));
   }
 
-  // A byte has the codes of keys that lie a quarter of all apart.
-  static void spread_codes(const unsigned char* sketch, std::size_t n_dims, std::size_t n_keys, std::int32_t* pairs) {
-    const std::size_t quarter = n_keys / 4;
-    if (quarter % kFloats == 0) return spread_long(sketch, n_dims, quarter, pairs);
-    if (kFloats % quarter == 0) return spread_short(sketch, n_dims, quarter, pairs);
-    for (std::size_t d = 0; d < n_dims; d += 2, pairs += n_keys) {
-      const unsigned char* const even = sketch + d * quarter;
-      for (std::size_t key = 0; key < n_keys; ++key) {
-        const std::size_t i = key % quarter;
-        const std::int32_t both = even[i] | (d + 1 < n_dims ? even[quarter + i] << 16 : 0);
-        pairs[key] = (both >> (2 * (key / quarter))) & kCodes;
-      }
-    }
-  }
+  // --- bytes ---
 
-  // Registers of bytes, four times each.
-  static void spread_long(const unsigned char* sketch, std::size_t n_dims, std::size_t quarter, std::int32_t* pairs) {
-    for (std::size_t d = 0; d < n_dims; d += 2, pairs += 4 * quarter) {
-      const unsigned char* const even = sketch + d * quarter;
-      const bool has_odd = d + 1 < n_dims;
-      for (std::size_t i = 0; i < quarter; i += kFloats) {
-        const Ints both = Lanes::widened(even + i) | (has_odd ? Lanes::widened(even + quarter + i) << 16 : Ints{});
-        store(both & kCodes, pairs + i);
-        store((both >> 2) & kCodes, pairs + quarter + i);
-        store((both >> 4) & kCodes, pairs + 2 * quarter + i);
-        store((both >> 6) & kCodes, pairs + 3 * quarter + i);
-      }
-    }
-  }
-
-  // The same bytes several times in a register, which has the codes of several quarters.
-  static void spread_short(const unsigned char* sketch, std::size_t n_dims, std::size_t quarter, std::int32_t* pairs) {
-    const std::size_t n_keys = 4 * quarter;
-    std::array<std::int32_t, kFloats> shifts;
-    for (std::size_t i = 0; i < kFloats; ++i) shifts[i] = static_cast<std::int32_t>(2 * (i / quarter));
-    const Ints shift = load(shifts.data());
-    const auto quarters = static_cast<std::int32_t>(kFloats / quarter);
-    for (std::size_t d = 0; d < n_dims; d += 2, pairs += n_keys) {
-      const Ints even = repeated(sketch + d * quarter, quarter);
-      const Ints odd = d + 1 < n_dims ? repeated(sketch + (d + 1) * quarter, quarter) : Ints{};
-      Ints both = (even | (odd << 16)) >> shift;
-      for (std::size_t key = 0; key < n_keys; key += kFloats, both >>= 2 * quarters) store(both & kCodes, pairs + key);
-    }
-  }
-  // n bytes, a multiple of 4 that divides kFloats.
-  static Ints repeated(const unsigned char* bytes, std::size_t n) {
-    std::array<unsigned char, kFloats> all;
-    for (std::size_t i = 0; i < kFloats; i += 4) __builtin_memcpy(all.data() + i, bytes + i % n, 4);
-    return Lanes::widened(all.data());
-  }
+  static Ints whole(const Floats& x) { return bits_of(x + kRound) - kRoundBits; }
 
   static void weigh_steps(const float* queries, std::size_t n_rows, std::size_t n_dims, const float* least,
-                          const float* step, const SketchRows& out) {
+                          const float* step, const ByteRows& out) {
     weigh_steps_from(0, queries, n_rows, n_dims, least, step, out);
   }
   static void weigh_steps_from(std::size_t row, const float* queries, std::size_t n_rows, std::size_t n_dims,
-                               const float* least, const float* step, const SketchRows& out) {
-    constexpr float kMost = 32767.0F;
+                               const float* least, const float* step, const ByteRows& out) {
+    constexpr float kMost = 127.0F;
     constexpr float kNothing = 1e-30F;
     for (; row + kFloats <= n_rows; row += kFloats) {
       const float* const q = queries + row;
@@ -188,32 +141,146 @@ struct ScoreLoops {
       const Floats per_unit = kMost / greater(most, none);
       store(base, out.base + row);
       store(most * (1.0F / kMost), out.unit + row);
-      for (std::size_t d = 0; d < n_dims; d += 2) {
-        const Ints even = whole(load(q + d * n_rows) * step[d] * per_unit);
-        const Ints odd = d + 1 < n_dims ? whole(load(q + (d + 1) * n_rows) * step[d + 1] * per_unit) : Ints{};
-        store((even & 0xFFFF) | (odd << 16), out.steps + d / 2 * n_rows + row);
+      for (std::size_t d = 0; d < n_dims; d += 4) {
+        const float* const own = q + d * n_rows;
+        const Ints a = whole(load(own) * step[d] * per_unit);
+        const Ints b = whole(load(own + n_rows) * step[d + 1] * per_unit);
+        const Ints c = whole(load(own + 2 * n_rows) * step[d + 2] * per_unit);
+        const Ints e = whole(load(own + 3 * n_rows) * step[d + 3] * per_unit);
+        store((a & 0xFF) | ((b & 0xFF) << 8) | ((c & 0xFF) << 16) | (e << 24), out.quads + d / 4 * n_rows + row);
       }
     }
     if constexpr (kFloats > kRowLanes) Half::weigh_steps_from(row, queries, n_rows, n_dims, least, step, out);
   }
-  static Ints whole(const Floats& x) { return bits_of(x + kRound) - kRoundBits; }
+
+  static BoxWidths join_boxes(const float* weights, const Box<const float>& own, const Box<const float>& other,
+                              std::size_t n_dims, const Box<float>& around) {
+    std::array<float, kScoreLanes> own_width, width;
+    for (std::size_t i = 0; i < kScoreLanes; i += kFloats) {
+      Floats own_sum = {};
+      Floats sum = {};
+      for (std::size_t d = i; d < n_dims; d += kScoreLanes) {
+        const Floats weight = load(weights + d);
+        const Floats own_least = load(own.least + d);
+        const Floats own_greatest = load(own.greatest + d);
+        const Floats least = -greater(-own_least, -load(other.least + d));
+        const Floats greatest = greater(own_greatest, load(other.greatest + d));
+        store(least, around.least + d);
+        store(greatest, around.greatest + d);
+        own_sum += weight * (own_greatest - own_least);
+        sum += weight * (greatest - least);
+      }
+      store(own_sum, own_width.data() + i);
+      store(sum, width.data() + i);
+    }
+    BoxWidths widths;
+    for (std::size_t i = 0; i < kScoreLanes; ++i) {
+      widths.own += own_width[i];
+      widths.around += width[i];
+    }
+    return widths;
+  }
+
+  static void find_levels(const float* x, const float* least, const float* per_step, std::size_t n_dims,
+                          unsigned char* out) {
+    for (std::size_t d = 0; d < n_dims; d += kFloats) {
+      Lanes::narrowed(level_of(load(x + d), load(least + d), load(per_step + d)), out + d);
+    }
+  }
+  static void find_code_levels(const float* own, const float* own_step, const float* least, const float* per_step,
+                               std::size_t n_dims, unsigned char* levels) {
+    for (std::size_t d = 0; d < n_dims; d += kFloats) {
+      const Floats first = load(own + d);
+      const Floats step = load(own_step + d);
+      const Floats from = load(least + d);
+      const Floats per = load(per_step + d);
+      const Ints all = four(level_of(first, from, per), level_of(first + step, from, per),
+                            level_of(first + 2.0F * step, from, per), level_of(first + 3.0F * step, from, per));
+      __builtin_memcpy(levels + 4 * d, &all, sizeof all);
+    }
+  }
+  static Ints level_of(const Floats& x, const Floats& least, const Floats& per_step) {
+    const Floats most = Floats{} + static_cast<float>(kMostLevel);
+    const Floats level = greater((x - least) * per_step, Floats{});
+    return whole(level < most ? level : most);
+  }
+
+  // A byte has the codes of keys that lie a quarter of all apart.
+  static void spread_codes(const unsigned char* sketch, const unsigned char* levels, std::size_t n_dims,
+                           std::size_t n_keys, std::int32_t* quads) {
+    const std::size_t quarter = n_keys / 4;
+    // Which quarter a lane is of, where a register has several.
+    std::array<std::int32_t, kFloats> shifts = {};
+    for (std::size_t i = quarter; i < kFloats; ++i) shifts[i] = shifts[i - quarter] + 2;
+    for (std::size_t d = 0; d < n_dims; d += 4, quads += n_keys) {
+      const unsigned char* const codes = sketch + d * quarter;
+      const unsigned char* const table = levels + d * 4;
+      if (quarter % kFloats == 0) {
+        spread_long(codes, table, quarter, quads);
+      } else if (kFloats % quarter == 0) {
+        spread_short(codes, table, quarter, load(shifts.data()), quads);
+      } else {
+        spread_any(codes, table, quarter, quads);
+      }
+    }
+  }
+  static Ints four(const Ints& a, const Ints& b, const Ints& c, const Ints& d) {
+    return a | (b << 8) | (c << 16) | (d << 24);
+  }
+  static Ints levels_of(const Ints& codes, const unsigned char* table) {
+    return Lanes::looked_up(table, (codes & kCodes) | kTables);
+  }
+  static void spread_any(const unsigned char* codes, const unsigned char* table, std::size_t quarter,
+                         std::int32_t* quads) {
+    for (std::size_t key = 0; key < 4 * quarter; ++key) {
+      std::array<unsigned char, 4> own;
+      for (std::size_t c = 0; c < 4; ++c) {
+        own[c] = table[4 * c + ((codes[c * quarter + key % quarter] >> (2 * (key / quarter))) & 3)];
+      }
+      __builtin_memcpy(quads + key, own.data(), 4);
+    }
+  }
+  // Registers of bytes, four times each.
+  static void spread_long(const unsigned char* codes, const unsigned char* table, std::size_t quarter,
+                          std::int32_t* quads) {
+    for (std::size_t i = 0; i < quarter; i += kFloats) {
+      const unsigned char* const own = codes + i;
+      Ints all = four(Lanes::widened(own), Lanes::widened(own + quarter), Lanes::widened(own + 2 * quarter),
+                      Lanes::widened(own + 3 * quarter));
+      for (std::size_t part = 0; part < 4; ++part, all >>= 2) {
+        store(levels_of(all, table), quads + part * quarter + i);
+      }
+    }
+  }
+  // The same bytes several times in a register, which has the codes of several quarters.
+  static void spread_short(const unsigned char* codes, const unsigned char* table, std::size_t quarter,
+                           const Ints& shifts, std::int32_t* quads) {
+    const auto quarters = static_cast<std::int32_t>(kFloats / quarter);
+    Ints all = four(Lanes::repeated(codes, quarter), Lanes::repeated(codes + quarter, quarter),
+                    Lanes::repeated(codes + 2 * quarter, quarter), Lanes::repeated(codes + 3 * quarter, quarter));
+    all >>= shifts;
+    for (std::size_t key = 0; key < 4 * quarter; key += kFloats, all >>= 2 * quarters) {
+      store(levels_of(all, table), quads + key);
+    }
+  }
 
   static Floats logit_of(const Ints& sum, const Floats& base, const Floats& unit) {
     return base + unit * Lanes::to_floats(sum);
   }
 
-  // Four keys by two vectors of rows.
-  static void find_code_tile(const SketchRows& rows, std::size_t n_rows, std::size_t row, std::size_t n_pairs,
-                             const std::int32_t* pairs, std::size_t n_slots, float* out) {
-    const std::int32_t* steps = rows.steps + row;
+  // Four keys by two vectors of rows; logits of a key lie `stride` apart.
+  static void find_byte_tile(const ByteRows& rows, std::size_t n_rows, std::size_t row, std::size_t n_quads,
+                             const std::int32_t* key, const ByteKeys& keys, float* out, std::size_t stride) {
+    const std::int32_t* q = rows.quads + row;
+    const std::size_t next = keys.key_stride;
     Ints a0 = {}, a1 = {}, b0 = {}, b1 = {}, c0 = {}, c1 = {}, d0 = {}, d1 = {};
-    for (std::size_t p = 0; p < n_pairs; ++p, steps += n_rows, pairs += n_slots) {
-      const Ints q0 = load(steps);
-      const Ints q1 = load(steps + kFloats);
-      const Ints a = Ints{} + pairs[0];
-      const Ints b = Ints{} + pairs[1];
-      const Ints c = Ints{} + pairs[2];
-      const Ints d = Ints{} + pairs[3];
+    for (std::size_t j = 0; j < n_quads; ++j, q += n_rows, key += keys.quad_stride) {
+      const Ints q0 = load(q);
+      const Ints q1 = load(q + kFloats);
+      const Ints a = Ints{} + key[0];
+      const Ints b = Ints{} + key[next];
+      const Ints c = Ints{} + key[2 * next];
+      const Ints d = Ints{} + key[3 * next];
       a0 = Lanes::add_products(a0, a, q0);
       a1 = Lanes::add_products(a1, a, q1);
       b0 = Lanes::add_products(b0, b, q0);
@@ -229,32 +296,51 @@ struct ScoreLoops {
     const Floats unit1 = load(rows.unit + row + kFloats);
     store(logit_of(a0, base0, unit0), out);
     store(logit_of(a1, base1, unit1), out + kFloats);
-    store(logit_of(b0, base0, unit0), out + 2 * kFloats);
-    store(logit_of(b1, base1, unit1), out + 3 * kFloats);
-    store(logit_of(c0, base0, unit0), out + 4 * kFloats);
-    store(logit_of(c1, base1, unit1), out + 5 * kFloats);
-    store(logit_of(d0, base0, unit0), out + 6 * kFloats);
-    store(logit_of(d1, base1, unit1), out + 7 * kFloats);
+    store(logit_of(b0, base0, unit0), out + stride);
+    store(logit_of(b1, base1, unit1), out + stride + kFloats);
+    store(logit_of(c0, base0, unit0), out + 2 * stride);
+    store(logit_of(c1, base1, unit1), out + 2 * stride + kFloats);
+    store(logit_of(d0, base0, unit0), out + 3 * stride);
+    store(logit_of(d1, base1, unit1), out + 3 * stride + kFloats);
   }
 
   // Four keys by one.
-  static void find_code_vectors(const SketchRows& rows, std::size_t n_rows, std::size_t row, std::size_t n_pairs,
-                                const std::int32_t* pairs, std::size_t n_slots, float* out) {
-    const std::int32_t* steps = rows.steps + row;
+  static void find_byte_vectors(const ByteRows& rows, std::size_t n_rows, std::size_t row, std::size_t n_quads,
+                                const std::int32_t* key, const ByteKeys& keys, float* out, std::size_t stride) {
+    const std::int32_t* q = rows.quads + row;
+    const std::size_t next = keys.key_stride;
     Ints a = {}, b = {}, c = {}, d = {};
-    for (std::size_t p = 0; p < n_pairs; ++p, steps += n_rows, pairs += n_slots) {
-      const Ints q = load(steps);
-      a = Lanes::add_products(a, Ints{} + pairs[0], q);
-      b = Lanes::add_products(b, Ints{} + pairs[1], q);
-      c = Lanes::add_products(c, Ints{} + pairs[2], q);
-      d = Lanes::add_products(d, Ints{} + pairs[3], q);
+    for (std::size_t j = 0; j < n_quads; ++j, q += n_rows, key += keys.quad_stride) {
+      const Ints own = load(q);
+      a = Lanes::add_products(a, Ints{} + key[0], own);
+      b = Lanes::add_products(b, Ints{} + key[next], own);
+      c = Lanes::add_products(c, Ints{} + key[2 * next], own);
+      d = Lanes::add_products(d, Ints{} + key[3 * next], own);
     }
     const Floats base = load(rows.base + row);
     const Floats unit = load(rows.unit + row);
     store(logit_of(a, base, unit), out);
-    store(logit_of(b, base, unit), out + kFloats);
-    store(logit_of(c, base, unit), out + 2 * kFloats);
-    store(logit_of(d, base, unit), out + 3 * kFloats);
+    store(logit_of(b, base, unit), out + stride);
+    store(logit_of(c, base, unit), out + 2 * stride);
+    store(logit_of(d, base, unit), out + 3 * stride);
+  }
+
+  // Four keys' rows from `row` on, as many as there are registers for.
+  static void multiply_bytes(const ByteRows& rows, std::size_t n_rows, std::size_t n_dims, const ByteKeys& keys,
+                             float* logits) {
+    for (std::size_t key = 0; key < keys.n_keys; key += kKeysTogether) {
+      multiply_from(0, rows, n_rows, n_dims / 4, keys.quads + key * keys.key_stride, keys, logits + key * n_rows);
+    }
+  }
+  static void multiply_from(std::size_t row, const ByteRows& rows, std::size_t n_rows, std::size_t n_quads,
+                            const std::int32_t* key, const ByteKeys& keys, float* out) {
+    for (; row + 2 * kFloats <= n_rows; row += 2 * kFloats) {
+      find_byte_tile(rows, n_rows, row, n_quads, key, keys, out + row, n_rows);
+    }
+    for (; row + kFloats <= n_rows; row += kFloats) {
+      find_byte_vectors(rows, n_rows, row, n_quads, key, keys, out + row, n_rows);
+    }
+    if constexpr (kFloats > kRowLanes) Half::multiply_from(row, rows, n_rows, n_quads, key, keys, out);
   }
 
   // logits[key * stride + row], of one vector of rows.
@@ -268,54 +354,76 @@ struct ScoreLoops {
     store(sum, out_sum);
   }
 
-  static void weigh_codes(const SketchRows& rows, std::size_t n_rows, std::size_t n_dims, const SketchCodes& codes,
-                          float* most, float* sums) {
-    weigh_codes_from(0, rows, n_rows, n_dims, codes, most, sums);
+  static void weigh_keys(const ByteRows& rows, std::size_t n_rows, std::size_t n_dims, const ByteKeys& keys,
+                         std::size_t n_summed, float* scratch, float* most, float* sums) {
+    weigh_keys_from(0, rows, n_rows, n_dims / 4, keys, n_summed, scratch, most, sums);
   }
-  static void weigh_codes_from(std::size_t row, const SketchRows& rows, std::size_t n_rows, std::size_t n_dims,
-                               const SketchCodes& codes, float* most, float* sums) {
-    const std::size_t n_pairs = (n_dims + 1) / 2;
+  static void weigh_keys_from(std::size_t row, const ByteRows& rows, std::size_t n_rows, std::size_t n_quads,
+                              const ByteKeys& keys, std::size_t n_summed, float* scratch, float* most, float* sums) {
     for (; row + 2 * kFloats <= n_rows; row += 2 * kFloats) {
-      for (std::size_t key = 0; key < codes.n_keys; key += 4) {
-        find_code_tile(rows, n_rows, row, n_pairs, codes.pairs + key, codes.n_slots, codes.scratch + key * 2 * kFloats);
+      for (std::size_t key = 0; key < keys.n_keys; key += kKeysTogether) {
+        find_byte_tile(rows, n_rows, row, n_quads, keys.quads + key * keys.key_stride, keys,
+                       scratch + key * 2 * kFloats, 2 * kFloats);
       }
       for (std::size_t i = 0; i < 2 * kFloats; i += kFloats) {
-        sum_weights(codes.scratch + i, codes.n_keys, 2 * kFloats, most + row + i, sums + row + i);
+        sum_weights(scratch + i, n_summed, 2 * kFloats, most + row + i, sums + row + i);
       }
     }
     for (; row + kFloats <= n_rows; row += kFloats) {
-      for (std::size_t key = 0; key < codes.n_keys; key += 4) {
-        find_code_vectors(rows, n_rows, row, n_pairs, codes.pairs + key, codes.n_slots, codes.scratch + key * kFloats);
+      for (std::size_t key = 0; key < keys.n_keys; key += kKeysTogether) {
+        find_byte_vectors(rows, n_rows, row, n_quads, keys.quads + key * keys.key_stride, keys, scratch + key * kFloats,
+                          kFloats);
       }
-      sum_weights(codes.scratch, codes.n_keys, kFloats, most + row, sums + row);
+      sum_weights(scratch, n_summed, kFloats, most + row, sums + row);
     }
-    if constexpr (kFloats > kRowLanes) Half::weigh_codes_from(row, rows, n_rows, n_dims, codes, most, sums);
+    if constexpr (kFloats > kRowLanes)
+      Half::weigh_keys_from(row, rows, n_rows, n_quads, keys, n_summed, scratch, most, sums);
   }
 
   // --- softmax ---
 
-  // exp of what is not above 0: 2^n times a polynomial in what is left, Taylor's of degree 5.
-  static Floats exp_of(Floats x) {
+  // exp of what is not above 0: 2^n times a cubic in what is left, within 1.1e-4 of it. Adding kRound shifts n into the
+  // low bits, and shifting those up drops the rest.
+  static Floats exp_of(const Floats& x) {
     const Floats least = Floats{} - 80.0F;
-    x = x < least ? least : x;
-    const Floats t = x * 1.44269504F;
+    const Floats t = (x < least ? least : x) * 1.44269504F;
     const Floats rounded = t + kRound;
-    const Floats f = (t - (rounded - kRound)) * 0.693147181F;
-    const Floats p = 1.0F + f * (1.0F + f * (0.5F + f * (0.166666667F + f * (0.0416666667F + f * 0.00833333333F))));
-    const Ints power = (bits_of(rounded) - kRoundBits + 127) << 23;
+    const Floats f = t - (rounded - kRound);
+    const Floats p = 1.0F + f * (0.6933F + f * (0.2422F + f * 0.0549F));
+    const Ints power = bits_of(p) + (bits_of(rounded) << 23);
     Floats two_n;
     __builtin_memcpy(&two_n, &power, sizeof two_n);
-    return p * two_n;
+    return two_n;
   }
 
-  static float find_most(const float* x, std::size_t n) {
-    std::array<float, kScoreLanes> lanes;
-    for (std::size_t i = 0; i < kScoreLanes; i += kFloats) {
-      Floats most = load(x + i);
-      for (std::size_t at = kScoreLanes; at < n; at += kScoreLanes) most = greater(most, load(x + at + i));
-      store(most, lanes.data() + i);
+  static void find_most(const float* x, std::size_t n, std::size_t n_rows, float* most) {
+    for (std::size_t i = 0; i < n; ++i, x += n_rows) raise_from(0, x, n_rows, most);
+  }
+  static void raise_from(std::size_t row, const float* x, std::size_t n_rows, float* most) {
+    for (; row + kFloats <= n_rows; row += kFloats) store(greater(load(most + row), load(x + row)), most + row);
+    if constexpr (kFloats > kRowLanes) Half::raise_from(row, x, n_rows, most);
+  }
+
+  static void find_behind(const float* x, const float* most, std::size_t n, std::size_t n_rows, float* behind) {
+    for (std::size_t i = 0; i < n; ++i, x += n_rows) behind[i] = -most_of(x, most, n_rows);
+  }
+  // The largest of x - most, in whatever order.
+  static float most_of(const float* x, const float* most, std::size_t n_rows) {
+    std::size_t row = 0;
+    float best = -1e30F;
+    if (n_rows >= kFloats) {
+      Floats all = load(x) - load(most);
+      for (row = kFloats; row + kFloats <= n_rows; row += kFloats) {
+        all = greater(all, load(x + row) - load(most + row));
+      }
+      std::array<float, kFloats> lanes;
+      store(all, lanes.data());
+      best = *std::max_element(lanes.begin(), lanes.end());
     }
-    return *std::max_element(lanes.begin(), lanes.end());
+    if constexpr (kFloats > kRowLanes) {
+      if (row < n_rows) best = std::max(best, Half::most_of(x + row, most + row, n_rows - row));
+    }
+    return best;
   }
 
   static void weigh(const float* most, const float* sums, std::size_t n, std::size_t n_rows, float* weights,
@@ -340,11 +448,16 @@ struct ScoreLoops {
 
   static constexpr ScoreKernels all() {
     return {.find_logits = find_logits,
-            .find_most = find_most,
             .widen_halves = widen_halves,
-            .spread_codes = spread_codes,
+            .join_boxes = join_boxes,
             .weigh_steps = weigh_steps,
-            .weigh_codes = weigh_codes,
+            .find_levels = find_levels,
+            .find_code_levels = find_code_levels,
+            .spread_codes = spread_codes,
+            .multiply_bytes = multiply_bytes,
+            .weigh_keys = weigh_keys,
+            .find_most = find_most,
+            .find_behind = find_behind,
             .weigh = weigh};
   }
 };

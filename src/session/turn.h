@@ -241,10 +241,10 @@ class Turn {
   // Of the prompt's and the reply's last tokens, where somebody asks them; at a fixed address.
   std::unique_ptr<TailQueries> queries_;
   std::int32_t n_tail_looks_left_ = 0;
-  // Of the reply's: when they are next asked, how many times that has been settled, and how many of these are early.
+  // Of the reply's: when they are next asked, how many times that has been settled, and how many tokens' worth these are.
   Position next_look_;
   std::int32_t n_looks_due_ = 0;
-  std::int32_t n_early_looks_ = 0;
+  double look_tokens_ = 0.0;
   // What the reply says, whether a rare word of it has ended that was not looked for, and tokens that looking for such may take.
   ReplyWords reply_words_;
   bool has_said_rare_ = false;

@@ -19,14 +19,14 @@ constexpr std::int32_t kTailShare = 4;
 // cold blocks whatever is said cannot be told.
 constexpr std::int32_t kWritingQueries = 4;
 
-// As many tokens of a reply take as long as the looks that are due in any case. More: short turns of long sessions take longer. Less: of
-// short answers, whose value is the next word, nothing is found.
+// As many tokens of a reply take as long as looks may before the reply has tokens to show for it: an advance, which is paid back before there
+// are more. More: short turns of long sessions take longer. Less: of short answers, whose value is the next word, nothing is found.
 constexpr double kEarlyTokens = 16.0;
 
 // Of the early ones so many come after each token, and the others a few apart. More: of an answer to several questions only the first is looked
 // after. Less: of a short one, whose value is the next word, nothing is found.
 constexpr std::int32_t kEachToken = 12;
-constexpr double kEarlyStride = 3.0;
+constexpr std::int32_t kEarlyStride = 3;
 
 // Tokens between two of them at least, once the early ones are over. More: a second fact is found late in the sentence that wants it. Less:
 // the same queries are asked twice.
@@ -181,28 +181,32 @@ void Turn::take_back(Position begin) {
 
 // --- while writing ---
 
-// The queries that the step under way adds to: of a prompt's last tokens, and of a reply's.
+// The queries that the step under way adds to: of a prompt's last tokens, and of a reply's those that the next look will ask.
 TailQueries* Turn::queries_of_step(std::int32_t n_tokens) const {
-  if (reply_begin_) return ask_.selectors.writing_share() > 0.0 ? queries_.get() : nullptr;
-  return n_pending() - n_tokens < kTailQueries ? queries_.get() : nullptr;
+  if (!reply_begin_) return n_pending() - n_tokens < kTailQueries ? queries_.get() : nullptr;
+  const bool is_asked = session_->end() + n_tokens + kWritingQueries > next_look_;
+  return is_asked && ask_.selectors.writing_share() > 0.0 ? queries_.get() : nullptr;
 }
 
 double Turn::cost_of_look() const { return session_->cost_of_look(kWritingQueries); }
 
-// A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took.
 void Turn::begin_writing() {
   word_tokens_ = kFirstWordTokens;
-  if (ask_.selectors.writing_share() == 0.0) return;
-  const double n_tokens = kEarlyTokens + ask_.selectors.writing_share() * kPromptToken * n_new_;
-  n_early_looks_ = static_cast<std::int32_t>(n_tokens / std::max(1.0, cost_of_look()));
-  wait_for_look();
+  if (ask_.selectors.writing_share() > 0.0) wait_for_look();
 }
 
+// A short answer to a long prompt finds what its own words look for: that is a small part of what the prompt took. Whatever came early, all
+// looks together then wait until the turn pays for them.
 void Turn::wait_for_look() {
-  const double stride = std::clamp(cost_of_look() / ask_.selectors.writing_share(), double{kLeastStride}, kMostStride);
-  const bool is_early = n_looks_due_ < n_early_looks_;
-  const double n_tokens = !is_early ? stride : n_looks_due_ < kEachToken ? 1.0 : std::min(kEarlyStride, stride);
-  next_look_ = session_->end() + static_cast<std::int32_t>(n_tokens);
+  const double share = ask_.selectors.writing_share();
+  const double n_of_prompt = kPromptToken * n_new_;
+  look_tokens_ += cost_of_look();
+  if (look_tokens_ <= kEarlyTokens + share * n_of_prompt) {
+    next_look_ = session_->end() + (n_looks_due_ < kEachToken ? 1 : kEarlyStride);
+  } else {
+    const double n_written = std::clamp(look_tokens_ / share - n_of_prompt, 0.0, kMostStride);
+    next_look_ = std::max(session_->end() + kLeastStride, *reply_begin_ + static_cast<std::int32_t>(n_written));
+  }
   ++n_looks_due_;
 }
 

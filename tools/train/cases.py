@@ -8,14 +8,16 @@
     row       the last of two to four questions that follow each other, the others answered rightly
     first     one message: the question, then a document of so many tokens with the fact anywhere in it and competing facts
     document  the same with the question behind the document
+    many, hop, names   the same with a question that takes more than one look (chains.py)
 
 Keys, values and half of the phrasings (and of the ways to put a question to a document) are held out from training.
 """
 from dataclasses import dataclass
 
-from dialogues import Dialogues
+from dialogues import Dialogues, Memory
 from documents import frame
-from messages import message, turn
+from facts import Fact
+from messages import VALUE, message, turn
 
 
 @dataclass
@@ -48,13 +50,16 @@ def plain_opening(d):
     return message("system", (prompt, 0))
 
 
-FAMILIES = ("core", "bench", "several", "ten", "row", "first", "document")
+CHAINS = ("many", "hop", "names")
+FAMILIES = ("core", "bench", "several", "ten", "row", "first", "document", *CHAINS)
 COUNTS = {"several": (2, 3), "ten": (10,), "row": (2, 3, 4)}  # of facts that are asked for; of others one
 PLACES = {"first": "first", "document": "last"}  # where a question to a document stands
 
 
 def make(d, count_tokens, distance, family="core"):
     draw = d.facts.bench_fact if family == "bench" else d.facts.core_fact
+    if family in CHAINS:
+        return _chain(d, draw, count_tokens, distance, family)
     known, facts = set(), []
     count = d.rng.choice(COUNTS.get(family, (1,)))
     while len(facts) < count:
@@ -62,7 +67,7 @@ def make(d, count_tokens, distance, family="core"):
     pieces = plain_opening(d)
     if family in PLACES:
         text = frame(d.rng, PLACES[family], test=True).format(
-            q=d.facts.question(facts[0]), d=_document(d, draw, known, facts[0], count_tokens, distance))
+            q=d.facts.question(facts[0]), d=_document(d, draw, known, [d.facts.statement(facts[0])], count_tokens, distance))
         asked = d.answered(text, facts)
         return Case(family, distance, pieces + asked[:3], asked[3:-1], facts)
     for fact in facts:
@@ -89,14 +94,25 @@ def _new(draw, known):
     return fact
 
 
-def _document(d, draw, known, fact, count_tokens, distance):
-    """Reading matter and competing facts, and anywhere between them the fact."""
+def _chain(d, draw, count_tokens, distance, family):
+    memory = Memory()
+    chain = getattr(d.documents.chains, family)(memory)
+    document = _document(d, draw, set(memory.known), chain.lines, count_tokens, distance)
+    asked = turn(frame(d.rng, "last", test=True).format(q=chain.question, d=document), *chain.reply)
+    values = [Fact(family, "", text.strip()) for text, weight in chain.reply if weight == VALUE]
+    return Case(family, distance, plain_opening(d) + asked[:3], asked[3:-1], values)
+
+
+def _document(d, draw, known, told, count_tokens, distance):
+    """Reading matter and competing facts, and anywhere between them, in their order, what is told."""
     lines, filled = [], 0
     while filled < distance:
         is_fact = d.rng.random() < .3
         lines.append(d.facts.statement(_new(draw, known)) if is_fact else d.passage(d.rng.randrange(100, 600)))
         filled += count_tokens([(lines[-1], 0)])
-    lines.insert(d.rng.randrange(len(lines) + 1), d.facts.statement(fact))
+    places = sorted((d.rng.randrange(len(lines) + 1) for _ in told), reverse=True)
+    for place, text in zip(places, reversed(told)):
+        lines.insert(place, text)
     return "\n".join(lines)
 
 
