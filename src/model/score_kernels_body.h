@@ -1,7 +1,8 @@
 // The loops of model/score_kernels.h, for whatever instruction set the file that includes this is built for: kVectorBytes is what one of
 // its registers holds. What g++ 12 cannot say of vectors whose width is a parameter, the file says: Lanes::widened (bytes to numbers),
-// repeated (the same of so few bytes, several times), narrowed (back), of_halves, to_floats, add_products, which multiplies the four bytes of a lane with the signed ones of another and adds
-// all, and looked_up, which takes each byte of a lane for the index of one of sixteen.
+// repeated (the same of so few bytes, several times), narrowed (back), of_halves, to_floats, add_products, which multiplies the four
+// bytes of a lane with the signed ones of another and adds all, and looked_up, which takes each byte of a lane for the index of one of
+// sixteen.
 //
 // Vectors are the compiler's own, one variable each (model/expected_kernels_body.h says why). Whatever their width, an element sees
 // the same operations in the same order; the lanes of a sum are kScoreLanes everywhere.
@@ -13,45 +14,29 @@
 #include <cstdint>
 
 #include "model/score_kernels.h"
+#include "model/score_vectors.h"
 
 namespace ebb {
 namespace {
 
 template <std::size_t kVectorBytes, class Lanes>
-struct ScoreLoops {
-  using Floats [[gnu::vector_size(kVectorBytes)]] = float;
-  using Ints [[gnu::vector_size(kVectorBytes)]] = std::int32_t;
-  static constexpr std::size_t kFloats = kVectorBytes / sizeof(float);
+struct ScoreLoops : ScoreVectors<kVectorBytes> {
+  using Vectors = ScoreVectors<kVectorBytes>;
+  using typename Vectors::Floats;
+  using typename Vectors::Ints;
+  using Vectors::exp_of;
+  using Vectors::greater;
+  using Vectors::kFloats;
+  using Vectors::load;
+  using Vectors::store;
+  using Vectors::whole;
 
   // For the last rows, where registers are wider than kRowLanes.
   using Half = ScoreLoops<kVectorBytes / 2, typename Lanes::Half>;
 
-  // Adding 1.5 2^23 rounds to a whole number, which then stands in the low bits.
-  static constexpr float kRound = 12582912.0F;
-  static constexpr std::int32_t kRoundBits = 0x4B400000;
-
   // The lowest code of each of four channels, and where each channel's levels stand in a table of them.
   static constexpr std::int32_t kCodes = 0x03030303;
   static constexpr std::int32_t kTables = 0x0C080400;
-
-  static Floats load(const float* p) {
-    Floats x;
-    __builtin_memcpy(&x, p, sizeof x);
-    return x;
-  }
-  static void store(const Floats& x, float* p) { __builtin_memcpy(p, &x, sizeof x); }
-  static Ints load(const std::int32_t* p) {
-    Ints x;
-    __builtin_memcpy(&x, p, sizeof x);
-    return x;
-  }
-  static void store(const Ints& x, std::int32_t* p) { __builtin_memcpy(p, &x, sizeof x); }
-  static Ints bits_of(const Floats& x) {
-    Ints bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-  }
-  static Floats greater(const Floats& a, const Floats& b) { return a < b ? b : a; }
 
   // --- logits of numbers ---
 
@@ -116,8 +101,6 @@ struct ScoreLoops {
   }
 
   // --- bytes ---
-
-  static Ints whole(const Floats& x) { return bits_of(x + kRound) - kRoundBits; }
 
   static void weigh_steps(const float* queries, std::size_t n_rows, std::size_t n_dims, const float* least,
                           const float* step, const ByteRows& out) {
@@ -381,20 +364,6 @@ struct ScoreLoops {
   }
 
   // --- softmax ---
-
-  // exp of what is not above 0: 2^n times a cubic in what is left, within 1.1e-4 of it. Adding kRound shifts n into the
-  // low bits, and shifting those up drops the rest.
-  static Floats exp_of(const Floats& x) {
-    const Floats least = Floats{} - 80.0F;
-    const Floats t = (x < least ? least : x) * 1.44269504F;
-    const Floats rounded = t + kRound;
-    const Floats f = t - (rounded - kRound);
-    const Floats p = 1.0F + f * (0.6933F + f * (0.2422F + f * 0.0549F));
-    const Ints power = bits_of(p) + (bits_of(rounded) << 23);
-    Floats two_n;
-    __builtin_memcpy(&two_n, &power, sizeof two_n);
-    return two_n;
-  }
 
   static void find_most(const float* x, std::size_t n, std::size_t n_rows, float* most) {
     for (std::size_t i = 0; i < n; ++i, x += n_rows) raise_from(0, x, n_rows, most);
