@@ -36,7 +36,7 @@ class Chains:
         self.facts, self.rng, self.words = facts, facts.rng, facts.words
 
     def draw(self, memory):
-        return self.rng.choices((self.many, self.hop, self.names), (.42, .48, .1))[0](memory)
+        return self.rng.choices((self.many, self.hop, self.names), (.25, .65, .1))[0](memory)
 
     def _named(self, before, values, find):
         """A reply that lists values: to find the next one, or that there is none, is what is hard."""

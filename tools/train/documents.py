@@ -19,7 +19,7 @@ from vocabulary import FIELDS
 
 PLAIN_FIRST, PLAIN_LAST = "{q}\n{d}", "{d}\n{q}"
 PLAIN_SHARE = .35
-CHAIN_SHARE = .22
+CHAIN_SHARE = .06
 LONG_CHARS, LONG_SHARE = 7000, .65  # dialogues from so many characters on are one long document so often
 SHORT_COUNTS, LONG_COUNTS = (1, 1, 2, 3, 5, 8, 12), (4, 8, 12, 16, 24)  # facts that prose tells
 FIRST = ("{q}\n\n{d}", "{q} {d}", "{q}\nRead this: {d}", "{q} Read this: {d}", "Question: {q}\n\nText: {d}",
