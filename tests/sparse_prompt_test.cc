@@ -265,28 +265,35 @@ TEST_P(ChosenSquares, are_whole_blocks_in_company_too) {
 TEST_P(ChosenSquares, that_are_cut_are_never_taken_for_others) {
   const std::unique_ptr<Engine> engine = open();
   const std::vector<Token> tokens = make_tokens(*engine);
-  std::vector<Token> other = tokens;
-  for (std::size_t i = 104; i < 112; ++i) other[i] = other[i] == Token(300) ? Token(301) : Token(300);
-  const std::unique_ptr<Session> a = begin(*engine, kChosen);
-  const std::unique_ptr<Session> b = begin(*engine, kChosen);
-  ASSERT_TRUE(compute_tokens(*engine, *a, tokens).ok());
-  ASSERT_TRUE(compute_tokens(*engine, *b, other).ok());
-  // Both go on alike from within the block in which they differed.
+  // All go on alike from within the block in which they differed.
   const std::vector<Token> joint(tokens.begin() + 150, tokens.begin() + 200);
-  for (Session* session : {a.get(), b.get()}) {
+  const auto cut = [&](std::span<const Token> before) {
+    std::unique_ptr<Session> session = begin(*engine, kChosen);
+    EXPECT_TRUE(compute_tokens(*engine, *session, before).ok());
     session->cut(Position(104));
-    ASSERT_EQ(session->end(), Position(104));
-    ASSERT_TRUE(compute_tokens(*engine, *session, joint).ok());
-  }
+    EXPECT_EQ(session->end(), Position(104));
+    EXPECT_TRUE(compute_tokens(*engine, *session, joint).ok());
+    return session;
+  };
   const auto bytes = [](const Session& session, std::int32_t block) {
     std::vector<std::byte> of(session.block_bytes(BlockIndex(block)));
     session.read_frames(BlockIndex(block), of);
     return of;
   };
-  EXPECT_EQ(a->exact_name(BlockIndex(5)), b->exact_name(BlockIndex(5)));
-  ASSERT_NE(bytes(*a, 6), bytes(*b, 6)) << "the rows before the cut chose with others";
-  EXPECT_NE(a->exact_name(BlockIndex(6)), b->exact_name(BlockIndex(6)));
-  EXPECT_NE(a->exact_name(BlockIndex(7)), b->exact_name(BlockIndex(7)));
+  const std::unique_ptr<Session> a = cut(tokens);
+  // Which tokens make the rows before the cut choose otherwise is the model's affair.
+  std::int32_t n_others = 0;
+  for (std::int32_t token = 300; token < 2300; token += 250) {
+    std::vector<Token> other = tokens;
+    for (std::int32_t i = 104; i < 112; ++i) other[static_cast<std::size_t>(i)] = Token(token + i);
+    const std::unique_ptr<Session> b = cut(other);
+    EXPECT_EQ(a->exact_name(BlockIndex(5)), b->exact_name(BlockIndex(5)));
+    if (bytes(*a, 6) == bytes(*b, 6)) continue;
+    ++n_others;
+    EXPECT_NE(a->exact_name(BlockIndex(6)), b->exact_name(BlockIndex(6)));
+    EXPECT_NE(a->exact_name(BlockIndex(7)), b->exact_name(BlockIndex(7)));
+  }
+  EXPECT_GT(n_others, 0) << "the rows before the cut chose with others";
 }
 
 TEST_P(ChosenSquares, that_leave_are_recalled_as_they_were) {
