@@ -176,9 +176,10 @@ TEST_F(Chat, thinking_is_apart_counted_and_ended_when_it_is_long_enough) {
 TEST_F(Chat, thinking_is_free_and_what_is_forced_comes_behind_it) {
   open({.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n{# </think> #}"});
   const Json more = {{"reasoning_budget_tokens", 6}, {"grammar", "root ::= \"yes\" | \"no\""}, {"max_tokens", 60}};
-  const Json message = chat(only(say("Say yes or no.")), more)->json()["choices"][0]["message"];
+  const Json message = chat(only(say("The owner of the red boat is Ada. Who owns the red boat? The owner of")), more)
+                           ->json()["choices"][0]["message"];
   EXPECT_THAT(message["content"].get<std::string>(), ::testing::AnyOf("yes", "no")) << message;
-  EXPECT_FALSE(message["reasoning_content"].get<std::string>().empty()) << message;
+  EXPECT_NE(message.value("reasoning_content", ""), "") << message;
   const Json called = chat(only(say("Say yes or no.")), {{"reasoning_budget_tokens", 6},
                                                          {"tools", only(list_tool())},
                                                          {"tool_choice", "required"},

