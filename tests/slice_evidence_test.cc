@@ -23,7 +23,7 @@ constexpr std::int32_t kKvHeads = 2;  // of the bundled model
 // Of a mass: in the first layer queries and keys are the same bits, and blocks of other lengths round sums otherwise.
 constexpr double kRounding = 1e-5;
 // Behind it they are not, and products round their inputs to half floats.
-constexpr double kRoundingBehind = 5e-3;
+constexpr double kRoundingBehind = 3e-3;
 const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
 constexpr const char* kText =
     "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "

@@ -114,7 +114,7 @@ TEST_F(ResendTest, who_truncates_says_only_what_fits_and_computes_it_again) {
     for (const ResendTurn& turn : session.turns) EXPECT_LE(turn.history_tokens, 400);
   }
   EXPECT_GT(ours.sessions[0].turns.back().history_tokens, 400);
-  // What a policy keeps is the model's affair.
+  // What a policy keeps, and so what is cold, is the model's affair, and so is whether it copies what came back.
   EXPECT_TRUE(std::ranges::any_of(ours.sessions, [](const ResendSession& session) {
     return session.answers.front().was_cold && session.answers.front().was_found;
   })) << "recalled by the words of the question";

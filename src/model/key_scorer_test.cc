@@ -279,7 +279,7 @@ TEST_F(KeyScores, keys_that_were_turned_are_met_by_queries_turned_back) {
   const auto turned = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(100), layout_, KeyEstimate::kSketch);
   draw(6, 16, 2, Position(400));
   const auto nearer = KeyScorer(setup()).score(*queries_, queries_->rows(), blocks(), layout_, KeyEstimate::kSketch);
-  for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 0.02);
+  for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 1e-5);
 }
 
 // A key that answers a query stands in one block of many; the others are drawn like those of a model, so that no cuboid hides it.
