@@ -77,7 +77,7 @@ TEST_F(OperationRoutes, a_server_tells_which_budget_is_in_force_and_how_it_is_sh
   EXPECT_EQ(plain["prompt_tokens"], 1024);
   EXPECT_EQ(plain["in_force_tokens"], 1024);
   EXPECT_EQ(plain["shares"], Json({{"by", "policy"}}));
-  const auto list = std::make_shared<BudgetList>(BudgetList{.weights = {2.0, 1.0, 1.0, 0.5}});
+  const auto list = std::make_shared<BudgetList>(BudgetList{.weights = {2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5}});
   open({}, {.prompt_budget_tokens = 2048, .budget_list = list});
   talk_beyond_the_budget("one");
   const Json props = ask("GET", "/props")->json();
@@ -88,7 +88,7 @@ TEST_F(OperationRoutes, a_server_tells_which_budget_is_in_force_and_how_it_is_sh
   EXPECT_EQ(budget["prompt_tokens"], 2048);
   EXPECT_EQ(budget["in_force_tokens"], 1024) << "no prompt is under way";
   EXPECT_LE(budget["hot_tokens"], 1024);
-  EXPECT_EQ(budget["shares"], Json({{"by", "layer"}, {"weights", {2.0, 1.0, 1.0, 0.5}}}));
+  EXPECT_EQ(budget["shares"], Json({{"by", "layer"}, {"weights", {2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5}}}));
   const Json told = chat(Json::array({user(std::string(6000, 'x'))}))->json()["ebb"];
   EXPECT_EQ(told["prompt_budget_tokens"], 2048);
   EXPECT_GT(told["prompt_peak_tokens"], 1024);

@@ -300,10 +300,10 @@ TEST_F(BundledModel, keeps_its_logits_near_those_of_f16) {
     const Difference d = compare(logits(RowType::kKivi4, block_size), f16);
     RecordProperty(fmt::format("blocks_of_{}", block_size),
                    fmt::format("mean {:.5f}, greatest {:.4f}, same top {:.4f}", d.mean, d.greatest, d.same_top));
-    // Measured: 0.0011, 0.0007 and 0.0006; 0.022; 0.973 and more. q8_0: 0.0003, 0.006 and 0.993.
-    EXPECT_LT(d.mean, 0.002) << block_size;
-    EXPECT_LT(d.greatest, 0.05) << block_size;
-    EXPECT_GT(d.same_top, 0.95) << block_size;
+    // Measured: 0.0017, 0.0010 and 0.0008; 0.057; 0.950 and more. q8_0: 0.0006, 0.008 and 0.988. (Of eight layers; of four, half of that.)
+    EXPECT_LT(d.mean, 0.0025) << block_size;
+    EXPECT_LT(d.greatest, 0.08) << block_size;
+    EXPECT_GT(d.same_top, 0.94) << block_size;
     EXPECT_GT(d.mean, 0.0) << "4 bits cannot be free";
   }
   const Difference q8 = compare(logits(RowType::kQ8_0, 64), f16);

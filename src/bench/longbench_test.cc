@@ -82,7 +82,7 @@ TEST(LongBench, what_cannot_be_measured_is_refused) {
   EXPECT_THAT(message([](auto& of) { of.policies = {"none"}; }), HasSubstr("none lets nothing leave"));
   EXPECT_THAT(message([](auto& of) { of.policies = {"h2o", "h2o"}; }), HasSubstr("h2o is given twice"));
   EXPECT_THAT(message([](auto& of) { of.policies = {"snapkv:window=8"}; }), HasSubstr("a window of 32"));
-  EXPECT_THAT(message([](auto& of) { of.store.ram_bytes = 1 << 16; }), HasSubstr("give it more RAM"));
+  EXPECT_THAT(message([](auto& of) { of.store.ram_bytes = 1 << 17; }), HasSubstr("give it more RAM"));
 }
 
 }  // namespace

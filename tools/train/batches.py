@@ -1,14 +1,15 @@
-"""Batches of dialogues as token ids and loss weights, made by a process of their own."""
+"""Batches of dialogues as token ids and loss weights, made by processes of their own."""
 import multiprocessing
+import os
 import random
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
 from dialogues import Dialogues, load_passages
 from messages import READ
 
-BATCH_TOKENS = 5120
 CHARS_PER_TOKEN = (2.6, 3.2, 3.8)  # a dialogue that turns out short is followed by another
 
 
@@ -34,7 +35,7 @@ def sequence(source, tokenizer, n_tokens):
 
 
 def positions(rng, n_tokens):
-    """Positions of a batch: 0, 1, 2, ..., often with jumps.
+    """Positions of a sequence: 0, 1, 2, ..., often with jumps.
 
     A jump makes the distance between a fact and its question long in rotary terms at the price of a short sequence, and
     is what the model meets when a runtime has evicted the tokens between. Long sequences only need it less.
@@ -49,19 +50,32 @@ def positions(rng, n_tokens):
     return out
 
 
-def _produce(queue, lengths, corpus, tokenizer_path, seed):
+class Batches:
+    """An endless source of (ids [rows, n + 1], weights [rows, n + 1], positions [rows, n]).
+
+    `lengths`: [(n, share of batches)]; as many rows as `batch_tokens` hold, at least one. Each worker makes whole batches.
+    """
+
+    def __init__(self, lengths, corpus, tokenizer_path, seed, batch_tokens, workers=1):
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the workers are what runs side by side
+        context = multiprocessing.get_context("spawn")
+        self.queue = context.Queue(4 * workers)
+        for worker in range(workers):
+            args = (self.queue, lengths, corpus, tokenizer_path, seed + 7919 * worker, batch_tokens)
+            context.Process(target=_produce, args=args, daemon=True).start()
+
+    def next(self, device):
+        ids, weights, places = (torch.from_numpy(part) for part in self.queue.get())
+        return ids.to(device).long(), weights.to(device), places.to(device)
+
+
+def _produce(queue, lengths, corpus, tokenizer_path, seed, batch_tokens):
+    """Arrays by pickle: tensors would go by shared memory, of which containers have little."""
     torch.set_num_threads(1)
     tokenizer, source = Tokenizer.from_file(tokenizer_path), Dialogues(seed, load_passages(corpus))
     rng = random.Random(seed + 1)
     while True:
         n = rng.choices([length for length, _ in lengths], [share for _, share in lengths])[0]
-        rows = [sequence(source, tokenizer, n) for _ in range(max(1, BATCH_TOKENS // n))]
-        queue.put((torch.tensor([ids for ids, _ in rows]), torch.tensor([w for _, w in rows]), positions(rng, n)))
-
-
-def start(lengths, corpus, tokenizer_path, seed):
-    """A queue of (ids [rows, n + 1], weights [rows, n + 1], positions [n]); `lengths`: [(n, share of steps)]."""
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue(4)
-    context.Process(target=_produce, args=(queue, lengths, corpus, tokenizer_path, seed), daemon=True).start()
-    return queue
+        rows = [sequence(source, tokenizer, n) for _ in range(max(1, batch_tokens // n))]
+        queue.put((np.array([ids for ids, _ in rows], np.int16), np.array([w for _, w in rows], np.float32),
+                   torch.stack([positions(rng, n) for _ in rows]).numpy()))

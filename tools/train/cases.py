@@ -8,7 +8,7 @@
     row       the last of two to four questions that follow each other, the others answered rightly
     first     one message: the question, then a document of so many tokens with the fact anywhere in it and competing facts
     document  the same with the question behind the document
-    many, hop, names   the same with a question that takes more than one look (chains.py)
+    many, each, hop, names   the same with a question that takes more than one look (chains.py)
 
 Keys, values and half of the phrasings (and of the ways to put a question to a document) are held out from training.
 """
@@ -50,7 +50,7 @@ def plain_opening(d):
     return message("system", (prompt, 0))
 
 
-CHAINS = ("many", "hop", "names")
+CHAINS = ("many", "each", "hop", "names")
 FAMILIES = ("core", "bench", "several", "ten", "row", "first", "document", *CHAINS)
 COUNTS = {"several": (2, 3), "ten": (10,), "row": (2, 3, 4)}  # of facts that are asked for; of others one
 PLACES = {"first": "first", "document": "last"}  # where a question to a document stands

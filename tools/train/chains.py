@@ -1,6 +1,7 @@
 """Questions whose answer takes more than one look: several values of one key, and what leads through another fact.
 
     many     "One of the codes of K is V." several times; all of them are asked for
+    each     "What are the codes of K, L and M?": one value of each
     hop      "Where does the owner of K live?": the reply names the owner first, and then where he lives
     names    "VAR A = 17. VAR B = VAR A.": which variables have the value 17
 """
@@ -14,6 +15,8 @@ MANY_STATE = ("One of the {r}s for {k} is: {v}.", "One of the {r}s of {k} is {v}
 MANY_ASK = ("What are all the {r}s for {k} in the text?", "What are all the {r}s for {k} in the text?",
             "What are the {r}s of {k}?", "Name all the {r}s of {k}.", "Which {r}s does {k} have?",
             "List every {r} of {k}.")
+EACH_ASK = ("What are all the {r}s for {k} in the text?", "What are the {r}s of {k}?", "Tell me the {r}s of {k}.",
+            "Name the {r}s of {k}.")
 FIRST_HOPS = ("owner", "manager", "doctor", "auditor", "project lead")
 HOP_ASK = ("What is the {b} of the {a} of {k}?", "What is the {b} of {p} {a}?", "Which {b} does the {a} of {k} have?",
            "Tell me the {b} of the {a} of {k}.")
@@ -36,7 +39,7 @@ class Chains:
         self.facts, self.rng, self.words = facts, facts.rng, facts.words
 
     def draw(self, memory):
-        return self.rng.choices((self.many, self.hop, self.names), (.25, .65, .1))[0](memory)
+        return self.rng.choices((self.many, self.each, self.hop, self.names), (.35, .15, .35, .15))[0](memory)
 
     def _named(self, before, values, find):
         """A reply that lists values: to find the next one, or that there is none, is what is hard."""
@@ -45,14 +48,39 @@ class Chains:
             reply += [(" " + value, VALUE), ("," if i + 1 < len(values) else ".", FIND)]
         return reply
 
-    def many(self, memory):
-        r, facts = self.rng, self.facts
+    def _first(self, memory):
+        """A new keyed fact, a third of the time of the kind that others' benchmarks ask several of."""
+        facts = self.facts
         while True:
-            special = r.random() < .35 and "special magic number" in facts.core
+            special = self.rng.random() < .35 and "special magic number" in facts.core
             first = facts.fact_like(Fact("special magic number", "", "")) if special else facts.keyed_fact()
             if memory.add(first):
-                break
-        memory.fresh.remove(first)
+                memory.fresh.remove(first)
+                return first
+
+    def each(self, memory):
+        """Keys of one relation in one question; facts of other keys of that relation may stand beside them."""
+        r, facts = self.rng, self.facts
+        asked, count = [self._first(memory)], r.choice((2, 3, 4, 4, 5))
+        while len(asked) < count:
+            fact = facts.fact_like(asked[0])
+            if memory.add(fact):
+                memory.fresh.remove(fact)
+                asked.append(fact)
+        form = facts.statement_form(asked[0]) if r.random() < .6 else None
+        keys = [fact.key for fact in asked]
+        question = r.choice(EACH_ASK).format(r=asked[0].relation, k=", ".join(keys[:-1]) + " and " + keys[-1])
+        reply = []
+        for i, fact in enumerate(asked):
+            before, value, after = facts.answer(fact)
+            reply += [(" " + before if i else before, FIND), (value, VALUE), (after, RESTATE)]
+        lines = [facts.statement(fact, form) for fact in asked]
+        r.shuffle(lines)
+        return Chain(lines, question, reply)
+
+    def many(self, memory):
+        r, facts = self.rng, self.facts
+        first = self._first(memory)
         values, same = [first.value], r.random() < .6
         for _ in range(r.choice((1, 2, 3, 3, 4))):
             value = facts.fact_like(first).value

@@ -131,8 +131,8 @@ class Dialogues:
         """One question, or several in one message answered in order."""
         return self.answered(" ".join(self.facts.question(fact) for fact in facts), facts)
 
-    def answered(self, text, facts, weight=RESTATE):
-        """A message that asks for these facts, and the reply that gives them in order.
+    def answered(self, text, facts, weight=RESTATE, role="user"):
+        """A message that asks for these facts (or the last before the reply), and the reply that gives them in order.
 
         `weight` is that of what it restates of the first question.
         """
@@ -140,7 +140,7 @@ class Dialogues:
         for i, fact in enumerate(facts):
             before, value, after = self.facts.answer(fact)
             reply += [(" " + before if i else before, FIND if i else weight), (value, VALUE), (after, RESTATE)]
-        return turn(text, *reply)
+        return turn(text, *reply, role=role)
 
     def questions_at_once(self):
         return self.rng.choice((2, 2, 2, 3, 3, 3, 4, 6, 10)) if self.rng.random() < SEVERAL else 1

@@ -2,7 +2,9 @@
 
     document   facts inside a haystack, prose or grid (numbers in rows and columns); one to ten questions, or one that
                takes more than one look (chains.py)
-    pairs      a JSON object of keys and values, or a line for each of them; one key asked for
+    pairs      a JSON object of keys and values, or a line for each of them; one key asked for, then perhaps others
+    words      nothing but words; those said most often are asked for
+    tools      the user asks, tools return files, the reply answers
 
 A dialogue of them has several, each with facts of its own, often short: most of what has to be learned about a question
 in front is where to look for it, and that is the same at any length. Long dialogues often are one document for most of
@@ -14,13 +16,14 @@ import json
 from chains import Chains
 from facts import Fact
 from haystacks import Haystacks
-from messages import FIND, RESTATE, ROUTINE, VALUE, size_of, turn
+from messages import FIND, READ, RESTATE, ROUTINE, VALUE, message, size_of, turn
 from vocabulary import FIELDS
 
 PLAIN_FIRST, PLAIN_LAST = "{q}\n{d}", "{d}\n{q}"
 PLAIN_SHARE = .35
-CHAIN_SHARE = .06
+CHAIN_SHARE = .2
 LONG_CHARS, LONG_SHARE = 7000, .65  # dialogues from so many characters on are one long document so often
+LONG_PAIRS_SHARE = .1  # and this share of them begins with one long object of pairs
 SHORT_COUNTS, LONG_COUNTS = (1, 1, 2, 3, 5, 8, 12), (4, 8, 12, 16, 24)  # facts that prose tells
 FIRST = ("{q}\n\n{d}", "{q} {d}", "{q}\nRead this: {d}", "{q} Read this: {d}", "Question: {q}\n\nText: {d}",
          "Question: {q}\n{d}", "Answer this from the text below: {q}\n\n{d}", "Read the text and answer. {q}\n{d}",
@@ -36,10 +39,32 @@ LAST = ("{d}\n\n{q}", "{d} {q}", "Read this: {d}\n{q}", "Read this: {d} {q}", "T
 BOTH = ("{q}\n{d}\n{q}", "{q}\n\n{d}\n\nOnce more: {q}", "Question: {q}\n{d}\nQuestion: {q}")
 FIRST_TEST = ("{q}\n\nDocument:\n{d}", "Use the report below. {q}\n\n{d}", "{q}\n###\n{d}\n###")
 LAST_TEST = ("Document:\n{d}\n\n{q}", "{d}\n\nUse the report above. {q}", "###\n{d}\n###\n{q}")
+# Frames put together from parts, of which no two lists are a whole phrasing of the test's.
+LOOK = """Look at|See|Go by|Take|Rely on|Consult|Check|Study|Consider|Refer to|Search|Go through|Examine|Answer with
+Answer by""".replace("\n", "|").split("|")
+WHAT = """notes|page|file|letter|log|minutes|pages|material|passage|story|record|message|paper|memo|chapter|article|transcript
+list|manual|email|data|content""".replace("\n", "|").split("|")
+MARKS = ("---", "***", "===", '"""', "+++", "~~~", "<<<", "|||", "...")
 EXTRACT = "Extract the value for the key from this JSON object.\n"
 PAIRS_HEADS = (EXTRACT, EXTRACT, "JSON data:\n", "", "Find the key in this object.\n")
 PAIRS_ASK = ('Key: "{}"', 'Key: "{}"', 'What is the value of "{}"?', 'What is the value of the key "{}"?', 'Look up "{}".',
              'Which value has the key "{}"?')
+
+WORDS_ASK = ("What are the {n} most frequently appeared words in the coded text?", "What are the {n} most common words in the list?",
+             "Which {n} words are said most often?", "Name the {n} most frequent words.")
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def _made_frame(rng, place):
+    """A frame that names the document, marks where it begins or ends, or both."""
+    r, gap = rng, rng.choice(("\n", "\n\n", " "))
+    look, what, mark = r.choice(LOOK), r.choice(WHAT), r.choice(MARKS)
+    where = r.choice(("below", "that follows", "underneath") if place == "first" else ("above", "before this"))
+    told = r.choice((f"{look} the {what} {where}.", f"{look} the {what} {where}:", f"The {what} is {where}."))
+    head = r.choice(("", f"{what.capitalize()}:\n", f"The {what}:\n", f"# {what.capitalize()}\n", f"[{what}]\n", mark + "\n"))
+    text = head + "{d}" + (f"\n{mark}" if head.startswith(mark) or r.random() < .15 else "")
+    asked = r.choice(("{q}", "{q}", told + " {q}", "{q} " + told, told + gap + "{q}"))
+    return asked + gap + text if place == "first" else text + gap + asked
 
 
 def frame(rng, place, test=False):
@@ -48,7 +73,9 @@ def frame(rng, place, test=False):
                                "both": (PLAIN_FIRST + "\n{q}", BOTH, BOTH)}[place]
     if test:
         return plain if rng.random() < .5 else rng.choice(held_out)
-    return plain if rng.random() < PLAIN_SHARE else rng.choice(others)
+    if rng.random() < PLAIN_SHARE:
+        return plain
+    return _made_frame(rng, place) if place != "both" and rng.random() < .6 else rng.choice(others)
 
 
 class Documents:
@@ -168,19 +195,22 @@ class Documents:
         return out
 
     def pairs_turn(self, n_chars):
-        """Keys and values of a JSON object and one key, asked for in the same message."""
+        """Keys and values of a JSON object and one key, asked for in the same message; others of them afterwards."""
         r, words = self.rng, self.facts.words
-        draw, chars_per_row = r.choice(((lambda: words.hexa(8), 46), (words.word, 30), (words.uuid, 190),
+        draw, chars_per_row = r.choice(((lambda: words.hexa(8), 46), (words.word, 30), (words.uuid, 95),
                                         (words.repetitive, 40)))
         rows = {draw(): draw() for _ in range(max(2, n_chars // chars_per_row))}
-        key = r.choice(list(rows))
+        keys = r.sample(list(rows), min(len(rows), r.choice((1, 1, 2, 4))))
         if r.random() < .25:
-            return self._lines_turn(rows, key)
+            return self._lines_turn(rows, keys[0])
         text = r.choice((",\n ", ", ", ",\n")).join(f'"{k}": "{v}"' for k, v in rows.items())
         text = r.choice(PAIRS_HEADS) + "{" + text + "}"
-        question = r.choice(PAIRS_ASK).format(key)
-        return turn(frame(r, self._place()).format(q=question, d=text),
-                           (f'"{key}": "', RESTATE), (rows[key], VALUE), ('"', ROUTINE))
+        out = []
+        for i, key in enumerate(keys):
+            question = r.choice(PAIRS_ASK).format(key)
+            out += turn(question if i else frame(r, self._place()).format(q=question, d=text),
+                        (f'"{key}": "', RESTATE), (rows[key], VALUE), ('"', ROUTINE))
+        return out
 
     def _lines_turn(self, rows, key):
         """The same pairs as sentences."""
@@ -191,6 +221,66 @@ class Documents:
                     (f"The {what} of {key} is", FIND if place == "first" else RESTATE), (" " + rows[key], VALUE),
                     (".", RESTATE))
 
+    def words_turn(self, n_chars):
+        """A heap of words, the most frequent of which are asked for: the likelier first, or all alike and told as they come."""
+        r, words = self.rng, self.facts.words
+        count, n_words = r.choice((1, 2, 3, 3, 5, 10)), n_chars // 7
+        if r.random() < .5:
+            falls = r.uniform(1.5, 2.5)
+            shares = [k ** -falls for k in range(1, r.choice((15, 30, 50)) + 1)]
+        else:
+            shares = [10] * count + [1] * max(3, n_words // r.choice((3, 6)) - count)
+        heap = {words.word(): share * n_words / sum(shares) for share in shares}
+        said = [word for word, times in heap.items() for _ in range(max(1, round(times)))]
+        r.shuffle(said)
+        most = sorted(heap, key=lambda word: (-round(heap[word]), said.index(word)))[:count]
+        is_list = r.random() < .5
+        text = " ".join(f"{i + 1}. {word}" for i, word in enumerate(said)) if is_list else " ".join(said)
+        question = r.choice(WORDS_ASK).format(n=r.choice((count, NUMBERS[count - 1])))
+        reply = [(f"The {NUMBERS[count - 1]} most frequent are", RESTATE)]
+        for i, word in enumerate(most):
+            reply += [(" " + word, VALUE), ("," if i + 1 < count else ".", RESTATE)]
+        return turn(frame(r, self._place()).format(q=question, d=text), *reply)
+
+    def _file(self, memory, n_chars):
+        """What a tool returned: settings, a document with facts, or lines that tell nothing."""
+        r, z = self.rng, self.rng.random()
+        if z < .35:
+            return self.d.settings_file(memory).strip("`\n")
+        if z < .6:
+            return self.prose(memory, n_chars)
+        line, out = self.haystacks.source(), []
+        while sum(map(len, out)) < n_chars:
+            out.append(line())
+        return "\n".join(out * r.choice((1, 1, 3)))
+
+    def tools_turn(self, memory, n_chars):
+        """The user asks, tools are called and return files, then the reply answers; what else they told may be asked later."""
+        r, before, count = self.rng, len(memory.fresh), self.rng.choice((1, 1, 2, 3, 5, 8))
+        texts = []
+        while len(texts) < count or len(memory.fresh) == before:
+            texts.append(self._file(memory, n_chars // count))
+        r.shuffle(texts)
+        rest = memory.fresh[before:]
+        del memory.fresh[before:]
+        r.shuffle(rest)
+        asked, rest = rest[:1 if r.random() < .8 else 2], rest[2:]
+        question = self._questions(asked)
+        task = r.choice(("Read the files.", "Look at the files first.", "Use the tools.", "Read what there is.", "Go on."))
+        is_first, as_user = r.random() < .7, r.random() < .3
+        out = message("user", (r.choice((f"{question} {task}", f"{task} {question}", question)) if is_first else task, READ))
+        if not is_first:
+            texts[-1] += "\n" + question
+        for i, text in enumerate(texts):
+            call = r.choice(("", '<tool_call>\n{"name": "read_file", "arguments": {"path": "' + self.facts.words.word() +
+                             '.txt"}}\n</tool_call>'))
+            out += message("assistant", (call, READ))
+            text = f"<tool_response>\n{text}\n</tool_response>" if as_user or r.random() < .1 else text
+            result = ("user" if as_user else "tool", text)
+            out += message(result[0], (text, READ)) if i + 1 < len(texts) else self.d.answered(text, asked, FIND, result[0])
+        memory.fresh += rest
+        return out
+
     def length(self, most):
         """Short ones are many: as often from 100 to 200 characters as from 2000 to 4000."""
         return int(100 * (max(150, most) / 100) ** self.rng.random())
@@ -200,14 +290,20 @@ class Documents:
         if n_chars > LONG_CHARS and r.random() < LONG_SHARE:
             return self.long_dialogue(n_chars, memory)
         out = self.d.opening(memory)
+        if n_chars > LONG_CHARS and r.random() < LONG_PAIRS_SHARE:
+            out += self.pairs_turn(int(n_chars * r.uniform(.4, .8)))
         size = size_of(out)
         while size < n_chars:
             z, most = r.random(), max(300, int((n_chars - size) * .9))
-            if z < .72:
+            if z < .7:
                 new = self.document_turn(memory, self.length(most))
-            elif z < .84:
+            elif z < .81:
                 new = self.pairs_turn(self.length(most))
-            elif z < .92 and memory.fresh:
+            elif z < .84:
+                new = self.words_turn(self.length(most))
+            elif z < .88:
+                new = self.tools_turn(memory, self.length(most))
+            elif z < .94 and memory.fresh:
                 new = self.d.ask_turn(memory.fresh.pop(r.randrange(len(memory.fresh))))
             else:
                 new = r.choice((self.d.talk_turn, lambda: self.d.plant_turn(memory)))()

@@ -69,6 +69,18 @@ Which {r} belongs to {k}?
 About {k}: which {r} was it?
 For {k}, what is the {r}?
 What {r} does {k} have?""".split("\n")
+# Questions put together from parts, so that no list of phrasings is all that the model knows; none is one of the test's.
+ORDER = """State|Repeat|Spell out|Provide|Return|Write|Print|Show|Find|Name|Report|Quote|Read out|Pass me|Bring up|Look up|Fetch
+Get me|Output|Reveal|Share|Recount|Mention|Type|Send me|Retrieve|Enter|Dictate|Give""".replace("\n", "|").split("|")
+POLITE = """Could you {o}|Would you {o}|Please {o}|You should {o}|I want you to {o}|Will you {o}|Be so kind and {o}|Try to {o}
+Now {o}|Next, {o}|Kindly {o}|It is time to {o}|I am asking you to {o}|Go on and {o}""".replace("\n", "|").split("|")
+WONDER = """What is|Which one is|What was|Say what is|I ask what is|Who knows what is|Do you see what is|Tell them what is
+How do you write|What do we have for|Any idea what is|What would be|And what is|Did you note|Have you got""".replace("\n", "|").split("|")
+ASKED_FOR = ("the {r} of {k}", "the {r} of {k}", "{p} {r}", "{p} {r}", "the {r} for {k}", "the {r} that belongs to {k}",
+             "the {r} {k} has", "the {r} given for {k}", "the value of {p} {r}", "the exact {r} of {k}")
+TAIL = ("", "", "", "", " again", " now", ", please", " for me", " from above", " as noted", " that I gave you",
+        " we talked about", " in full", " exactly as it was", " once more")
+MADE_SHARE = .5
 ASK_TEST = """Can you recall the {r} of {k}?
 Remind me: what is the {r} of {k}?
 What did I say is {p} {r}?""".split("\n")
@@ -348,12 +360,26 @@ class FactSource:
             return fill(self._pick(BARE_STATE, (), BARE_STATE_TEST), fact, self._lead(LEAD_STATE))
         return fill(self._pick(STATE, FORMS.get(fact.relation, ((), ()))[0], STATE_TEST), fact, self._lead(LEAD_STATE))
 
+    def _made_question(self):
+        r = self.rng
+        what, tail = r.choice(ASKED_FOR), r.choice(TAIL)
+        if r.random() < .4:
+            return f"{r.choice(WONDER)} {what}{tail}?"
+        order = r.choice(ORDER)
+        if r.random() < .4:
+            return f"{order} {what}{tail}."
+        polite = r.choice(POLITE)
+        return polite.format(o=order.lower()) + f" {what}{tail}" + ("?" if polite[:5] in ("Could", "Would", "Will ") else ".")
+
     def question(self, fact):
         if fact.kind == "file":
             return self.rng.choice(FILE_ASK).format(file=fact.key[0], field=fact.key[1])
         if fact.kind == "bare":
             return fill(self._pick(BARE_ASK, (), BARE_ASK_TEST), fact, self._lead(LEAD_ASK))
-        return fill(self._pick(ASK, FORMS.get(fact.relation, ((), ()))[1], ASK_TEST), fact, self._lead(LEAD_ASK))
+        form = self._pick(ASK, FORMS.get(fact.relation, ((), ()))[1], ASK_TEST)
+        if not self.test and self.rng.random() < MADE_SHARE:
+            form = self._made_question()
+        return fill(form, fact, self._lead(LEAD_ASK))
 
     def answer(self, fact):
         """(text before the value, value, text after).

@@ -1,6 +1,6 @@
 """A Qwen3-shaped decoder (QK-norm, NEOX rotary positions, SwiGLU, grouped-query attention, tied embedding).
 
-With the shape below, 3.8 million parameters, and .72 million more for each further layer. Its tensors map one to one onto
+With the shape below, 3.8 million parameters, and .69 million more for each further layer. Its tensors map one to one onto
 llama.cpp's qwen3 (see to_gguf.py).
 """
 import math
@@ -38,7 +38,7 @@ class Norm(nn.Module):
 
 
 def rotate(x, cos, sin):
-    """x: [batch, heads, tokens, head]; cos, sin: [tokens, head / 2]. NEOX order: halves, not pairs."""
+    """x: [tokens, heads, head]; cos, sin: [tokens, 1, head / 2]. NEOX order: halves, not pairs."""
     a, b = x.chunk(2, -1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
@@ -54,20 +54,27 @@ class Block(nn.Module):
         self.v, self.o = linear(s.width, s.kv_heads * s.head), linear(s.heads * s.head, s.width)
         self.gate, self.up, self.down = linear(s.width, s.hidden), linear(s.width, s.hidden), linear(s.hidden, s.width)
 
-    def forward(self, x, cos, sin):
-        s = self.shape
-        batch, tokens, _ = x.shape
-        split = lambda y, heads: y.view(batch, tokens, heads, s.head).transpose(1, 2)
-        h = self.attn_norm(x)
+    def before(self, x, cos, sin):
+        """What attention reads, each [tokens, heads, head]: keys and values as often as there are query heads."""
+        s, h = self.shape, self.attn_norm(x)
+        split = lambda y, heads: y.view(-1, heads, s.head)
         q = rotate(self.q_norm(split(self.q(h), s.heads)), cos, sin)
         k = rotate(self.k_norm(split(self.k(h), s.kv_heads)), cos, sin)
         v = split(self.v(h), s.kv_heads)
         group = s.heads // s.kv_heads
-        y = F.scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1),
-                                           is_causal=True)
-        x = x + self.o(y.transpose(1, 2).reshape(batch, tokens, -1))
+        return q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+
+    def after(self, x, y):
+        x = x + self.o(y)
         h = self.ffn_norm(x)
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+    def forward(self, x, cos, sin, rows):
+        """x: [rows * tokens, width]. Only attention knows rows, so that what is compiled of the rest fits any length."""
+        shape = (rows, -1, self.shape.heads, self.shape.head)
+        q, k, v = (part.view(shape).transpose(1, 2) for part in self.before(x, cos, sin))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.after(x, y.transpose(1, 2).reshape(len(x), -1))
 
 
 class Model(nn.Module):
@@ -82,15 +89,19 @@ class Model(nn.Module):
                 nn.init.normal_(p, 0, .02 / (math.sqrt(2 * shape.layers) if name.endswith(WRITES_RESIDUAL) else 1))
 
     def hidden(self, ids, positions):
-        """ids: [batch, tokens]; positions: [tokens], shared by the batch. Returns [batch, tokens, width]."""
+        """ids: [rows, tokens]; positions: as ids, or [tokens] of all rows. Returns [rows, tokens, width]."""
         s = self.shape
-        frequency = s.theta ** (-torch.arange(0, s.head, 2).float() / s.head)
-        angle = positions.float()[:, None] * frequency
+        frequency = s.theta ** (-torch.arange(0, s.head, 2, device=ids.device).float() / s.head)
+        angle = positions.expand(ids.shape).reshape(-1, 1, 1).float() * frequency
         cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
-        x = self.embed(ids).bfloat16()
+        x = self.embed(ids.reshape(-1)).bfloat16()
         for block in self.blocks:
-            x = block(x, cos, sin)
-        return self.norm(x)
+            x = block(x, cos, sin, ids.shape[0])
+        return self.norm(x).view(*ids.shape, s.width)
+
+    def compile_parts(self):
+        """Compiles what is around attention, once for all layers and lengths; attention has kernels of its own."""
+        Block.before, Block.after = torch.compile(Block.before), torch.compile(Block.after)
 
     def logits(self, hidden):
         return F.linear(hidden, self.embed.weight.bfloat16()).float()

@@ -1,6 +1,7 @@
-"""Trains the recall model on the CPU, in bfloat16, for a given wall time. Can be stopped and resumed at any moment.
+"""Trains the recall model in bfloat16, on the CPU or a GPU, for a given wall time. Can be stopped and resumed at any moment.
 
-Writes to --out: state.pt (all that resuming needs), model.pt (the averaged weights, what to evaluate and export), log.
+Writes to --out, once a minute: state.pt (all that resuming needs), model.pt (the averaged weights in half floats, what to
+evaluate and export).
 """
 import argparse
 import os
@@ -16,6 +17,8 @@ import evaluate_torch
 import model as models
 from messages import FIND, RESTATE, ROUTINE, VALUE
 
+SAVE_SECONDS, TELL_SECONDS = 60, 15
+MEASURE_STEPS = {"cpu": 1, "cuda": 8}  # to measure is to wait for the device
 READ_SHARE, READ_WEIGHT = .1, .3  # of the tokens that are only read, this share is trained, with this weight
 EMA_DECAY = .99
 
@@ -36,6 +39,9 @@ def arguments():
     p.add_argument("--warmup", type=int, default=40, help="steps")
     p.add_argument("--hold", type=float, default=.2, help="share of the time at the peak, before the fall to zero")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--device", default="cpu", help="cpu or cuda")
+    p.add_argument("--batch-tokens", type=int, default=5120, help="of a step (a GPU wants 65536 or more)")
+    p.add_argument("--workers", type=int, default=1, help="processes that make dialogues, 300 000 tokens a second each")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--check-minutes", type=float, default=12, help="between quick checks on held-out facts (0: none)")
     p.add_argument("--eager", action="store_true", help="without torch.compile")
@@ -47,7 +53,7 @@ class Run:
 
     def __init__(self, args):
         torch.manual_seed(args.seed)
-        self.args, self.model = args, self._first_model(args)
+        self.args, self.model = args, self._first_model(args).to(args.device)
         self.step = self.tokens = 0
         self.elapsed = 0.0
         is_matrix = lambda name, p: p.dim() == 2 and "embed" not in name
@@ -67,7 +73,7 @@ class Run:
     def resume(self):
         if not os.path.exists(self.state_path):
             return
-        state = torch.load(self.state_path, weights_only=True)
+        state = torch.load(self.state_path, weights_only=True, map_location=self.args.device)
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
@@ -78,7 +84,8 @@ class Run:
         state = {"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
                  "average": self.average, "step": self.step, "tokens": self.tokens, "elapsed": self.elapsed,
                  "seed": self.args.seed}
-        for content, path in ((state, self.state_path), (self.average, self.model_path)):
+        half = {name: value.half().cpu() for name, value in self.average.items()}
+        for content, path in ((state, self.state_path), (half, self.model_path)):
             torch.save(content, path + ".new")
             os.replace(path + ".new", path)
 
@@ -96,8 +103,7 @@ class Run:
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        for name, value in self.model.state_dict().items():
-            self.average[name].lerp_(value, 1 - EMA_DECAY)
+        torch._foreach_lerp_(list(self.average.values()), list(self.model.state_dict().values()), 1 - EMA_DECAY)
         self.step += 1
 
 
@@ -143,14 +149,25 @@ def train_step(run, hidden, batch, progress):
     ids, weights, positions = batch
     index, w = selection(weights)
     targets = ids[:, 1:].reshape(-1)[index]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(ids.device.type, dtype=torch.bfloat16):
         h = hidden(ids[:, :-1], positions).reshape(-1, run.model.shape.width)[index]
         logits = run.model.logits(h)
     losses = F.cross_entropy(logits, targets, reduction="none")
     ((losses * w).sum() / w.sum()).backward()
-    progress.measure(losses.detach(), logits.detach(), targets, w)
+    if run.step % MEASURE_STEPS[ids.device.type] == 0:
+        progress.measure(losses.detach(), logits.detach(), targets, w)
     run.update()
     run.tokens += ids.numel()
+
+
+def compiled_hidden(model, args):
+    """On a GPU the parts, which compile once for all lengths; on the CPU the whole, once for each length."""
+    if args.eager:
+        return model.hidden
+    if args.device == "cpu":
+        return torch.compile(model.hidden, dynamic=False)
+    model.compile_parts()
+    return model.hidden
 
 
 def main():
@@ -161,25 +178,26 @@ def main():
     run.resume()
     random.seed(args.seed + run.step)
     lengths = [(int(n), float(share)) for n, share in (x.split(":") for x in args.lengths.split(","))]
-    queue = batches.start(lengths, args.corpus, args.tokenizer, args.seed + 1000 * run.step)
-    hidden = run.model.hidden if args.eager else torch.compile(run.model.hidden, dynamic=False)
+    source = batches.Batches(lengths, args.corpus, args.tokenizer, args.seed + 100_003 * run.step, args.batch_tokens,
+                             args.workers)
+    hidden = compiled_hidden(run.model, args)
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))  # saves after the step, then ends
     progress, checked, first_tokens = Progress(), run.elapsed, run.tokens
-    batch = queue.get()
-    begin = last = time.time()
+    batch = source.next(args.device)
+    begin = last = saved = told = time.time()
     while run.elapsed < args.minutes * 60 and not stop:
         share = run.set_rates()
         train_step(run, hidden, batch, progress)
+        batch = source.next(args.device)
         now = time.time()
-        progress.add(f"{batch[2].numel()}/s", batch[0].numel() / (now - last))
-        batch = queue.get()
         run.elapsed, last = run.elapsed + now - last, now
-        if run.step % 20 == 0:
-            speed = (run.tokens - first_tokens) / (now - begin)
+        if now - told > TELL_SECONDS:
+            told = now
             print(f"step {run.step} rate {share:.2f} {progress.line()} tokens {run.tokens / 1e6:.2f}M "
-                  f"{speed:.0f}/s minute {run.elapsed / 60:.1f}", flush=True)
-        if run.step % 20 == 0:
+                  f"{(run.tokens - first_tokens) / (now - begin):.0f}/s minute {run.elapsed / 60:.1f}", flush=True)
+        if now - saved > SAVE_SECONDS:
+            saved = now
             run.save()
         if args.check_minutes and run.elapsed - checked > args.check_minutes * 60:
             checked = run.elapsed
