@@ -55,6 +55,14 @@ bool asks(std::span<const RecallLook> looks, BlockIndex block) {
   return any_told(looks, [&](const Considered& one) { return one.block == block && one.verdict == Verdict::kAsks; });
 }
 
+bool is_found_for_what_is_asked(std::span<const RecallLook> looks, BlockIndex block) {
+  return std::ranges::any_of(looks, [&](const RecallLook& look) {
+    return !goes_by_queries(look.moment) && std::ranges::any_of(look.told, [&](const RecallLook::Told& told) {
+      return told.considered.block == block && is_chosen(told);
+    });
+  });
+}
+
 bool is_told(std::span<const RecallLook> looks, BlockIndex block) {
   return any_told(looks, [&](const Considered& one) { return one.block == block; });
 }

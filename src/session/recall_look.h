@@ -92,6 +92,8 @@ struct WritingLooks {
 [[nodiscard]] std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block);
 // Whether what is asked stands in it.
 [[nodiscard]] bool asks(std::span<const RecallLook> looks, BlockIndex block);
+// Whether a look by what is asked, before any queries, chose it.
+[[nodiscard]] bool is_found_for_what_is_asked(std::span<const RecallLook> looks, BlockIndex block);
 // Whether any of them tells something of it, chosen or not.
 [[nodiscard]] bool is_told(std::span<const RecallLook> looks, BlockIndex block);
 

@@ -1,12 +1,26 @@
 #include "session/reply_words.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "policy/sentences.h"
 #include "policy/words.h"
 
 namespace ebb {
+namespace {
+
+std::vector<std::string> sorted_words(std::string_view text) {
+  std::vector<std::string> words = split_words(text);
+  std::ranges::sort(words);
+  const auto rest = std::ranges::unique(words);
+  words.erase(rest.begin(), rest.end());
+  return words;
+}
+
+}  // namespace
 
 // A sentence is kept until a word of the next one is said: its last word ends with it.
 void ReplyWords::add(std::string_view piece) {
@@ -40,6 +54,33 @@ std::vector<std::string> ReplyWords::take_ended() {
     n_taken_ = ended.next;
   }
   return std::exchange(ended_, {});
+}
+
+Meant find_meant(std::span<const Cue> cues, std::string_view sentence,
+                 const std::function<bool(const std::string&)>& is_rare) {
+  const std::vector<std::string> said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
+  std::vector<std::string> rare;
+  std::ranges::copy_if(said, std::back_inserter(rare), is_rare);
+  Meant meant{.says_rare = !rare.empty()};
+  if (!meant.says_rare) return meant;
+  const auto n_in = [](const std::vector<std::string>& words, const std::vector<std::string>& own) {
+    return std::ranges::count_if(words, [&](const std::string& word) { return std::ranges::binary_search(own, word); });
+  };
+  std::vector<std::string> best;
+  // Of rare words, of all words, and how many there are beside them: the less the better.
+  std::tuple<std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t> best_fit;
+  for (std::size_t i = 0; i < cues.size(); ++i) {
+    std::vector<std::string> own = sorted_words(cues[i].text);
+    const std::ptrdiff_t n_rare = n_in(rare, own);
+    if (n_rare == 0 || own == best) continue;
+    const std::tuple fit(n_rare, n_in(said, own), -std::ssize(own));
+    if (meant.cue && fit == best_fit) meant.is_open = true;
+    if (meant.cue && fit <= best_fit) continue;
+    meant = {.says_rare = true, .cue = i, .is_open = false};
+    best_fit = fit;
+    best = std::move(own);
+  }
+  return meant;
 }
 
 }  // namespace ebb

@@ -2,12 +2,20 @@
 //
 // "The owner of the red boat is": where the block that tells who has left, the words before the last are what finds it, and they are said
 // before the answer is. It keeps the sentence under way and knows no blocks. Thread rule: as its turn's.
+//
+// find_meant() says which cue such a sentence repeats: by all of the cue's words what is meant is found, and by the first few of them what
+// is like it.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "policy/cues.h"
 
 namespace ebb {
 
@@ -31,5 +39,16 @@ class ReplyWords {
   std::vector<std::string> ended_;
   std::size_t n_taken_ = 0;
 };
+
+struct Meant {
+  // A rare word has ended in the sentence.
+  bool says_rare = false;
+  // The one that has most of the rare words that have ended, at least one, then most of the others, then least beside them.
+  std::optional<std::size_t> cue;
+  // Another one has as many: what comes will tell.
+  bool is_open = false;
+};
+[[nodiscard]] Meant find_meant(std::span<const Cue> cues, std::string_view sentence,
+                               const std::function<bool(const std::string&)>& is_rare);
 
 }  // namespace ebb

@@ -77,5 +77,43 @@ TEST(ReplyWords, bytes_that_are_no_text_are_taken_as_they_are) {
   EXPECT_LE(words.sentence().size(), ReplyWords::kMostBytes);
 }
 
+// Of the words that are asked with here, those are rare.
+bool is_rare(const std::string& word) {
+  return word == "code" || word == "zebra" || word == "quagga" || word == "vault";
+}
+
+class MeantCue : public testing::Test {
+ protected:
+  static Meant find(std::string_view sentence) { return find_meant(kCues, sentence, is_rare); }
+
+  inline static const std::vector<Cue> kCues = {{.text = "What is the code of the old vault?"},
+                                                {.text = "Tell me the code of the big blue box."},
+                                                {.text = "Where does the zebra live?"}};
+};
+
+TEST_F(MeantCue, is_the_one_that_the_sentence_repeats_by_its_words_that_have_ended) {
+  EXPECT_FALSE(find("The ").says_rare);
+  EXPECT_FALSE(find("The code").says_rare) << "it may go on";
+  EXPECT_THAT(find("The zebra ").cue, testing::Optional(2U));
+  EXPECT_THAT(find("The code of the big ").cue, testing::Optional(1U));
+  EXPECT_THAT(find("The code of the old vaul").cue, testing::Optional(0U));
+  EXPECT_FALSE(find("The code of the old vaul").is_open);
+}
+
+TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
+  EXPECT_EQ(find("The quagga of the house ").cue, std::nullopt);
+  EXPECT_TRUE(find("The quagga of the house ").says_rare);
+  EXPECT_THAT(find("The quagga of the vault ").cue, testing::Optional(0U));
+}
+
+TEST_F(MeantCue, is_open_where_two_say_as_much_unless_they_say_the_same) {
+  const std::vector<Cue> twins = {{.text = "the code of the red door"}, {.text = "the code of the tin door"}};
+  EXPECT_TRUE(find_meant(twins, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(twins, "The code of the tin ", is_rare).is_open);
+  EXPECT_THAT(find_meant(twins, "The code of the tin ", is_rare).cue, testing::Optional(1U));
+  const std::vector<Cue> same = {{.text = "the code of it?"}, {.text = "the code of it"}};
+  EXPECT_FALSE(find_meant(same, "The code of ", is_rare).is_open);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -107,8 +107,12 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::strin
     return scored.block >= before || std::ranges::find(but, scored.block) != but.end();
   });
   const std::vector<Scored>& ranked = words.front().ranked;
-  // What the sentence speaks of is there already.
-  if (ranked.empty() || hot().is_hot(ranked.front().block)) return {};
+  if (ranked.empty()) return {};
+  // What the sentence speaks of is there already, or one of those that it may speak of.
+  for (const Scored& scored : ranked) {
+    if (scored.score < ranked.front().score) break;
+    if (hot().is_hot(scored.block)) return {};
+  }
   const std::vector<double> missing = missing_shares();
   const std::int32_t reach = this->reach();
   std::vector<RecallLook> looks;

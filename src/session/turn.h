@@ -206,7 +206,8 @@ class Turn {
   std::optional<Ready> look_while_writing();
   std::vector<RecallLook> look_for_words();
   std::vector<RecallLook> look_by_queries();
-  std::optional<Ready> recall_now(std::vector<RecallLook> looks);
+  std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
+  [[nodiscard]] std::vector<BlockIndex> cold_of(std::span<const RecallLook> looks) const;
   void wait_for_look();
   [[nodiscard]] double cost_of_look() const;
   [[nodiscard]] TailQueries* queries_of_step(std::int32_t n_tokens) const;
@@ -245,9 +246,12 @@ class Turn {
   Position next_look_;
   std::int32_t n_looks_due_ = 0;
   double look_tokens_ = 0.0;
-  // What the reply says, whether a rare word of it has ended that was not looked for, and tokens that looking for such may take.
+  // What the reply says, whether a word of it has ended since it was last looked at, and a rare one that was not looked for; the cue that its
+  // sentence was looked for by; and tokens that looking for such may take.
   ReplyWords reply_words_;
+  bool has_word_ended_ = false;
   bool has_said_rare_ = false;
+  std::optional<std::size_t> meant_cue_;
   double word_tokens_ = 0.0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;

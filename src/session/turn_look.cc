@@ -210,7 +210,8 @@ void Turn::wait_for_look() {
   ++n_looks_due_;
 }
 
-// Words whose sentence was looked for are not looked for again in it: they have ended once.
+// Words whose sentence was looked for are not looked for again in it: they have ended once. And where a sentence goes on as what was asked,
+// not each of its words is.
 void Turn::note_said(Token token) {
   // To compute what words find again takes longer than writing on.
   const bool has_bytes = session_->options().remains == Remains::kBytes;
@@ -220,19 +221,28 @@ void Turn::note_said(Token token) {
   if (!piece.ok()) return;
   reply_words_.add(*piece);
   if (!session_->has_cold()) return;
-  for (const std::string& word : reply_words_.take_ended()) has_said_rare_ |= session_->is_rare(word);
+  for (const std::string& word : reply_words_.take_ended()) {
+    has_word_ended_ = true;
+    has_said_rare_ |= session_->is_rare(word);
+  }
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
 std::optional<Turn::Ready> Turn::look_while_writing() {
-  std::vector<RecallLook> looks = look_for_words();
-  std::vector<RecallLook> by_queries = look_by_queries();
-  looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
-  return recall_now(std::move(looks));
+  std::vector<RecallLook> by_words = look_for_words();
+  return recall_now(std::move(by_words), look_by_queries());
 }
 
 std::vector<RecallLook> Turn::look_for_words() {
-  if (!has_said_rare_ || word_tokens_ < session_->cost_of_words()) return {};
+  if (!has_word_ended_ || word_tokens_ < session_->cost_of_words()) return {};
+  has_word_ended_ = false;
+  const Meant meant = find_meant(ask_.cues, reply_words_.sentence(),
+                                 [this](const std::string& word) { return session_->is_rare(word); });
+  // A sentence that repeats what was asked is looked for by that, once: its own first words would find what is like it.
+  const bool is_new = meant.cue ? !meant.is_open && meant.cue != meant_cue_ : has_said_rare_;
+  if (!meant.says_rare) meant_cue_.reset();
+  if (!meant.says_rare || !is_new) return {};
+  meant_cue_ = meant.cue;
   has_said_rare_ = false;
   word_tokens_ -= session_->cost_of_words();
   const Stopwatch watch;
@@ -243,7 +253,8 @@ std::vector<RecallLook> Turn::look_for_words() {
     }
   }
   const BlockIndex before(session_->shape().n_blocks(tail_begin_.value()));
-  std::vector<RecallLook> looks = session_->look_for_words(ask_, reply_words_.sentence(), before, asking);
+  const std::string_view text = meant.cue ? std::string_view(ask_.cues[*meant.cue].text) : reply_words_.sentence();
+  std::vector<RecallLook> looks = session_->look_for_words(ask_, text, before, asking);
   ++stats_.writing.n;
   stats_.writing.ms += watch.elapsed_ms();
   return looks;
@@ -261,22 +272,38 @@ std::vector<RecallLook> Turn::look_by_queries() {
   return looks;
 }
 
-std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> looks) {
-  std::vector<BlockIndex> wanted;
-  for (const BlockIndex block : chosen_blocks(looks)) {
-    if (session_->hot().is_hot(block) || !session_->hot().is_full(block)) continue;
-    wanted.push_back(block);
-    note_heads(looks, block);
+// What is chosen and is to come.
+std::vector<BlockIndex> Turn::cold_of(std::span<const RecallLook> looks) const {
+  std::vector<BlockIndex> cold = chosen_blocks({looks.begin(), looks.end()});
+  std::erase_if(cold,
+                [&](BlockIndex block) { return session_->hot().is_hot(block) || !session_->hot().is_full(block); });
+  return cold;
+}
+
+// What asks stays; then what is wanted now, before what was wanted for the words before. But a sentence that says other words than were asked with
+// may yet speak of what was asked: what that found stays too.
+std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries) {
+  const std::vector<BlockIndex> told = cold_of(by_words);
+  const std::vector<BlockIndex> seen = cold_of(by_queries);
+  if (told.empty() && seen.empty()) return std::nullopt;
+  std::vector<RecallLook> looks = std::move(by_words);
+  looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
+  for (const std::vector<BlockIndex>* const wanted : {&told, &seen}) {
+    for (const BlockIndex block : *wanted) note_heads(looks, block);
   }
-  if (wanted.empty()) return std::nullopt;
   ++stats_.writing.n_found;
-  // What asks stays; then what is wanted now, before what was wanted for the words before.
   std::vector<BlockIndex>& kept = session_->holds().kept;
   const std::vector<BlockIndex> before = std::exchange(kept, {});
+  std::vector<BlockIndex> found;
   for (const BlockIndex block : before) {
-    if (asks(stats_.looks, block)) kept.push_back(block);
+    if (asks(stats_.looks, block))
+      kept.push_back(block);
+    else if (!meant_cue_ && is_found_for_what_is_asked(stats_.looks, block))
+      found.push_back(block);
   }
-  recall(wanted);
+  recall(seen);
+  recall(found);
+  recall(told);
   recall(before);
   if (stats_.writing.n_found <= WritingLooks::kMostTold) {
     stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()),

@@ -94,6 +94,25 @@ TEST_P(ReplyTurns, words_that_stand_nowhere_or_in_many_blocks_ask_for_nothing) {
   EXPECT_EQ(turn.settle().writing.n, 1);
 }
 
+TEST_P(ReplyTurns, a_sentence_that_repeats_a_question_is_looked_for_by_all_of_the_question) {
+  say("quagga " + std::string(76, 'w') + " quagga zebra " + std::string(60, 'w') + " dodo " + std::string(300, 'w'));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
+  // There is room for what the heavier one asks.
+  turn.recall({.cues = {{.text = "a dodo"}, {.text = "a quagga and a zebra", .weight = 0.5}},
+               .max_blocks = 1,
+               .selectors = SelectorList::parse("lexical").value()});
+  compute(turn, 7);
+  ASSERT_FALSE(session_->hot().is_hot(kZebra));
+  ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));
+  write(turn, "a quagga ");
+  EXPECT_TRUE(session_->hot().is_hot(kZebra));
+  EXPECT_FALSE(session_->hot().is_hot(BlockIndex(0))) << "which its own word would find";
+  const std::size_t n_recalled = turn.stats().acts.recalled.size();
+  write(turn, "and a zebra ");
+  EXPECT_EQ(turn.stats().acts.recalled.size(), n_recalled);
+  turn.settle();
+}
+
 TEST_P(ReplyTurns, no_more_comes_than_was_asked_for_and_nothing_where_nothing_is_kept) {
   tell();
   Turn turn = ask("lexical", 1);
