@@ -51,8 +51,14 @@ std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockI
   return {heads.begin(), heads.end()};
 }
 
-bool asks(std::span<const RecallLook> looks, BlockIndex block) {
-  return any_told(looks, [&](const Considered& one) { return one.block == block && one.verdict == Verdict::kAsks; });
+std::vector<BlockIndex> asking_blocks(std::span<const RecallLook> looks) {
+  std::set<BlockIndex> asking;
+  for (const RecallLook& look : looks) {
+    for (const RecallLook::Told& told : look.told) {
+      if (told.considered.verdict == Verdict::kAsks) asking.insert(told.considered.block);
+    }
+  }
+  return {asking.begin(), asking.end()};
 }
 
 bool is_found_for_what_is_asked(std::span<const RecallLook> looks, BlockIndex block) {

@@ -284,9 +284,8 @@ class Session {
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
   // Tokens of a reply that are computed in the time that a look by so many queries takes, about.
   [[nodiscard]] double cost_of_look(std::int32_t n_queries) const { return finder_.cost_in_tokens(n_queries); }
-  // While a reply is written: by the words of its sentence, in blocks before `before` that are not `but`. None where the best of them is hot.
-  [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, std::string_view sentence,
-                                                       BlockIndex before, std::span<const BlockIndex> but);
+  // While a reply is written: where the cue stands, and by its words. Nothing that tells of them where the best of it is hot.
+  [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, const SayingAsk& saying);
   [[nodiscard]] double cost_of_words() const { return finder_.cost_of_words(); }
   [[nodiscard]] bool is_rare(const std::string& word) { return finder_.is_rare(word); }
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
@@ -334,8 +333,9 @@ class Session {
   void check_invariants() const;
 
  private:
-  // Before a prompt's tail: where in what the user last said the question stands.
-  [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const;
+  // Where in what the user last said the cues stand, of which there are rankings; while writing, what stands behind them too.
+  [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
+                                             Moment moment) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
   [[nodiscard]] std::vector<RecallLook::Told> tell(const std::vector<Considered>& considered) const;
   // Blocks behind one with a cue's words that may hold what they speak of.

@@ -16,6 +16,14 @@ constexpr std::int32_t kQuestionShare = 4;
 constexpr std::int32_t kReachTokens = 64;
 constexpr std::int32_t kReachShare = 4;
 
+// Where what is asked stands itself, it does not answer; and beside all of its words what answers would be little.
+void leave_out(std::vector<CueRanking>& words, std::span<const BlockIndex> asking) {
+  for (CueRanking& cue : words) {
+    std::erase_if(cue.ranked,
+                  [&](const Scored& scored) { return std::ranges::find(asking, scored.block) != asking.end(); });
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) const {
@@ -60,14 +68,8 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   if (seeks_question || asks_words) words = finder_.rank(ask.cues);
   const double rank_ms = ranking.elapsed_ms();
   if (seeks_question && !ask.cues.empty()) {
-    RecallLook question = look_for_question(ask.cues, words);
-    // Where what is asked stands itself, it does not answer; and beside all of its words what answers would be little.
-    for (CueRanking& cue : words) {
-      std::erase_if(cue.ranked, [&](const Scored& scored) {
-        return std::ranges::any_of(question.told,
-                                   [&](const auto& told) { return told.considered.block == scored.block; });
-      });
-    }
+    RecallLook question = look_for_question(ask.cues, words, moment);
+    leave_out(words, asking_blocks({&question, 1}));
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   const std::int32_t reach = this->reach();
@@ -98,24 +100,27 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   return looks;
 }
 
-std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, std::string_view sentence, BlockIndex before,
-                                                std::span<const BlockIndex> but) {
+std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const SayingAsk& saying) {
   const Stopwatch watch;
-  const Cue cue{.text = std::string(sentence)};
+  const Cue cue{.text = std::string(saying.text)};
   std::vector<CueRanking> words = finder_.rank({&cue, 1});
-  std::erase_if(words.front().ranked, [&](const Scored& scored) {
-    return scored.block >= before || std::ranges::find(but, scored.block) != but.end();
-  });
+  std::vector<RecallLook> looks;
+  if (saying.is_one_of_several) {
+    RecallLook question = look_for_question({&cue, 1}, words, Moment::kWhileWriting);
+    leave_out(words, asking_blocks({&question, 1}));
+    if (!question.told.empty()) looks.push_back(std::move(question));
+  }
+  leave_out(words, saying.asking);
+  std::erase_if(words.front().ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
   const std::vector<Scored>& ranked = words.front().ranked;
-  if (ranked.empty()) return {};
+  if (ranked.empty()) return looks;
   // What the sentence speaks of is there already, or one of those that it may speak of.
   for (const Scored& scored : ranked) {
     if (scored.score < ranked.front().score) break;
-    if (hot().is_hot(scored.block)) return {};
+    if (hot().is_hot(scored.block)) return looks;
   }
   const std::vector<double> missing = missing_shares();
   const std::int32_t reach = this->reach();
-  std::vector<RecallLook> looks;
   for (const auto& selector : ask.selectors.all()) {
     if (!selector->asks().reply_words) continue;
     RecallLook look{.moment = Moment::kWhileWriting,
@@ -140,10 +145,12 @@ std::int32_t Session::reach() const {
   return std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
 }
 
-// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight.
-RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words) const {
+// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight. And
+// what is asked behind a cue begins in the last of its blocks or in the next.
+RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
+                                      Moment moment) const {
   const Stopwatch watch;
-  RecallLook look{.moment = Moment::kBeforeTail, .selector = kQuestionLook};
+  RecallLook look{.moment = moment, .selector = kQuestionLook};
   const auto& parts = said_.all();
   const auto last =
       std::find_if(parts.rbegin(), parts.rend(), [](const Part& part) { return part.source == Source::kUser; });
@@ -151,10 +158,13 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
   const BlockIndex from = hot().block_at(last->span.begin);
   const auto n_most = static_cast<std::size_t>(std::max(1, budget_blocks() / kQuestionShare));
   look.n_looked_at = n_blocks() - from.value();
-  for (const BlockIndex block : finder_.find_said(cues, words, from, n_most)) {
-    look.told.push_back(
-        {.considered = {.block = block, .score = 1.0, .verdict = Verdict::kAsks}, .name = block_name(block)});
+  std::vector<BlockIndex> blocks = finder_.find_said(cues, words, from, n_most);
+  if (moment == Moment::kWhileWriting && !blocks.empty()) blocks.emplace_back(blocks.back().value() + 1);
+  std::vector<Considered> considered;
+  for (const BlockIndex block : blocks) {
+    if (block.value() < n_blocks()) considered.push_back({.block = block, .score = 1.0, .verdict = Verdict::kAsks});
   }
+  look.told = tell(considered);
   look.ms = watch.elapsed_ms();
   return look;
 }

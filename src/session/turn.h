@@ -207,6 +207,7 @@ class Turn {
   std::vector<RecallLook> look_for_words();
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
+  bool note_asking(std::span<const RecallLook> looks);
   [[nodiscard]] std::vector<BlockIndex> cold_of(std::span<const RecallLook> looks) const;
   void wait_for_look();
   [[nodiscard]] double cost_of_look() const;
@@ -246,6 +247,9 @@ class Turn {
   Position next_look_;
   std::int32_t n_looks_due_ = 0;
   double look_tokens_ = 0.0;
+  // Where what is asked stands, and of that what the reply is to answer now.
+  std::vector<BlockIndex> asking_;
+  std::vector<BlockIndex> asked_now_;
   // What the reply says, whether a word of it has ended since it was last looked at, and a rare one that was not looked for; the cue that its
   // sentence was looked for by; and tokens that looking for such may take.
   ReplyWords reply_words_;

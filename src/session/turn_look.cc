@@ -140,6 +140,7 @@ void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLoo
   std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
   for (const BlockIndex block : wanted) note_heads(all, block);
   recall(wanted);
+  note_asking(looks);
   stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
 }
 
@@ -246,15 +247,14 @@ std::vector<RecallLook> Turn::look_for_words() {
   has_said_rare_ = false;
   word_tokens_ -= session_->cost_of_words();
   const Stopwatch watch;
-  std::vector<BlockIndex> asking;
-  for (const RecallLook& look : stats_.looks) {
-    for (const RecallLook::Told& told : look.told) {
-      if (told.considered.verdict == Verdict::kAsks) asking.push_back(told.considered.block);
-    }
+  SayingAsk saying{.text = reply_words_.sentence(),
+                   .before = BlockIndex(session_->shape().n_blocks(tail_begin_.value())),
+                   .asking = asking_};
+  if (meant.cue) {
+    saying.text = ask_.cues[*meant.cue].text;
+    saying.is_one_of_several = ask_.cues.size() > 1;
   }
-  const BlockIndex before(session_->shape().n_blocks(tail_begin_.value()));
-  const std::string_view text = meant.cue ? std::string_view(ask_.cues[*meant.cue].text) : reply_words_.sentence();
-  std::vector<RecallLook> looks = session_->look_for_words(ask_, text, before, asking);
+  std::vector<RecallLook> looks = session_->look_for_words(ask_, saying);
   ++stats_.writing.n;
   stats_.writing.ms += watch.elapsed_ms();
   return looks;
@@ -280,32 +280,41 @@ std::vector<BlockIndex> Turn::cold_of(std::span<const RecallLook> looks) const {
   return cold;
 }
 
-// What asks stays; then what is wanted now, before what was wanted for the words before. But a sentence that says other words than were asked with
-// may yet speak of what was asked: what that found stays too.
+// Whether any of it is where something is asked.
+bool Turn::note_asking(std::span<const RecallLook> looks) {
+  std::vector<BlockIndex> asked = asking_blocks(looks);
+  if (asked.empty()) return false;
+  for (const BlockIndex block : asked) {
+    if (std::ranges::find(asking_, block) == asking_.end()) asking_.push_back(block);
+  }
+  asked_now_ = std::move(asked);
+  return true;
+}
+
+// What is being answered stays; then what is wanted now, before what was wanted for the words before. But a sentence that says other words than
+// were asked with may yet speak of what was asked: what that found stays too.
 std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries) {
   const std::vector<BlockIndex> told = cold_of(by_words);
   const std::vector<BlockIndex> seen = cold_of(by_queries);
-  if (told.empty() && seen.empty()) return std::nullopt;
+  const bool asks_anew = note_asking(by_words);
+  if (told.empty() && seen.empty() && !asks_anew) return std::nullopt;
   std::vector<RecallLook> looks = std::move(by_words);
   looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
   for (const std::vector<BlockIndex>* const wanted : {&told, &seen}) {
     for (const BlockIndex block : *wanted) note_heads(looks, block);
   }
-  ++stats_.writing.n_found;
-  std::vector<BlockIndex>& kept = session_->holds().kept;
-  const std::vector<BlockIndex> before = std::exchange(kept, {});
-  std::vector<BlockIndex> found;
-  for (const BlockIndex block : before) {
-    if (asks(stats_.looks, block))
-      kept.push_back(block);
-    else if (!meant_cue_ && is_found_for_what_is_asked(stats_.looks, block))
-      found.push_back(block);
-  }
+  const std::vector<BlockIndex> before = std::exchange(session_->holds().kept, {});
+  std::vector<BlockIndex> found = before;
+  std::erase_if(found, [&](BlockIndex block) {
+    return meant_cue_.has_value() || !is_found_for_what_is_asked(stats_.looks, block);
+  });
+  recall(asked_now_);
   recall(seen);
   recall(found);
   recall(told);
   recall(before);
-  if (stats_.writing.n_found <= WritingLooks::kMostTold) {
+  if (told.empty() && seen.empty()) return Ready::kMore;
+  if (++stats_.writing.n_found <= WritingLooks::kMostTold) {
     stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()),
                         std::make_move_iterator(looks.end()));
   }

@@ -113,6 +113,45 @@ TEST_P(ReplyTurns, a_sentence_that_repeats_a_question_is_looked_for_by_all_of_th
   turn.settle();
 }
 
+TEST_P(ReplyTurns, of_several_questions_the_one_that_is_answered_and_the_next_are_in_sight) {
+  say(std::string(200, 'w') + " ");
+  const std::vector<std::string> asked = {"Is there a quagga in it? ", "Is there one dodo in it? ",
+                                          "Is there a zebra in it? "};
+  std::string message;
+  for (const std::string& question : asked) message += question;
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
+  turn.recall({.cues = find_cues(message), .selectors = SelectorList::parse("lexical").value()});
+  compute(turn, 7);
+  // Where its first letter is: a border may cut it.
+  const auto standing_in = [&](std::string_view word) {
+    std::string text;
+    std::int32_t b = 0;
+    while (text.find(word) == std::string::npos) text += *session_->block_text(BlockIndex(b++));
+    std::string before;
+    for (b = 0; before.size() <= text.find(word); ++b) before += *session_->block_text(BlockIndex(b));
+    return BlockIndex(b - 1);
+  };
+  const BlockIndex quagga = standing_in("quagga");
+  const BlockIndex dodo = standing_in("dodo");
+  const BlockIndex zebra = standing_in("zebra");
+  ASSERT_LT(quagga, dodo);
+  ASSERT_LT(dodo, zebra);
+  write(turn, std::string(120, 'w'));
+  ASSERT_FALSE(session_->hot().is_hot(zebra));
+  write(turn, " a quagga ");
+  EXPECT_TRUE(session_->hot().is_hot(quagga));
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(quagga.value() + 1))) << "where the next question begins";
+  EXPECT_FALSE(session_->hot().is_hot(zebra));
+  write(turn, "is there.\nOne dodo ");
+  EXPECT_TRUE(session_->hot().is_hot(dodo));
+  EXPECT_TRUE(session_->hot().is_hot(BlockIndex(dodo.value() + 1)));
+  check_every_hot_byte();
+  write(turn, std::string(70, 'w'));
+  EXPECT_TRUE(session_->hot().is_hot(dodo)) << "it stays while it is answered";
+  EXPECT_FALSE(session_->hot().is_hot(quagga)) << "and no longer";
+  turn.settle();
+}
+
 TEST_P(ReplyTurns, no_more_comes_than_was_asked_for_and_nothing_where_nothing_is_kept) {
   tell();
   Turn turn = ask("lexical", 1);
