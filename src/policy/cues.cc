@@ -82,6 +82,17 @@ void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>&
   sentences.back().is_line &= n_words <= kMostWords;
 }
 
+// "Where does Ada live? Tell me the code of the red box. When is the second page due?": what demands beside what asks does so too. Elsewhere
+// it may tell: "When the winter came".
+void join_questions(std::vector<Sentence>& sentences) {
+  for (std::size_t i = 1; i < sentences.size(); ++i) {
+    sentences[i].asks |= sentences[i].demands && sentences[i - 1].asks;
+  }
+  for (std::size_t i = sentences.size(); i-- > 1;) {
+    sentences[i - 1].asks |= sentences[i - 1].demands && sentences[i].asks;
+  }
+}
+
 // The text may begin or go on beyond what is given.
 enum class CutAt : std::uint8_t { kNowhere, kBegin, kEnd };
 
@@ -109,6 +120,7 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
   }
   add_sentence({.text = text.substr(begin), .is_line = begins_line && cut != CutAt::kEnd}, !is_document || !begins_line,
                sentences);
+  join_questions(sentences);
   return sentences;
 }
 
@@ -144,7 +156,7 @@ std::vector<Sentence> find_sentences(std::string_view text) {
   return sentences;
 }
 
-void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
+void add_cues(const SaidText& said, double weight, std::int64_t place, std::vector<Cue>& cues) {
   const std::vector<Sentence> sentences = find_sentences(said.text);
   const bool any_asks = std::ranges::any_of(sentences, &Sentence::asks);
   const bool any_demands = std::ranges::any_of(sentences, &Sentence::demands);
@@ -157,7 +169,9 @@ void add_cues(const SaidText& said, double weight, std::vector<Cue>& cues) {
     // What is there to be read stands in blocks word for word, and would find itself.
     if (is_long && !is_asked && !is_outer_line && (any_asks || any_demands)) continue;
     const double share = is_asked ? 1.0 : is_outer_line ? kOuterLineWeight : kBesideQuestion;
-    cues.push_back({.text = std::string(sentences[i].text), .weight = share * weight});
+    cues.push_back({.text = std::string(sentences[i].text),
+                    .weight = share * weight,
+                    .place = place + (sentences[i].text.data() - said.text.data())});
   }
 }
 
@@ -167,13 +181,15 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
   std::vector<Cue> cues;
   double weight = 1.0;
   bool is_task_told = false;
+  std::int64_t place = 0;
   for (auto text = said.rbegin(); text != said.rend(); ++text, weight *= kOlder) {
+    place -= std::ssize(text->text);
     const bool is_users = text->source == Source::kUser;
     if (is_users && !is_task_told) {
       is_task_told = true;
-      add_cues(*text, std::max(weight, kTask), cues);
+      add_cues(*text, std::max(weight, kTask), place, cues);
     } else if (cues.size() < 4 * kMostCues) {
-      add_cues(*text, is_users ? weight : kNotTheUsers * weight, cues);
+      add_cues(*text, is_users ? weight : kNotTheUsers * weight, place, cues);
     }
   }
   std::ranges::stable_sort(cues, std::ranges::greater(), &Cue::weight);
@@ -184,6 +200,14 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
 std::vector<Cue> find_cues(std::string_view text) {
   const SaidText said{.text = std::string(text)};
   return find_cues({&said, 1});
+}
+
+const Cue* next_cue(std::span<const Cue> cues, std::size_t i) {
+  const Cue* next = nullptr;
+  for (const Cue& cue : cues) {
+    if (cue.place > cues[i].place && (next == nullptr || cue.place < next->place)) next = &cue;
+  }
+  return next;
 }
 
 }  // namespace ebb

@@ -10,6 +10,8 @@
 // It knows words and no blocks. Thread rule: pure functions.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,8 +34,8 @@ struct SaidText {
 struct Cue {
   std::string text;
   double weight = 1.0;  // above 0, at most 1
-
-  friend bool operator==(const Cue&, const Cue&) = default;
+  // Of what is said later it is greater.
+  std::int64_t place = 0;
 };
 
 // Of what was said since the assistant last spoke to the user, oldest first. Heaviest first, of those that weigh the same the
@@ -41,5 +43,8 @@ struct Cue {
 [[nodiscard]] std::vector<Cue> find_cues(std::span<const SaidText> said);
 // Of one message of the user's.
 [[nodiscard]] std::vector<Cue> find_cues(std::string_view text);
+
+// What is said next behind the i-th; null: nothing.
+[[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::size_t i);
 
 }  // namespace ebb

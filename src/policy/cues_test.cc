@@ -1,5 +1,7 @@
 #include "policy/cues.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +27,32 @@ TEST(Cues, what_says_something_beside_a_question_weighs_less_and_alone_it_does_n
   EXPECT_EQ(both[0].text, " Who wrote the third page");
   EXPECT_LT(both[1].weight, both[0].weight);
   EXPECT_EQ(find_cues("Write down who wrote the third page").front().weight, 1.0);
+}
+
+TEST(Cues, what_demands_beside_a_question_is_one_and_elsewhere_it_tells) {
+  for (const Cue& cue : find_cues("Who sold the red boat? Tell me the code of the mill. Name its owner.")) {
+    EXPECT_EQ(cue.weight, 1.0) << cue.text;
+  }
+  const std::vector<Cue> tale = find_cues("When it rained, he stayed. The mill stood still. Who sold the red boat?");
+  EXPECT_EQ(tale.front().text, " Who sold the red boat");
+  EXPECT_LT(tale[1].weight, 1.0);
+  EXPECT_LT(tale[2].weight, 1.0);
+}
+
+TEST(Cues, the_next_one_is_what_was_said_behind_it) {
+  const std::vector<SaidText> said = {{.text = "The boat is red."},
+                                      {.text = "Thank you for that. Who sold it to Ada? Where does Ben live?"}};
+  const std::vector<Cue> cues = find_cues(said);
+  const auto next_of = [&](std::string_view text) {
+    const auto cue =
+        std::ranges::find_if(cues, [&](const Cue& one) { return one.text.find(text) != std::string::npos; });
+    const Cue* const next = next_cue(cues, static_cast<std::size_t>(cue - cues.begin()));
+    return next == nullptr ? "" : next->text;
+  };
+  EXPECT_THAT(next_of("boat"), testing::HasSubstr("Thank you"));
+  EXPECT_THAT(next_of("Thank you"), testing::HasSubstr("Ada"));
+  EXPECT_THAT(next_of("Ada"), testing::HasSubstr("Ben"));
+  EXPECT_EQ(next_of("Ben"), "");
 }
 
 TEST(Cues, a_full_stop_in_a_path_or_a_number_ends_no_sentence) {

@@ -80,30 +80,30 @@ std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
 
 // What was said may go on across borders; blocks that share most words with it come first.
 std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
-                                          BlockIndex from, std::size_t n_most) const {
+                                          BlockIndex from, BlockIndex to) const {
   constexpr std::size_t kMostTried = 4;
   std::set<BlockIndex> found;
   for (std::size_t i = 0; i < cues.size() && cues[i].weight >= kOuterLineWeight * cues.front().weight; ++i) {
     std::size_t n_tried = 0;
     const std::string_view text = without_outer_space(cues[i].text);
     for (const Scored& scored : rankings[i].ranked) {
-      if (scored.block < from) continue;
+      if (scored.block < from || scored.block >= to) continue;
       if (++n_tried > kMostTried) break;
-      const std::vector<BlockIndex> blocks = find_said_about(scored.block, from, text);
+      const std::vector<BlockIndex> blocks = find_said_about(scored.block, from, to, text);
       found.insert(blocks.begin(), blocks.end());
       if (!blocks.empty()) break;
     }
   }
-  std::vector<BlockIndex> first(found.begin(), found.end());
-  first.resize(std::min(first.size(), n_most));
-  return first;
+  return {found.begin(), found.end()};
 }
 
 // The fewest blocks that hold the text and have this one among them; none where it does not stand there.
-std::vector<BlockIndex> Finder::find_said_about(BlockIndex block, BlockIndex from, std::string_view text) const {
+std::vector<BlockIndex> Finder::find_said_about(BlockIndex block, BlockIndex from, BlockIndex to,
+                                                std::string_view text) const {
   constexpr std::int32_t kMostBlocks = 3;
   for (std::int32_t n = 1; n <= kMostBlocks; ++n) {
-    for (std::int32_t b = std::max(from.value(), block.value() - n + 1); b <= block.value(); ++b) {
+    for (std::int32_t b = std::max(from.value(), block.value() - n + 1); b <= std::min(block.value(), to.value() - n);
+         ++b) {
       if (!holds(BlockIndex(b), n, text)) continue;
       std::vector<BlockIndex> blocks;
       for (std::int32_t i = 0; i < n; ++i) blocks.emplace_back(b + i);

@@ -54,10 +54,10 @@ class Finder {
   // As far as known without listing those that are awaited.
   [[nodiscard]] const WordIndex& known_words() const { return words_; }
   [[nodiscard]] std::vector<CueRanking> rank(std::span<const Cue> cues);
-  // Blocks from `from` on in which a cue of the greatest weight, or of no less than an outer line beside it, stands word for word, the first ones first; `rankings` are of
-  // these cues.
+  // Blocks of [from, to), in order, in which a cue of the greatest weight, or of no less than an outer line beside it, stands word for word;
+  // `rankings` are of these cues.
   [[nodiscard]] std::vector<BlockIndex> find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
-                                                  BlockIndex from, std::size_t n_most) const;
+                                                  BlockIndex from, BlockIndex to) const;
 
   // Of a look for one sentence by words: as cost_in_tokens() has it.
   [[nodiscard]] double cost_of_words() const;
@@ -86,7 +86,8 @@ class Finder {
 
   void list_words(BlockIndex block);
   [[nodiscard]] bool holds(BlockIndex first, std::int32_t n_blocks, std::string_view text) const;
-  [[nodiscard]] std::vector<BlockIndex> find_said_about(BlockIndex block, BlockIndex from, std::string_view text) const;
+  [[nodiscard]] std::vector<BlockIndex> find_said_about(BlockIndex block, BlockIndex from, BlockIndex to,
+                                                        std::string_view text) const;
   void make_digest(BlockIndex block);
   void read_digest(BlockIndex block);
   [[nodiscard]] bool take_room(Digest& digest);

@@ -52,13 +52,12 @@ std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockI
 }
 
 std::vector<BlockIndex> asking_blocks(std::span<const RecallLook> looks) {
-  std::set<BlockIndex> asking;
+  std::vector<BlockIndex> asking;
   for (const RecallLook& look : looks) {
-    for (const RecallLook::Told& told : look.told) {
-      if (told.considered.verdict == Verdict::kAsks) asking.insert(told.considered.block);
-    }
+    if (look.selector != kQuestionLook) continue;
+    for (const RecallLook::Told& told : look.told) asking.push_back(told.considered.block);
   }
-  return {asking.begin(), asking.end()};
+  return asking;
 }
 
 bool is_found_for_what_is_asked(std::span<const RecallLook> looks, BlockIndex block) {

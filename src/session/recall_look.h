@@ -60,8 +60,9 @@ enum class Moment : std::uint8_t {
 // What a reply is saying: a cue of what was asked, which its sentence repeats, or the sentence itself.
 struct SayingAsk {
   std::string_view text;
-  // It is one of several cues: where it stands is to be in sight, and what is asked next.
-  bool is_one_of_several = false;
+  // A cue: and then the one that was said behind it, if there is one. Where both stand is to be in sight.
+  bool is_cue = false;
+  const Cue* next = nullptr;
   // What tells of it stands in front of this block, and in none of those in which anything is asked.
   BlockIndex before;
   std::span<const BlockIndex> asking;
@@ -100,7 +101,7 @@ struct WritingLooks {
 [[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
 // In which heads those that chose a block would have it; none: in all.
 [[nodiscard]] std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block);
-// Those in which what is asked stands, each once.
+// Those that a look for the question tells of: what is asked stands there, whether there is room for it or not.
 [[nodiscard]] std::vector<BlockIndex> asking_blocks(std::span<const RecallLook> looks);
 // Whether a look by what is asked, before any queries, chose it.
 [[nodiscard]] bool is_found_for_what_is_asked(std::span<const RecallLook> looks, BlockIndex block);

@@ -56,24 +56,31 @@ std::vector<std::string> ReplyWords::take_ended() {
   return std::exchange(ended_, {});
 }
 
-Meant find_meant(std::span<const Cue> cues, std::string_view sentence,
+Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, std::string_view sentence,
                  const std::function<bool(const std::string&)>& is_rare) {
-  const std::vector<std::string> said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
-  std::vector<std::string> rare;
-  std::ranges::copy_if(said, std::back_inserter(rare), is_rare);
-  Meant meant{.says_rare = !rare.empty()};
-  if (!meant.says_rare) return meant;
+  const auto rare_of = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> rare;
+    std::ranges::copy_if(words, std::back_inserter(rare), is_rare);
+    return rare;
+  };
   const auto n_in = [](const std::vector<std::string>& words, const std::vector<std::string>& own) {
     return std::ranges::count_if(words, [&](const std::string& word) { return std::ranges::binary_search(own, word); });
   };
+  const std::vector<std::string> said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
+  const std::vector<std::string> rare = rare_of(said);
+  Meant meant{.says_rare = !rare.empty()};
+  if (!meant.says_rare) return meant;
   std::vector<std::string> best;
-  // Of rare words, of all words, and how many there are beside them: the less the better.
-  std::tuple<std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t> best_fit;
+  // How many of the rare words times how much of its own, how many of all words, and how many there are beside them.
+  std::tuple<double, std::ptrdiff_t, std::ptrdiff_t> best_fit;
   for (std::size_t i = 0; i < cues.size(); ++i) {
     std::vector<std::string> own = sorted_words(cues[i].text);
     const std::ptrdiff_t n_rare = n_in(rare, own);
     if (n_rare == 0 || own == best) continue;
-    const std::tuple fit(n_rare, n_in(said, own), -std::ssize(own));
+    const auto n_own = std::ssize(rare_of(own));
+    if (answered.contains(i) && n_rare < n_own) continue;
+    const auto n = static_cast<double>(n_rare);
+    const std::tuple fit(n * n / static_cast<double>(n_own), n_in(said, own), -std::ssize(own));
     if (meant.cue && fit == best_fit) meant.is_open = true;
     if (meant.cue && fit <= best_fit) continue;
     meant = {.says_rare = true, .cue = i, .is_open = false};

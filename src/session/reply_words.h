@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,12 +44,13 @@ class ReplyWords {
 struct Meant {
   // A rare word has ended in the sentence.
   bool says_rare = false;
-  // The one that has most of the rare words that have ended, at least one, then most of the others, then least beside them.
+  // The one that has most of the rare words that have ended, at least one, and fewest others that are rare; then most of the others, then least
+  // beside them. One that was answered before has all of its rare words said.
   std::optional<std::size_t> cue;
   // Another one has as many: what comes will tell.
   bool is_open = false;
 };
-[[nodiscard]] Meant find_meant(std::span<const Cue> cues, std::string_view sentence,
-                               const std::function<bool(const std::string&)>& is_rare);
+[[nodiscard]] Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered,
+                               std::string_view sentence, const std::function<bool(const std::string&)>& is_rare);
 
 }  // namespace ebb

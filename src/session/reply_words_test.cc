@@ -84,7 +84,7 @@ bool is_rare(const std::string& word) {
 
 class MeantCue : public testing::Test {
  protected:
-  static Meant find(std::string_view sentence) { return find_meant(kCues, sentence, is_rare); }
+  static Meant find(std::string_view sentence) { return find_meant(kCues, {}, sentence, is_rare); }
 
   inline static const std::vector<Cue> kCues = {{.text = "What is the code of the old vault?"},
                                                 {.text = "Tell me the code of the big blue box."},
@@ -96,8 +96,8 @@ TEST_F(MeantCue, is_the_one_that_the_sentence_repeats_by_its_words_that_have_end
   EXPECT_FALSE(find("The code").says_rare) << "it may go on";
   EXPECT_THAT(find("The zebra ").cue, testing::Optional(2U));
   EXPECT_THAT(find("The code of the big ").cue, testing::Optional(1U));
-  EXPECT_THAT(find("The code of the old vaul").cue, testing::Optional(0U));
-  EXPECT_FALSE(find("The code of the old vaul").is_open);
+  EXPECT_THAT(find("The code of the old vault ").cue, testing::Optional(0U));
+  EXPECT_FALSE(find("The code of the old vault ").is_open);
 }
 
 TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
@@ -108,11 +108,25 @@ TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
 
 TEST_F(MeantCue, is_open_where_two_say_as_much_unless_they_say_the_same) {
   const std::vector<Cue> twins = {{.text = "the code of the red door"}, {.text = "the code of the tin door"}};
-  EXPECT_TRUE(find_meant(twins, "The code of ", is_rare).is_open);
-  EXPECT_FALSE(find_meant(twins, "The code of the tin ", is_rare).is_open);
-  EXPECT_THAT(find_meant(twins, "The code of the tin ", is_rare).cue, testing::Optional(1U));
+  EXPECT_TRUE(find_meant(twins, {}, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(twins, {}, "The code of the tin ", is_rare).is_open);
+  EXPECT_THAT(find_meant(twins, {}, "The code of the tin ", is_rare).cue, testing::Optional(1U));
   const std::vector<Cue> same = {{.text = "the code of it?"}, {.text = "the code of it"}};
-  EXPECT_FALSE(find_meant(same, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(same, {}, "The code of ", is_rare).is_open);
+}
+
+TEST_F(MeantCue, is_the_one_of_whose_rare_words_most_are_said) {
+  const std::vector<Cue> cues = {{.text = "the code and the zebra of the tin vault"}, {.text = "where the vault is"}};
+  EXPECT_THAT(find_meant(cues, {}, "The vault ", is_rare).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {}, "The vault of the zebra ", is_rare).cue, testing::Optional(0U));
+}
+
+TEST_F(MeantCue, is_one_that_was_answered_only_where_all_of_it_is_said_again) {
+  const std::vector<Cue> cues = {{.text = "the code of the vault"}, {.text = "where the zebra is"}};
+  EXPECT_THAT(find_meant(cues, {}, "The code of ", is_rare).cue, testing::Optional(0U));
+  EXPECT_EQ(find_meant(cues, {0}, "The code of ", is_rare).cue, std::nullopt);
+  EXPECT_THAT(find_meant(cues, {0}, "The code of the zebra ", is_rare).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {0}, "The code of the vault ", is_rare).cue, testing::Optional(0U));
 }
 
 }  // namespace

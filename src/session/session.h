@@ -284,7 +284,8 @@ class Session {
   [[nodiscard]] std::unique_ptr<TailQueries> make_tail_queries(std::int32_t n_rows) const;
   // Tokens of a reply that are computed in the time that a look by so many queries takes, about.
   [[nodiscard]] double cost_of_look(std::int32_t n_queries) const { return finder_.cost_in_tokens(n_queries); }
-  // While a reply is written: where the cue stands, and by its words. Nothing that tells of them where the best of it is hot.
+  // While a reply is written: where the cues stand, and what tells of what it says. Where the best of that is hot, of a cue what stands beside
+  // it, and of other words nothing.
   [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, const SayingAsk& saying);
   [[nodiscard]] double cost_of_words() const { return finder_.cost_of_words(); }
   [[nodiscard]] bool is_rare(const std::string& word) { return finder_.is_rare(word); }
@@ -333,9 +334,10 @@ class Session {
   void check_invariants() const;
 
  private:
-  // Where in what the user last said the cues stand, of which there are rankings; while writing, what stands behind them too.
+  // Where in what the user last said the cues stand, of which there are rankings.
   [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
                                              Moment moment) const;
+  [[nodiscard]] std::optional<BlockIndex> hot_of_best(std::span<const Scored> ranked) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
   [[nodiscard]] std::vector<RecallLook::Told> tell(const std::vector<Considered>& considered) const;
   // Blocks behind one with a cue's words that may hold what they speak of.

@@ -1,5 +1,7 @@
 // How a session looks for what is cold and should come: what it knows of its blocks, asked of each selector.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "session/session.h"
@@ -102,23 +104,22 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
 
 std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const SayingAsk& saying) {
   const Stopwatch watch;
-  const Cue cue{.text = std::string(saying.text)};
-  std::vector<CueRanking> words = finder_.rank({&cue, 1});
+  std::vector<Cue> cues = {{.text = std::string(saying.text)}};
+  if (saying.next != nullptr) cues.push_back({.text = saying.next->text});
+  std::vector<CueRanking> words = finder_.rank(cues);
   std::vector<RecallLook> looks;
-  if (saying.is_one_of_several) {
-    RecallLook question = look_for_question({&cue, 1}, words, Moment::kWhileWriting);
+  if (saying.is_cue) {
+    RecallLook question = look_for_question(cues, words, Moment::kWhileWriting);
     leave_out(words, asking_blocks({&question, 1}));
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
+  words.resize(1);
   leave_out(words, saying.asking);
-  std::erase_if(words.front().ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
-  const std::vector<Scored>& ranked = words.front().ranked;
+  std::vector<Scored>& ranked = words.front().ranked;
+  std::erase_if(ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
   if (ranked.empty()) return looks;
-  // What the sentence speaks of is there already, or one of those that it may speak of.
-  for (const Scored& scored : ranked) {
-    if (scored.score < ranked.front().score) break;
-    if (hot().is_hot(scored.block)) return looks;
-  }
+  const std::optional<BlockIndex> there = hot_of_best(ranked);
+  if (there && !saying.is_cue) return looks;
   const std::vector<double> missing = missing_shares();
   const std::int32_t reach = this->reach();
   for (const auto& selector : ask.selectors.all()) {
@@ -128,11 +129,28 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
                     .n_looked_at = static_cast<std::int32_t>(missing.size())};
     // One passage: the block, the one before it and those behind it.
     const std::int32_t n_most = std::min(ask.max_blocks, reach + 2);
-    look.told = tell(selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach}));
+    std::vector<Considered> chosen =
+        selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach});
+    // What the sentence speaks of is there already: then what stands beside it alone.
+    if (there) {
+      std::erase_if(chosen, [&](const Considered& one) {
+        return one.block.value() < there->value() - 1 || one.block.value() > there->value() + reach;
+      });
+    }
+    look.told = tell(chosen);
     look.ms = watch.elapsed_ms();
     looks.push_back(std::move(look));
   }
   return looks;
+}
+
+// One of those that it may speak of; none: they all have left.
+std::optional<BlockIndex> Session::hot_of_best(std::span<const Scored> ranked) const {
+  for (const Scored& scored : ranked) {
+    if (scored.score < ranked.front().score) break;
+    if (hot().is_hot(scored.block)) return scored.block;
+  }
+  return std::nullopt;
 }
 
 std::vector<RecallLook::Told> Session::tell(const std::vector<Considered>& considered) const {
@@ -145,8 +163,8 @@ std::int32_t Session::reach() const {
   return std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
 }
 
-// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight. And
-// what is asked behind a cue begins in the last of its blocks or in the next.
+// What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight, or as
+// much of it as has a place.
 RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
                                       Moment moment) const {
   const Stopwatch watch;
@@ -156,13 +174,13 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
       std::find_if(parts.rbegin(), parts.rend(), [](const Part& part) { return part.source == Source::kUser; });
   if (last == parts.rend() || last->span.begin >= end()) return look;
   const BlockIndex from = hot().block_at(last->span.begin);
-  const auto n_most = static_cast<std::size_t>(std::max(1, budget_blocks() / kQuestionShare));
-  look.n_looked_at = n_blocks() - from.value();
-  std::vector<BlockIndex> blocks = finder_.find_said(cues, words, from, n_most);
-  if (moment == Moment::kWhileWriting && !blocks.empty()) blocks.emplace_back(blocks.back().value() + 1);
+  const BlockIndex to(hot().block_at(std::min(last->span.end, end()) - 1).value() + 1);
+  const std::int32_t n_most = std::max(1, budget_blocks() / kQuestionShare);
+  look.n_looked_at = to.value() - from.value();
   std::vector<Considered> considered;
-  for (const BlockIndex block : blocks) {
-    if (block.value() < n_blocks()) considered.push_back({.block = block, .score = 1.0, .verdict = Verdict::kAsks});
+  for (const BlockIndex block : finder_.find_said(cues, words, from, to)) {
+    const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
+    considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
   }
   look.told = tell(considered);
   look.ms = watch.elapsed_ms();

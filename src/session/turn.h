@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -207,7 +208,7 @@ class Turn {
   std::vector<RecallLook> look_for_words();
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
-  bool note_asking(std::span<const RecallLook> looks);
+  void note_asking(std::span<const RecallLook> looks);
   [[nodiscard]] std::vector<BlockIndex> cold_of(std::span<const RecallLook> looks) const;
   void wait_for_look();
   [[nodiscard]] double cost_of_look() const;
@@ -247,15 +248,17 @@ class Turn {
   Position next_look_;
   std::int32_t n_looks_due_ = 0;
   double look_tokens_ = 0.0;
-  // Where what is asked stands, and of that what the reply is to answer now.
+  // Where what is asked stands; of that, what the reply is to answer now; and what was found for what it says.
   std::vector<BlockIndex> asking_;
   std::vector<BlockIndex> asked_now_;
+  std::vector<BlockIndex> told_now_;
   // What the reply says, whether a word of it has ended since it was last looked at, and a rare one that was not looked for; the cue that its
   // sentence was looked for by; and tokens that looking for such may take.
   ReplyWords reply_words_;
   bool has_word_ended_ = false;
   bool has_said_rare_ = false;
   std::optional<std::size_t> meant_cue_;
+  std::set<std::size_t> answered_;  // cues that earlier sentences repeated
   double word_tokens_ = 0.0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;

@@ -237,11 +237,11 @@ std::optional<Turn::Ready> Turn::look_while_writing() {
 std::vector<RecallLook> Turn::look_for_words() {
   if (!has_word_ended_ || word_tokens_ < session_->cost_of_words()) return {};
   has_word_ended_ = false;
-  const Meant meant = find_meant(ask_.cues, reply_words_.sentence(),
+  const Meant meant = find_meant(ask_.cues, answered_, reply_words_.sentence(),
                                  [this](const std::string& word) { return session_->is_rare(word); });
   // A sentence that repeats what was asked is looked for by that, once: its own first words would find what is like it.
   const bool is_new = meant.cue ? !meant.is_open && meant.cue != meant_cue_ : has_said_rare_;
-  if (!meant.says_rare) meant_cue_.reset();
+  if (!meant.says_rare && meant_cue_) answered_.insert(*std::exchange(meant_cue_, std::nullopt));
   if (!meant.says_rare || !is_new) return {};
   meant_cue_ = meant.cue;
   has_said_rare_ = false;
@@ -252,9 +252,12 @@ std::vector<RecallLook> Turn::look_for_words() {
                    .asking = asking_};
   if (meant.cue) {
     saying.text = ask_.cues[*meant.cue].text;
-    saying.is_one_of_several = ask_.cues.size() > 1;
+    saying.is_cue = true;
+    saying.next = next_cue(ask_.cues, *meant.cue);
   }
   std::vector<RecallLook> looks = session_->look_for_words(ask_, saying);
+  told_now_ = chosen_blocks(looks);
+  std::erase_if(told_now_, [&](BlockIndex block) { return !session_->hot().is_full(block); });
   ++stats_.writing.n;
   stats_.writing.ms += watch.elapsed_ms();
   return looks;
@@ -280,41 +283,47 @@ std::vector<BlockIndex> Turn::cold_of(std::span<const RecallLook> looks) const {
   return cold;
 }
 
-// Whether any of it is where something is asked.
-bool Turn::note_asking(std::span<const RecallLook> looks) {
-  std::vector<BlockIndex> asked = asking_blocks(looks);
-  if (asked.empty()) return false;
-  for (const BlockIndex block : asked) {
-    if (std::ranges::find(asking_, block) == asking_.end()) asking_.push_back(block);
+void Turn::note_asking(std::span<const RecallLook> looks) {
+  std::vector<BlockIndex> now;
+  for (const RecallLook& look : looks) {
+    if (look.selector != kQuestionLook) continue;
+    for (const RecallLook::Told& told : look.told) {
+      const BlockIndex block = told.considered.block;
+      if (told.considered.verdict == Verdict::kAsks) now.push_back(block);
+      if (std::ranges::find(asking_, block) == asking_.end()) asking_.push_back(block);
+    }
   }
-  asked_now_ = std::move(asked);
-  return true;
+  if (!now.empty()) asked_now_ = std::move(now);
 }
 
-// What is being answered stays; then what is wanted now, before what was wanted for the words before. But a sentence that says other words than
-// were asked with may yet speak of what was asked: what that found stays too.
+// What is being answered stays, and what tells of it; then what the queries want, before what was wanted for the words before. But a sentence
+// that says other words than were asked with may yet speak of what was asked: what that found stays before what these find.
 std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries) {
-  const std::vector<BlockIndex> told = cold_of(by_words);
+  const bool is_said_anew = !by_words.empty();
   const std::vector<BlockIndex> seen = cold_of(by_queries);
-  const bool asks_anew = note_asking(by_words);
-  if (told.empty() && seen.empty() && !asks_anew) return std::nullopt;
+  if (!is_said_anew && seen.empty()) return std::nullopt;
+  const bool any_cold = !seen.empty() || !cold_of(by_words).empty();
+  note_asking(by_words);
   std::vector<RecallLook> looks = std::move(by_words);
   looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
-  for (const std::vector<BlockIndex>* const wanted : {&told, &seen}) {
-    for (const BlockIndex block : *wanted) note_heads(looks, block);
+  if (is_said_anew) {
+    for (const BlockIndex block : told_now_) note_heads(looks, block);
   }
+  for (const BlockIndex block : seen) note_heads(looks, block);
   const std::vector<BlockIndex> before = std::exchange(session_->holds().kept, {});
-  std::vector<BlockIndex> found = before;
-  std::erase_if(found, [&](BlockIndex block) {
-    return meant_cue_.has_value() || !is_found_for_what_is_asked(stats_.looks, block);
-  });
   recall(asked_now_);
-  recall(seen);
-  recall(found);
-  recall(told);
+  if (meant_cue_) {
+    recall(told_now_);
+    recall(seen);
+  } else {
+    std::vector<BlockIndex> found = before;
+    std::erase_if(found, [&](BlockIndex block) { return !is_found_for_what_is_asked(stats_.looks, block); });
+    recall(seen);
+    recall(found);
+    recall(told_now_);
+  }
   recall(before);
-  if (told.empty() && seen.empty()) return Ready::kMore;
-  if (++stats_.writing.n_found <= WritingLooks::kMostTold) {
+  if (any_cold && ++stats_.writing.n_found <= WritingLooks::kMostTold) {
     stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()),
                         std::make_move_iterator(looks.end()));
   }
