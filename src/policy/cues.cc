@@ -13,10 +13,6 @@ namespace {
 // many things some are not found.
 constexpr std::size_t kMostCues = 24;
 
-// Bytes of a long message at either end that are cues. More: what is to be read is taken for what is asked. Less: a question of
-// some sentences loses its first.
-constexpr std::size_t kEdgeBytes = 512;
-
 // A sentence of fewer words is no cue by itself, and part of the one before it: "And in spring?"
 constexpr std::size_t kLeastWords = 3;
 // A line of more words is something to be read. More: the last of a document without marks is taken for what is asked. Fewer: long
@@ -139,13 +135,13 @@ std::string_view first_bytes(std::string_view text, std::size_t n) {
 
 // The last first; of a long text its last, its first, the one before the last, and so on inwards.
 std::vector<Sentence> find_sentences(std::string_view text) {
-  if (text.size() <= 2 * kEdgeBytes) {
+  if (text.size() <= 2 * kCueEdgeBytes) {
     std::vector<Sentence> sentences = split_sentences(text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     return sentences;
   }
-  std::vector<Sentence> first = split_sentences(first_bytes(text, kEdgeBytes), CutAt::kEnd);
-  std::vector<Sentence> last = split_sentences(last_bytes(text, kEdgeBytes), CutAt::kBegin);
+  std::vector<Sentence> first = split_sentences(first_bytes(text, kCueEdgeBytes), CutAt::kEnd);
+  std::vector<Sentence> last = split_sentences(last_bytes(text, kCueEdgeBytes), CutAt::kBegin);
   if (!first.empty()) first.front().is_outermost = true;
   if (!last.empty()) last.back().is_outermost = true;
   std::vector<Sentence> sentences;
@@ -160,7 +156,7 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
   const std::vector<Sentence> sentences = find_sentences(said.text);
   const bool any_asks = std::ranges::any_of(sentences, &Sentence::asks);
   const bool any_demands = std::ranges::any_of(sentences, &Sentence::demands);
-  const bool is_long = said.text.size() > 2 * kEdgeBytes;
+  const bool is_long = said.text.size() > 2 * kCueEdgeBytes;
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
     const bool is_outermost = !is_long || i < 2;

@@ -25,6 +25,10 @@ namespace ebb {
 // say what is meant, or be the document's.
 inline constexpr double kOuterLineWeight = 0.7;
 
+// Of a message that is longer than twice as much, so many bytes at either end have cues. More: what is to be read is taken for what is asked.
+// Less: a question of some sentences loses its first.
+inline constexpr std::size_t kCueEdgeBytes = 512;
+
 // A message, or what a tool was called with or returned.
 struct SaidText {
   std::string text;

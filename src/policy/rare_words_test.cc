@@ -164,6 +164,24 @@ TEST(Select, what_is_said_in_two_places_comes_back_from_both) {
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(3)));
 }
 
+TEST(Select, what_is_told_in_many_places_comes_from_all_of_them_before_what_stands_beside) {
+  const std::vector<Scored> ranked = {scored(30, {9.0}), scored(22, {8.0}), scored(14, {8.0}), scored(7, {8.0}),
+                                      scored(3, {4.0})};
+  const Selection selection = select_blocks(ranked, std::vector<double>(40, 1.0), 6);
+  EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(30), BlockIndex(22), BlockIndex(14), BlockIndex(7),
+                                            BlockIndex(31), BlockIndex(29)));
+}
+
+TEST(Select, what_a_border_cuts_comes_whole_though_something_else_is_worth_twice_as_much) {
+  std::vector<Scored> ranked = {scored(9, {16.0, 0.0}), scored(5, {0.0, 9.0})};
+  const std::vector<double> missing(12, 1.0);
+  EXPECT_THAT(select_blocks(ranked, missing, 8).recall,
+              ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(10), BlockIndex(8)));
+  ranked[1].words[0].at_end = true;
+  EXPECT_THAT(select_blocks(ranked, missing, 8).recall,
+              ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(6), BlockIndex(10), BlockIndex(8)));
+}
+
 TEST(RareWords, what_stands_near_a_border_is_told) {
   std::string fill;
   for (int i = 0; i < 30; ++i) fill += " filler";

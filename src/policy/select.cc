@@ -24,6 +24,9 @@ constexpr double kBeyond = 0.9;
 // What a word is worth once a chosen block has it. Lower: what is said in several places comes back from one of them.
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
+// And what it is worth at least, in however many of them. Below that of what is worth a choice: of what is told in many places no more than two
+// or three come. Higher: see above.
+constexpr double kLeastRepeated = 0.75;
 
 // The least share of the best cue's best block, hot or not, that another cue's must be worth, each by its weight. Lower: sentences that ask for
 // nothing bring back what shares a common word. Higher: of several things asked for, those told in common words stay away.
@@ -55,16 +58,16 @@ class Choice {
   std::optional<BlockIndex> take(double least) {
     std::optional<BlockIndex> best;
     double most = 0.0;
-    const auto offer = [&](BlockIndex block, double worth) {
-      if (worth < least || worth < most || (best && worth == most && block < *best)) return;
+    const auto offer = [&](BlockIndex block, double worth, double enough) {
+      if (worth < enough || worth < most || (best && worth == most && block < *best)) return;
       best = block;
       most = worth;
     };
-    for (const auto& [block, beside] : beside_) offer(block, beside.worth);
+    for (const auto& [block, beside] : beside_) offer(block, beside.worth, beside.is_cut ? 0.0 : least);
     // Nothing is worth more than it scored, and the best come first.
     for (const Scored& scored : ranked_) {
       if (scored.score < std::max(least, most)) break;
-      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored));
+      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored), least);
     }
     if (best) choose(*best);
     return best;
@@ -97,7 +100,9 @@ class Choice {
       raise(block.value() + 1, {.worth = beside.worth});
       raise(block.value() - 1, {.worth = beside.worth});
     }
-    for (const WordScore& word : scored.words) weights_[word.word] = kRepeated * weight(word);
+    for (const WordScore& word : scored.words) {
+      weights_[word.word] = std::max(kLeastRepeated, kRepeated * weight(word));
+    }
   }
 
   // Behind it so many: what words speak of stands behind them more often than before.
@@ -108,11 +113,16 @@ class Choice {
       if (word.at_begin) at_begin += word.score * weight(word);
       if (word.at_end) at_end += word.score * weight(word);
     }
-    const double all = worth_of(scored);
+    // As much as it scored: of several that tell the same the neighbours of each are worth no less.
+    const double all = scored.score;
     const auto worth = [&](std::int32_t i) { return kNeighbour * (1.0 + kNearer * (reach - i)) * all; };
     const std::int32_t b = scored.block.value();
-    raise(b - 1, {.worth = std::max(worth(1), kBeyond * at_begin), .is_nearest = true});
-    raise(b + 1, {.worth = std::max(worth(1), kBeyond * at_end), .is_nearest = true});
+    const auto raise_nearest = [&](std::int32_t nearest, double at_border) {
+      const double beyond = kBeyond * at_border;
+      raise(nearest, {.worth = std::max(worth(1), beyond), .is_nearest = true, .is_cut = beyond >= kWorth * all});
+    };
+    raise_nearest(b - 1, at_begin);
+    raise_nearest(b + 1, at_end);
     for (std::int32_t i = 2; i <= reach; ++i) raise(b + i, {.worth = worth(i)});
   }
 
@@ -120,6 +130,8 @@ class Choice {
   struct Beside {
     double worth = 0.0;
     bool is_nearest = false;
+    // The border between them cuts what was found: it comes whole, however much better something else was.
+    bool is_cut = false;
   };
 
   void raise(std::int32_t b, const Beside& beside) {

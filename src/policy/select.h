@@ -7,8 +7,9 @@
 // Blocks are chosen one by one, and what a chosen block says already counts for less in the next: a question of a form that
 // was asked before shares most words with the blocks of those questions, and few, but the ones that matter, with the block
 // that answers it (maximal marginal relevance, Carbonell and Goldstein 1998, over words). A block is worth it if it
-// still scores at least half of the best one that is not hot in every head. A block beside one that scores is worth half of that, or 0.9 of what the
-// words near their border gave if that is more, since what is said there begins or ends across it; of small blocks `reach` of those behind it
+// still scores at least half of the best one that is not hot in every head; what is told in many places comes from all of them that score nearly as
+// well, before what stands beside them. A block beside one that scores is worth half of that, or 0.9 of what the
+// words near their border gave if that is more, since what is said there begins or ends across it (and comes then, whatever else is worth more); of small blocks `reach` of those behind it
 // are beside it, the nearer first; and where a neighbour has words itself, the next one too. Hot blocks are no
 // candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
 // One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing

@@ -337,6 +337,7 @@ class Session {
   // Where in what the user last said the cues stand, of which there are rankings.
   [[nodiscard]] RecallLook look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
                                              Moment moment) const;
+  [[nodiscard]] std::vector<std::pair<BlockIndex, BlockIndex>> find_ends(Span message) const;
   [[nodiscard]] std::optional<BlockIndex> hot_of_best(std::span<const Scored> ranked) const;
   [[nodiscard]] std::vector<double> missing_shares() const;
   [[nodiscard]] std::vector<RecallLook::Told> tell(const std::vector<Considered>& considered) const;

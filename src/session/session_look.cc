@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/to_size.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -163,6 +164,27 @@ std::int32_t Session::reach() const {
   return std::max(1, std::min(kReachTokens, budget_tokens() / kReachShare) / block_size());
 }
 
+// Where cues of a message may stand: what stands elsewhere in the same words answers. [from, to) of blocks, at most two.
+std::vector<std::pair<BlockIndex, BlockIndex>> Session::find_ends(Span message) const {
+  const std::int32_t first = hot().block_at(message.begin).value();
+  const std::int32_t last = hot().block_at(std::min(message.end, end()) - 1).value();
+  const auto n_bytes = [&](std::int32_t b) {
+    const Result<std::string> text = block_text(BlockIndex(b));
+    return text.ok() ? text->size() : to_size(block_size());
+  };
+  std::size_t n_first = 0;
+  std::int32_t to = first;
+  while (to <= last && n_first < kCueEdgeBytes) n_first += n_bytes(to++);
+  // What is still to be computed has a byte a token at least.
+  auto n_last = to_size(std::max(0, message.end - end()));
+  std::int32_t from = last + 1;
+  while (from > to && n_last < kCueEdgeBytes) n_last += n_bytes(--from);
+  std::vector<std::pair<BlockIndex, BlockIndex>> ends = {{BlockIndex(first), BlockIndex(to)}};
+  if (from == to) ends.front().second = BlockIndex(last + 1);
+  if (from > to && from <= last) ends.emplace_back(BlockIndex(from), BlockIndex(last + 1));
+  return ends;
+}
+
 // What is asked in front of what there is to read may have left by the end: whoever chooses the rest, the question is to be in sight, or as
 // much of it as has a place.
 RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const CueRanking> words,
@@ -173,14 +195,14 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
   const auto last =
       std::find_if(parts.rbegin(), parts.rend(), [](const Part& part) { return part.source == Source::kUser; });
   if (last == parts.rend() || last->span.begin >= end()) return look;
-  const BlockIndex from = hot().block_at(last->span.begin);
-  const BlockIndex to(hot().block_at(std::min(last->span.end, end()) - 1).value() + 1);
   const std::int32_t n_most = std::max(1, budget_blocks() / kQuestionShare);
-  look.n_looked_at = to.value() - from.value();
   std::vector<Considered> considered;
-  for (const BlockIndex block : finder_.find_said(cues, words, from, to)) {
-    const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
-    considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
+  for (const auto& [from, to] : find_ends(last->span)) {
+    look.n_looked_at += to.value() - from.value();
+    for (const BlockIndex block : finder_.find_said(cues, words, from, to)) {
+      const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
+      considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
+    }
   }
   look.told = tell(considered);
   look.ms = watch.elapsed_ms();

@@ -152,6 +152,26 @@ TEST_P(ReplyTurns, of_several_questions_the_one_that_is_answered_and_the_next_ar
   turn.settle();
 }
 
+TEST_P(ReplyTurns, what_stands_far_from_a_messages_ends_in_the_words_of_the_question_answers_it) {
+  const std::string question = "Is a quagga there? ";
+  for (const bool is_answer : {true, false}) {
+    session_ = make_session(kBudgetBlocks);
+    const std::string fill = std::string(is_answer ? 700 : 60, 'w') + " ";
+    const std::string message = fill + "Is a quagga there? " + std::string(700, 'w') + " " + question;
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
+    turn.recall({.cues = find_cues(question), .selectors = SelectorList::parse("lexical").value()});
+    compute(turn, 7);
+    const std::vector<RecallLook>& looks = turn.stats().looks;
+    const bool asks = std::ranges::any_of(
+        looks, [](const RecallLook& look) { return look.selector == kQuestionLook && !look.told.empty(); });
+    EXPECT_EQ(asks, !is_answer);
+    const bool comes = std::ranges::any_of(
+        looks, [](const RecallLook& look) { return look.selector == "lexical" && look.n_chosen() > 0; });
+    EXPECT_EQ(comes, is_answer);
+    turn.settle();
+  }
+}
+
 TEST_P(ReplyTurns, no_more_comes_than_was_asked_for_and_nothing_where_nothing_is_kept) {
   tell();
   Turn turn = ask("lexical", 1);
