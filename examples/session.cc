@@ -31,8 +31,12 @@ int main(int argc, char** argv) {
       "where the channel began. They rowed out one after another, without lanterns, for they knew each rock.";
   auto reply = session.say("Please remember that the code of the north gate is 4711.", options, {}, "note:gate");
   for (int i = 0; i < 10 && reply.ok(); ++i) reply = session.say(reading, no_recall);
-  if (!session.find("note:gate").empty() && session.find("note:gate").front().state == ebb::api::BlockState::kSaved) {
-    std::printf("the note was evicted\n");
+  for (const ebb::api::Block& block : session.find("note:gate")) {
+    if (block.state == ebb::api::BlockState::kSaved) std::printf("block %d of the note was evicted\n", block.index);
+    // The default policy chooses by layer.
+    if (block.state == ebb::api::BlockState::kPartly) {
+      std::printf("block %d of the note was evicted from some layers\n", block.index);
+    }
   }
   if (reply.ok()) reply = session.say("What is the code of the north gate?", options);
   if (!reply.ok()) {
