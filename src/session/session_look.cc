@@ -132,8 +132,9 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
     const std::int32_t n_most = std::min(ask.max_blocks, reach + 2);
     std::vector<Considered> chosen =
         selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach});
-    // What the sentence speaks of is there already: then what stands beside it alone.
+    // What the sentence speaks of is there already: it stays before all else, and of the others what stands beside it comes.
     if (there) {
+      std::ranges::stable_partition(chosen, [&](const Considered& one) { return one.block == *there; });
       std::erase_if(chosen, [&](const Considered& one) {
         return one.block.value() < there->value() - 1 || one.block.value() > there->value() + reach;
       });
