@@ -214,7 +214,7 @@ RULES = {
     "serve": answers_by_serve,
     "key": says(r"^\S{20,}\n(.*\n)*sha256:[0-9a-f]{64}"),
     "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
-    "inspect": says(r"architecture +qwen3", r"fingerprint +[0-9a-f]{32}\n", r"context +16384", r"f16 +2048 "),
+    "inspect": says(r"architecture +qwen3", r"fingerprint +[0-9a-f]{32}\n", r"context +16384", r"f16 +4096 "),
     "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
     "policy list": says(r"snapkv +each head"),
     "policy show": says(r"looks at +attention of the last 32 queries"),
