@@ -182,6 +182,16 @@ TEST(Select, what_a_border_cuts_comes_whole_though_something_else_is_worth_twice
               ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(6), BlockIndex(10), BlockIndex(8)));
 }
 
+TEST(Select, what_a_border_cuts_of_a_block_that_is_worth_little_stays_away) {
+  std::vector<Scored> ranked = {scored(9, {16.0, 0.0}), scored(5, {0.0, 2.0})};
+  ranked[1].words[0].at_end = true;
+  std::vector<double> missing(12, 1.0);
+  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)));
+  missing[5] = 0.0;
+  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)))
+      << "though it is hot";
+}
+
 TEST(RareWords, what_stands_near_a_border_is_told) {
   std::string fill;
   for (int i = 0; i < 30; ++i) fill += " filler";

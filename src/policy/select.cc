@@ -21,12 +21,9 @@ constexpr double kGoesOn = 0.2;
 // The share that a neighbour has of what words near the border gave. Below 1, so that a block comes before its
 // neighbour.
 constexpr double kBeyond = 0.9;
-// What a word is worth once a chosen block has it. Lower: what is said in several places comes back from one of them.
+// What a word is worth once a chosen block has it, in however many of them. Lower: what is said in several places comes back from one of them.
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
-// And what it is worth at least, in however many of them. Below that of what is worth a choice: of what is told in many places no more than two
-// or three come. Higher: see above.
-constexpr double kLeastRepeated = 0.75;
 
 // The least share of the best cue's best block, hot or not, that another cue's must be worth, each by its weight. Lower: sentences that ask for
 // nothing bring back what shares a common word. Higher: of several things asked for, those told in common words stay away.
@@ -49,7 +46,7 @@ class Choice {
         scored_.emplace(scored.block, &scored);
       } else {
         // Of what is not to be chosen the nearest alone: it may be there all by itself.
-        raise_neighbours(scored, 1);
+        raise_neighbours(scored, 1, false);
       }
     }
   }
@@ -69,7 +66,7 @@ class Choice {
       if (scored.score < std::max(least, most)) break;
       if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored), least);
     }
-    if (best) choose(*best);
+    if (best) choose(*best, least);
     return best;
   }
 
@@ -77,16 +74,12 @@ class Choice {
   [[nodiscard]] bool is_candidate(std::int32_t b) const {
     return b >= 0 && b < std::ssize(missing_) && (missing_[static_cast<std::size_t>(b)] == 0.0) == hot_;
   }
-  [[nodiscard]] double weight(const WordScore& word) const {
-    const auto found = weights_.find(word.word);
-    return found != weights_.end() ? found->second : 1.0;
-  }
   [[nodiscard]] double worth_of(const Scored& scored) const {
     double worth = 0.0;
-    for (const WordScore& word : scored.words) worth += word.score * weight(word);
+    for (const WordScore& word : scored.words) worth += word.score * (said_.contains(word.word) ? kRepeated : 1.0);
     return worth;
   }
-  void choose(BlockIndex block) {
+  void choose(BlockIndex block, double least) {
     const auto node = beside_.extract(block);
     const Beside beside = node.empty() ? Beside{} : node.mapped();
     chosen_.insert(block);
@@ -94,32 +87,29 @@ class Choice {
     if (found == scored_.end()) return;
     const Scored& scored = *found->second;
     scored_.erase(found);
-    // What goes on beyond a border is no repetition, so this comes before the words lose weight.
-    raise_neighbours(scored, reach_);
+    raise_neighbours(scored, reach_, worth_of(scored) >= least);
     if (beside.is_nearest && worth_of(scored) >= kGoesOn * beside.worth / kNeighbour) {
       raise(block.value() + 1, {.worth = beside.worth});
       raise(block.value() - 1, {.worth = beside.worth});
     }
-    for (const WordScore& word : scored.words) {
-      weights_[word.word] = std::max(kLeastRepeated, kRepeated * weight(word));
-    }
+    for (const WordScore& word : scored.words) said_.insert(word.word);
   }
 
-  // Behind it so many: what words speak of stands behind them more often than before.
-  void raise_neighbours(const Scored& scored, std::int32_t reach) {
+  // By what it scored, which is not less for what was said elsewhere: of several that tell the same, the neighbours of each are worth as much. Behind
+  // it so many: what words speak of stands behind them more often than before.
+  void raise_neighbours(const Scored& scored, std::int32_t reach, bool comes_whole) {
     double at_begin = 0.0;
     double at_end = 0.0;
     for (const WordScore& word : scored.words) {
-      if (word.at_begin) at_begin += word.score * weight(word);
-      if (word.at_end) at_end += word.score * weight(word);
+      if (word.at_begin) at_begin += word.score;
+      if (word.at_end) at_end += word.score;
     }
-    // As much as it scored: of several that tell the same the neighbours of each are worth no less.
-    const double all = scored.score;
-    const auto worth = [&](std::int32_t i) { return kNeighbour * (1.0 + kNearer * (reach - i)) * all; };
+    const auto worth = [&](std::int32_t i) { return kNeighbour * (1.0 + kNearer * (reach - i)) * scored.score; };
     const std::int32_t b = scored.block.value();
     const auto raise_nearest = [&](std::int32_t nearest, double at_border) {
       const double beyond = kBeyond * at_border;
-      raise(nearest, {.worth = std::max(worth(1), beyond), .is_nearest = true, .is_cut = beyond >= kWorth * all});
+      const bool is_cut = comes_whole && beyond >= kWorth * scored.score;
+      raise(nearest, {.worth = std::max(worth(1), beyond), .is_nearest = true, .is_cut = is_cut});
     };
     raise_nearest(b - 1, at_begin);
     raise_nearest(b + 1, at_end);
@@ -130,14 +120,16 @@ class Choice {
   struct Beside {
     double worth = 0.0;
     bool is_nearest = false;
-    // The border between them cuts what was found: it comes whole, however much better something else was.
+    // The border between them cuts what was chosen: it comes whole, however much better something else was.
     bool is_cut = false;
   };
 
   void raise(std::int32_t b, const Beside& beside) {
     if (!is_candidate(b) || chosen_.contains(BlockIndex(b))) return;
     Beside& most = beside_[BlockIndex(b)];
+    const bool is_cut = most.is_cut || beside.is_cut;
     if (beside.worth > most.worth) most = beside;
+    most.is_cut = is_cut;
   }
 
   std::span<const Scored> ranked_;
@@ -146,7 +138,7 @@ class Choice {
   const bool hot_;
   std::map<BlockIndex, const Scored*> scored_;
   std::map<BlockIndex, Beside> beside_;
-  std::map<std::int32_t, double> weights_;  // of words, where not 1
+  std::set<std::int32_t> said_;  // words of those that were chosen
   std::set<BlockIndex> chosen_;
 };
 

@@ -72,7 +72,7 @@ bool is_told(std::span<const RecallLook> looks, BlockIndex block) {
   return any_told(looks, [&](const Considered& one) { return one.block == block; });
 }
 
-std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks) {
+std::vector<BlockIndex> chosen_blocks(std::span<const RecallLook> looks) {
   std::vector<BlockIndex> chosen;
   const auto add = [&](BlockIndex block) {
     if (std::ranges::find(chosen, block) == chosen.end()) chosen.push_back(block);

@@ -98,7 +98,7 @@ struct WritingLooks {
 
 // Of several looks, each once: what is to come or to stay. What asks first, then what was named, then the looks' choices by turns, so
 // that where room is little what two selectors are surest of comes before what one found besides.
-[[nodiscard]] std::vector<BlockIndex> chosen_blocks(const std::vector<RecallLook>& looks);
+[[nodiscard]] std::vector<BlockIndex> chosen_blocks(std::span<const RecallLook> looks);
 // In which heads those that chose a block would have it; none: in all.
 [[nodiscard]] std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block);
 // Those that a look for the question tells of: what is asked stands there, whether there is room for it or not.

@@ -134,10 +134,10 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
         selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach});
     // What the sentence speaks of is there already: it stays before all else, and of the others what stands beside it comes.
     if (there) {
-      std::ranges::stable_partition(chosen, [&](const Considered& one) { return one.block == *there; });
       std::erase_if(chosen, [&](const Considered& one) {
         return one.block.value() < there->value() - 1 || one.block.value() > there->value() + reach;
       });
+      std::ranges::stable_partition(chosen, [&](const Considered& one) { return one.block == *there; });
     }
     look.told = tell(chosen);
     look.ms = watch.elapsed_ms();

@@ -209,7 +209,8 @@ class Turn {
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
   void note_asking(std::span<const RecallLook> looks);
-  [[nodiscard]] std::vector<BlockIndex> cold_of(std::span<const RecallLook> looks) const;
+  [[nodiscard]] std::vector<BlockIndex> full_of(std::span<const RecallLook> looks) const;
+  [[nodiscard]] bool is_hot(BlockIndex block) const { return session_->hot().is_hot(block); }
   void wait_for_look();
   [[nodiscard]] double cost_of_look() const;
   [[nodiscard]] TailQueries* queries_of_step(std::int32_t n_tokens) const;

@@ -135,9 +135,7 @@ std::optional<Turn::Ready> Turn::look() {
 void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier) {
   std::vector<RecallLook> all(earlier.begin(), earlier.end());
   all.insert(all.end(), looks.begin(), looks.end());
-  std::vector<BlockIndex> wanted = chosen_blocks(all);
-  // What is said now is not all there yet.
-  std::erase_if(wanted, [&](BlockIndex block) { return !session_->hot().is_full(block); });
+  const std::vector<BlockIndex> wanted = full_of(all);
   for (const BlockIndex block : wanted) note_heads(all, block);
   recall(wanted);
   note_asking(looks);
@@ -256,8 +254,7 @@ std::vector<RecallLook> Turn::look_for_words() {
     saying.next = next_cue(ask_.cues, *meant.cue);
   }
   std::vector<RecallLook> looks = session_->look_for_words(ask_, saying);
-  told_now_ = chosen_blocks(looks);
-  std::erase_if(told_now_, [&](BlockIndex block) { return !session_->hot().is_full(block); });
+  told_now_ = full_of(looks);
   ++stats_.writing.n;
   stats_.writing.ms += watch.elapsed_ms();
   return looks;
@@ -275,34 +272,32 @@ std::vector<RecallLook> Turn::look_by_queries() {
   return looks;
 }
 
-// What is chosen and is to come.
-std::vector<BlockIndex> Turn::cold_of(std::span<const RecallLook> looks) const {
-  std::vector<BlockIndex> cold = chosen_blocks({looks.begin(), looks.end()});
-  std::erase_if(cold,
-                [&](BlockIndex block) { return session_->hot().is_hot(block) || !session_->hot().is_full(block); });
-  return cold;
+// What was chosen: what is said now is not all there yet.
+std::vector<BlockIndex> Turn::full_of(std::span<const RecallLook> looks) const {
+  std::vector<BlockIndex> full = chosen_blocks(looks);
+  std::erase_if(full, [&](BlockIndex block) { return !session_->hot().is_full(block); });
+  return full;
 }
 
 void Turn::note_asking(std::span<const RecallLook> looks) {
-  std::vector<BlockIndex> now;
   for (const RecallLook& look : looks) {
     if (look.selector != kQuestionLook) continue;
-    for (const RecallLook::Told& told : look.told) {
-      const BlockIndex block = told.considered.block;
-      if (told.considered.verdict == Verdict::kAsks) now.push_back(block);
+    asked_now_ = full_of({&look, 1});
+    for (const BlockIndex block : asking_blocks({&look, 1})) {
       if (std::ranges::find(asking_, block) == asking_.end()) asking_.push_back(block);
     }
   }
-  if (!now.empty()) asked_now_ = std::move(now);
 }
 
 // What is being answered stays, and what tells of it; then what the queries want, before what was wanted for the words before. But a sentence
 // that says other words than were asked with may yet speak of what was asked: what that found stays before what these find.
 std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries) {
   const bool is_said_anew = !by_words.empty();
-  const std::vector<BlockIndex> seen = cold_of(by_queries);
+  std::vector<BlockIndex> seen = full_of(by_queries);
+  std::erase_if(seen, [this](BlockIndex block) { return is_hot(block); });
   if (!is_said_anew && seen.empty()) return std::nullopt;
-  const bool any_cold = !seen.empty() || !cold_of(by_words).empty();
+  const bool is_there = std::ranges::all_of(told_now_, [this](BlockIndex block) { return is_hot(block); });
+  const bool any_cold = !seen.empty() || (is_said_anew && !is_there);
   note_asking(by_words);
   std::vector<RecallLook> looks = std::move(by_words);
   looks.insert(looks.end(), std::make_move_iterator(by_queries.begin()), std::make_move_iterator(by_queries.end()));
