@@ -57,7 +57,7 @@ std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout&
 double KeyScorer::in_tokens(double n_products) const {
   // Products that are multiplied in the time in which a token is multiplied with a weight, and weights that take as long as what the smallest
   // model does beside: by measurement in sessions of 3000 tokens, on one thread of a Zen 4 server with VNNI.
-  constexpr double kPerWeight = 1.75;
+  constexpr double kPerWeight = 1.1;
   constexpr double kWeightsPerToken = 1e7;
   return n_products / (kPerWeight * (n_weights_ + kWeightsPerToken));
 }

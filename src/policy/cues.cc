@@ -198,10 +198,11 @@ std::vector<Cue> find_cues(std::string_view text) {
   return find_cues({&said, 1});
 }
 
-const Cue* next_cue(std::span<const Cue> cues, std::size_t i) {
+const Cue* next_cue(std::span<const Cue> cues, std::int64_t place) {
   const Cue* next = nullptr;
   for (const Cue& cue : cues) {
-    if (cue.place > cues[i].place && (next == nullptr || cue.place < next->place)) next = &cue;
+    if (cue.weight < cues.front().weight) break;
+    if (cue.place > place && (next == nullptr || cue.place < next->place)) next = &cue;
   }
   return next;
 }

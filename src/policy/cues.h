@@ -48,7 +48,7 @@ struct Cue {
 // Of one message of the user's.
 [[nodiscard]] std::vector<Cue> find_cues(std::string_view text);
 
-// What is said next behind the i-th; null: nothing.
-[[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::size_t i);
+// The first of the heaviest that was said behind a place; null: none.
+[[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::int64_t place);
 
 }  // namespace ebb

@@ -61,7 +61,8 @@ class Finder {
 
   // Of a look for one sentence by words: as cost_in_tokens() has it.
   [[nodiscard]] double cost_of_words() const;
-  [[nodiscard]] bool is_rare(const std::string& word) { return words().is_rare(word); }
+  // Of a word that few blocks have; 0 of others.
+  [[nodiscard]] double rarity(const std::string& word) { return words().is_rare(word) ? words().rarity(word) : 0.0; }
 
   [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
   // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.

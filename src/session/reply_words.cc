@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -56,36 +56,50 @@ std::vector<std::string> ReplyWords::take_ended() {
   return std::exchange(ended_, {});
 }
 
-Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, std::string_view sentence,
-                 const std::function<bool(const std::string&)>& is_rare) {
-  const auto rare_of = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> rare;
-    std::ranges::copy_if(words, std::back_inserter(rare), is_rare);
-    return rare;
-  };
-  const auto n_in = [](const std::vector<std::string>& words, const std::vector<std::string>& own) {
-    return std::ranges::count_if(words, [&](const std::string& word) { return std::ranges::binary_search(own, word); });
-  };
-  const std::vector<std::string> said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
-  const std::vector<std::string> rare = rare_of(said);
-  Meant meant{.says_rare = !rare.empty()};
-  if (!meant.says_rare) return meant;
-  std::vector<std::string> best;
-  // How many of the rare words times how much of its own, how many of all words, and how many there are beside them.
-  std::tuple<double, std::ptrdiff_t, std::ptrdiff_t> best_fit;
-  for (std::size_t i = 0; i < cues.size(); ++i) {
-    std::vector<std::string> own = sorted_words(cues[i].text);
-    const std::ptrdiff_t n_rare = n_in(rare, own);
-    if (n_rare == 0 || own == best) continue;
-    const auto n_own = std::ssize(rare_of(own));
-    if (answered.contains(i) && n_rare < n_own) continue;
-    const auto n = static_cast<double>(n_rare);
-    const std::tuple fit(n * n / static_cast<double>(n_own), n_in(said, own), -std::ssize(own));
+// A sentence names its subject as it was asked for, and what is asked of it perhaps in other words, which another cue may have: so a word that
+// some cue has tells most against those without it where it is rarest.
+Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, const Cue* expected,
+                 std::string_view sentence, const RarityOf& rarity_of) {
+  using Words = std::vector<std::string>;
+  const auto holds = [](const Words& own, const std::string& word) { return std::ranges::binary_search(own, word); };
+  const Words said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
+  std::vector<Words> of_cues;
+  for (const Cue& cue : cues) of_cues.push_back(sorted_words(cue.text));
+  Meant meant;
+  std::map<std::string, double> rare;  // of those that were said, what some cue has
+  for (const std::string& word : said) {
+    const double rarity = rarity_of(word);
+    meant.says_rare |= rarity > 0.0;
+    const bool is_asked = std::ranges::any_of(of_cues, [&](const Words& own) { return holds(own, word); });
+    if (rarity > 0.0 && is_asked) rare.emplace(word, rarity);
+  }
+  const Words* best = nullptr;
+  // How rare what is said and not of it is; then whether it is expected, how many of the rare words times how much of its own, how many of all
+  // words, and how many there are beside them.
+  std::tuple<double, bool, double, std::ptrdiff_t, std::ptrdiff_t> best_fit;
+  for (std::size_t i = 0; i < of_cues.size(); ++i) {
+    const Words& own = of_cues[i];
+    double beside = 0.0;
+    double n = 0.0;
+    for (const auto& [word, rarity] : rare) {
+      if (holds(own, word)) {
+        ++n;
+      } else {
+        beside = std::max(beside, rarity);
+      }
+    }
+    if (n == 0.0 || (best != nullptr && own == *best)) continue;
+    const auto n_own =
+        static_cast<double>(std::ranges::count_if(own, [&](const auto& word) { return rarity_of(word) > 0.0; }));
+    if (answered.contains(i) && n < n_own) continue;
+    const auto n_said = std::ranges::count_if(said, [&](const std::string& word) { return holds(own, word); });
+    const std::tuple fit(-beside, &cues[i] == expected, n * n / n_own, n_said, -std::ssize(own));
     if (meant.cue && fit == best_fit) meant.is_open = true;
     if (meant.cue && fit <= best_fit) continue;
-    meant = {.says_rare = true, .cue = i, .is_open = false};
+    meant.cue = i;
+    meant.is_open = false;
     best_fit = fit;
-    best = std::move(own);
+    best = &own;
   }
   return meant;
 }

@@ -44,13 +44,17 @@ class ReplyWords {
 struct Meant {
   // A rare word has ended in the sentence.
   bool says_rare = false;
-  // The one that has most of the rare words that have ended, at least one, and fewest others that are rare; then most of the others, then least
-  // beside them. One that was answered before has all of its rare words said.
+  // The one that has a rare word that has ended, and of those that any has lacks none, or the least rare; then the one that is expected; then most of
+  // them and fewest others that are rare; then most of the other words, then least beside them. One that was answered before has all of its rare
+  // words said.
   std::optional<std::size_t> cue;
   // Another one has as many: what comes will tell.
   bool is_open = false;
 };
-[[nodiscard]] Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered,
-                               std::string_view sentence, const std::function<bool(const std::string&)>& is_rare);
+// How much a word tells where it is said; 0 of one that is not rare.
+using RarityOf = std::function<double(const std::string&)>;
+// `expected`: the one of them that is answered next if the reply keeps their order; null: none.
+[[nodiscard]] Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, const Cue* expected,
+                               std::string_view sentence, const RarityOf& rarity_of);
 
 }  // namespace ebb

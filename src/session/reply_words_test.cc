@@ -78,13 +78,13 @@ TEST(ReplyWords, bytes_that_are_no_text_are_taken_as_they_are) {
 }
 
 // Of the words that are asked with here, those are rare.
-bool is_rare(const std::string& word) {
-  return word == "code" || word == "zebra" || word == "quagga" || word == "vault";
+double is_rare(const std::string& word) {
+  return word == "code" || word == "zebra" || word == "quagga" || word == "vault" ? 1.0 : 0.0;
 }
 
 class MeantCue : public testing::Test {
  protected:
-  static Meant find(std::string_view sentence) { return find_meant(kCues, {}, sentence, is_rare); }
+  static Meant find(std::string_view sentence) { return find_meant(kCues, {}, nullptr, sentence, is_rare); }
 
   inline static const std::vector<Cue> kCues = {{.text = "What is the code of the old vault?"},
                                                 {.text = "Tell me the code of the big blue box."},
@@ -108,25 +108,52 @@ TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
 
 TEST_F(MeantCue, is_open_where_two_say_as_much_unless_they_say_the_same) {
   const std::vector<Cue> twins = {{.text = "the code of the red door"}, {.text = "the code of the tin door"}};
-  EXPECT_TRUE(find_meant(twins, {}, "The code of ", is_rare).is_open);
-  EXPECT_FALSE(find_meant(twins, {}, "The code of the tin ", is_rare).is_open);
-  EXPECT_THAT(find_meant(twins, {}, "The code of the tin ", is_rare).cue, testing::Optional(1U));
+  EXPECT_TRUE(find_meant(twins, {}, nullptr, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(twins, {}, nullptr, "The code of the tin ", is_rare).is_open);
+  EXPECT_THAT(find_meant(twins, {}, nullptr, "The code of the tin ", is_rare).cue, testing::Optional(1U));
   const std::vector<Cue> same = {{.text = "the code of it?"}, {.text = "the code of it"}};
-  EXPECT_FALSE(find_meant(same, {}, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(same, {}, nullptr, "The code of ", is_rare).is_open);
 }
 
 TEST_F(MeantCue, is_the_one_of_whose_rare_words_most_are_said) {
   const std::vector<Cue> cues = {{.text = "the code and the zebra of the tin vault"}, {.text = "where the vault is"}};
-  EXPECT_THAT(find_meant(cues, {}, "The vault ", is_rare).cue, testing::Optional(1U));
-  EXPECT_THAT(find_meant(cues, {}, "The vault of the zebra ", is_rare).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault ", is_rare).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault of the zebra ", is_rare).cue, testing::Optional(0U));
+}
+
+// "year" and "founding" stand in several facts, "gaha" in one.
+TEST_F(MeantCue, is_the_one_whose_subject_is_said_before_one_that_asks_the_same_of_another) {
+  const std::vector<Cue> cues = {{.text = "When was Gaha founded?"},
+                                 {.text = "Who does the loud invoice belong to?"},
+                                 {.text = "Tell me the founding year of Retdi."},
+                                 {.text = "The owner of the royal invoice?"}};
+  const auto rarity = [](const std::string& word) {
+    if (word == "founding" || word == "year" || word == "owner") return 3.0;
+    return word == "gaha" || word == "retdi" || word == "founded" || word == "loud" || word == "royal" ||
+                   word == "invoice"
+               ? 5.0
+               : 0.0;
+  };
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The founding year of Gaha ", rarity).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The founding year of Retdi ", rarity).cue, testing::Optional(2U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The owner of the loud invoice ", rarity).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The owner of the royal invoice ", rarity).cue, testing::Optional(3U));
+}
+
+TEST_F(MeantCue, is_the_one_that_is_expected_where_as_much_is_said_of_several) {
+  const std::vector<Cue> cues = {{.text = "When was Gaha founded?"}, {.text = "Tell me the founding year of Retdi."}};
+  const auto rarity = [](const std::string& word) { return word == "the" || word == "of" ? 0.0 : 4.0; };
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The founding year of Gaha ", rarity).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {}, cues.data(), "The founding year of Gaha ", rarity).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, cues.data(), "The founding year of ", rarity).cue, testing::Optional(1U));
 }
 
 TEST_F(MeantCue, is_one_that_was_answered_only_where_all_of_it_is_said_again) {
   const std::vector<Cue> cues = {{.text = "the code of the vault"}, {.text = "where the zebra is"}};
-  EXPECT_THAT(find_meant(cues, {}, "The code of ", is_rare).cue, testing::Optional(0U));
-  EXPECT_EQ(find_meant(cues, {0}, "The code of ", is_rare).cue, std::nullopt);
-  EXPECT_THAT(find_meant(cues, {0}, "The code of the zebra ", is_rare).cue, testing::Optional(1U));
-  EXPECT_THAT(find_meant(cues, {0}, "The code of the vault ", is_rare).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The code of ", is_rare).cue, testing::Optional(0U));
+  EXPECT_EQ(find_meant(cues, {0}, nullptr, "The code of ", is_rare).cue, std::nullopt);
+  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the zebra ", is_rare).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the vault ", is_rare).cue, testing::Optional(0U));
 }
 
 }  // namespace

@@ -288,7 +288,7 @@ class Session {
   // it, and of other words nothing.
   [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, const SayingAsk& saying);
   [[nodiscard]] double cost_of_words() const { return finder_.cost_of_words(); }
-  [[nodiscard]] bool is_rare(const std::string& word) { return finder_.is_rare(word); }
+  [[nodiscard]] double rarity(const std::string& word) { return finder_.rarity(word); }
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -205,6 +206,7 @@ class Turn {
   void begin_writing();
   void note_said(Token token);
   std::optional<Ready> look_while_writing();
+  std::optional<Meant> find_news();
   std::vector<RecallLook> look_for_words();
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
@@ -259,7 +261,9 @@ class Turn {
   bool has_word_ended_ = false;
   bool has_said_rare_ = false;
   std::optional<std::size_t> meant_cue_;
-  std::set<std::size_t> answered_;  // cues that earlier sentences repeated
+  std::set<std::size_t> answered_;                                          // cues that earlier sentences repeated
+  std::int64_t answered_place_ = std::numeric_limits<std::int64_t>::min();  // of the last of them
+  bool is_ahead_ = false;  // meant_cue_ is expected: the sentence has said nothing rare yet
   double word_tokens_ = 0.0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;

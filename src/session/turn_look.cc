@@ -222,7 +222,7 @@ void Turn::note_said(Token token) {
   if (!session_->has_cold()) return;
   for (const std::string& word : reply_words_.take_ended()) {
     has_word_ended_ = true;
-    has_said_rare_ |= session_->is_rare(word);
+    has_said_rare_ |= session_->rarity(word) > 0.0;
   }
 }
 
@@ -232,26 +232,45 @@ std::optional<Turn::Ready> Turn::look_while_writing() {
   return recall_now(std::move(by_words), look_by_queries());
 }
 
+// Which cue the sentence under way repeats, or, before it says anything rare, is expected to; none: nothing new.
+std::optional<Meant> Turn::find_news() {
+  Meant meant = find_meant(ask_.cues, answered_, next_cue(ask_.cues, answered_place_), reply_words_.sentence(),
+                           [this](const std::string& word) { return session_->rarity(word); });
+  if (meant.says_rare) {
+    is_ahead_ = false;
+    // A sentence that repeats what was asked is looked for by that, once: its own first words would find what is like it.
+    const bool is_new = meant.cue ? !meant.is_open && meant.cue != meant_cue_ : has_said_rare_;
+    return is_new ? std::optional(meant) : std::nullopt;
+  }
+  if (meant_cue_ && !is_ahead_) {
+    answered_place_ = ask_.cues[*meant_cue_].place;
+    answered_.insert(*std::exchange(meant_cue_, std::nullopt));
+  }
+  const Cue* const next = next_cue(ask_.cues, answered_place_);
+  const bool is_first_of_several = next != nullptr && answered_.empty() && next_cue(ask_.cues, next->place) != nullptr;
+  if (meant_cue_ || next == nullptr || (answered_.empty() && !is_first_of_several)) return std::nullopt;
+  meant.cue = static_cast<std::size_t>(next - ask_.cues.data());
+  is_ahead_ = true;
+  return meant;
+}
+
 std::vector<RecallLook> Turn::look_for_words() {
   if (!has_word_ended_ || word_tokens_ < session_->cost_of_words()) return {};
   has_word_ended_ = false;
-  const Meant meant = find_meant(ask_.cues, answered_, reply_words_.sentence(),
-                                 [this](const std::string& word) { return session_->is_rare(word); });
-  // A sentence that repeats what was asked is looked for by that, once: its own first words would find what is like it.
-  const bool is_new = meant.cue ? !meant.is_open && meant.cue != meant_cue_ : has_said_rare_;
-  if (!meant.says_rare && meant_cue_) answered_.insert(*std::exchange(meant_cue_, std::nullopt));
-  if (!meant.says_rare || !is_new) return {};
-  meant_cue_ = meant.cue;
+  const std::optional<Meant> meant = find_news();
+  if (!meant) return {};
+  meant_cue_ = meant->cue;
   has_said_rare_ = false;
   word_tokens_ -= session_->cost_of_words();
   const Stopwatch watch;
   SayingAsk saying{.text = reply_words_.sentence(),
                    .before = BlockIndex(session_->shape().n_blocks(tail_begin_.value())),
                    .asking = asking_};
-  if (meant.cue) {
-    saying.text = ask_.cues[*meant.cue].text;
+  if (meant->cue) {
+    const Cue& cue = ask_.cues[*meant->cue];
+    saying.text = cue.text;
     saying.is_cue = true;
-    saying.next = next_cue(ask_.cues, *meant.cue);
+    saying.next = next_cue(ask_.cues, cue.place);
   }
   std::vector<RecallLook> looks = session_->look_for_words(ask_, saying);
   told_now_ = full_of(looks);

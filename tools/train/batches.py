@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from dialogues import Dialogues, load_passages
 from messages import READ
+from sight import SHORT_SHARE, Sight, batch_has_short_sight, whole
 
 CHARS_PER_TOKEN = (2.6, 3.2, 3.8)  # a dialogue that turns out short is followed by another
 
@@ -51,7 +52,9 @@ def positions(rng, n_tokens):
 
 
 class Batches:
-    """An endless source of (ids [rows, n + 1], weights [rows, n + 1], positions [rows, n]).
+    """An endless source of (ids [rows, n + 1], weights [rows, n + 1], positions [rows, n], sight [3, rows, n] or None).
+
+    The last says what each token sees (sight.py); None: all that came before.
 
     `lengths`: [(n, share of batches)]; as many rows as `batch_tokens` hold, at least one. Each worker makes whole batches.
     """
@@ -65,17 +68,21 @@ class Batches:
             context.Process(target=_produce, args=args, daemon=True).start()
 
     def next(self, device):
-        ids, weights, places = (torch.from_numpy(part) for part in self.queue.get())
-        return ids.to(device).long(), weights.to(device), places.to(device)
+        ids, weights, places, sight = (part if part is None else torch.from_numpy(part).to(device) for part in self.queue.get())
+        return ids.long(), weights, places, sight
 
 
 def _produce(queue, lengths, corpus, tokenizer_path, seed, batch_tokens):
     """Arrays by pickle: tensors would go by shared memory, of which containers have little."""
     torch.set_num_threads(1)
     tokenizer, source = Tokenizer.from_file(tokenizer_path), Dialogues(seed, load_passages(corpus))
-    rng = random.Random(seed + 1)
+    rng, sight = random.Random(seed + 1), Sight(tokenizer)
     while True:
         n = rng.choices([length for length, _ in lengths], [share for _, share in lengths])[0]
         rows = [sequence(source, tokenizer, n) for _ in range(max(1, batch_tokens // n))]
+        seen = None
+        if batch_has_short_sight(rng, n):
+            seen = [sight.short(rng, ids[:n], w[:n]) if rng.random() < SHORT_SHARE else whole(n) for ids, w in rows]
+            seen = np.array([np.stack(row) for row in seen], np.int32).transpose(1, 0, 2).copy()
         queue.put((np.array([ids for ids, _ in rows], np.int16), np.array([w for _, w in rows], np.float32),
-                   torch.stack([positions(rng, n) for _ in rows]).numpy()))
+                   torch.stack([positions(rng, n) for _ in rows]).numpy(), seen))

@@ -39,7 +39,7 @@ class Chains:
         self.facts, self.rng, self.words = facts, facts.rng, facts.words
 
     def draw(self, memory):
-        return self.rng.choices((self.many, self.each, self.hop, self.names), (.35, .15, .35, .15))[0](memory)
+        return self.rng.choices((self.many, self.each, self.hop, self.names), (.45, .12, .18, .25))[0](memory)
 
     def _named(self, before, values, find):
         """A reply that lists values: to find the next one, or that there is none, is what is hard."""

@@ -20,8 +20,8 @@ from messages import FIND, READ, RESTATE, ROUTINE, VALUE, message, size_of, turn
 from vocabulary import FIELDS
 
 PLAIN_FIRST, PLAIN_LAST = "{q}\n{d}", "{d}\n{q}"
-PLAIN_SHARE = .35
-CHAIN_SHARE = .2
+PLAIN_SHARE = .3
+CHAIN_SHARE = .35
 LONG_CHARS, LONG_SHARE = 7000, .65  # dialogues from so many characters on are one long document so often
 LONG_PAIRS_SHARE = .1  # and this share of them begins with one long object of pairs
 SHORT_COUNTS, LONG_COUNTS = (1, 1, 2, 3, 5, 8, 12), (4, 8, 12, 16, 24)  # facts that prose tells
@@ -44,7 +44,7 @@ LOOK = """Look at|See|Go by|Take|Rely on|Consult|Check|Study|Consider|Refer to|S
 Answer by""".replace("\n", "|").split("|")
 WHAT = """notes|page|file|letter|log|minutes|pages|material|passage|story|record|message|paper|memo|chapter|article|transcript
 list|manual|email|data|content""".replace("\n", "|").split("|")
-MARKS = ("---", "***", "===", '"""', "+++", "~~~", "<<<", "|||", "...")
+MARKS = ("---", "***", "===", '"""', "+++", "~~~", "<<<", "|||", "...", "-----", "====", "**", "~~", "^^^", "%%%", "@@@", "___", "::", "//")
 EXTRACT = "Extract the value for the key from this JSON object.\n"
 PAIRS_HEADS = (EXTRACT, EXTRACT, "JSON data:\n", "", "Find the key in this object.\n")
 PAIRS_ASK = ('Key: "{}"', 'Key: "{}"', 'What is the value of "{}"?', 'What is the value of the key "{}"?', 'Look up "{}".',
@@ -75,7 +75,7 @@ def frame(rng, place, test=False):
         return plain if rng.random() < .5 else rng.choice(held_out)
     if rng.random() < PLAIN_SHARE:
         return plain
-    return _made_frame(rng, place) if place != "both" and rng.random() < .6 else rng.choice(others)
+    return _made_frame(rng, place) if place != "both" and rng.random() < .7 else rng.choice(others)
 
 
 class Documents:
@@ -146,7 +146,7 @@ class Documents:
         return self.rng.choices(("first", "last", "both"), (.55, .41, .04) if is_long else (.66, .3, .04))[0]
 
     def question_count(self, is_long=False):
-        return self.rng.choices((1, 2, 3, 5, 10), (.6, .1, .1, .06, .14) if is_long else (.66, .12, .11, .05, .06))[0]
+        return self.rng.choices((1, 2, 3, 5, 10), (.6, .1, .1, .06, .14) if is_long else (.62, .12, .1, .06, .1))[0]
 
     def _questions(self, facts):
         asked = [self.facts.question(fact) for fact in facts]

@@ -43,6 +43,15 @@ def rotate(x, cos, sin):
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
+def mask_of(sight):
+    """What is added to scores, [rows, 1, tokens, tokens], of sight.py's far, need and rank: [3, rows, tokens]."""
+    far, need, rank = sight[:, :, None]
+    places = torch.arange(sight.shape[-1], device=sight.device, dtype=torch.int32)
+    back = places[:, None] - places
+    seen = (back < far.transpose(1, 2)) | (rank >= need.transpose(1, 2))
+    return torch.where(seen & (back >= 0), 0., -torch.inf)[:, None].bfloat16()
+
+
 class Block(nn.Module):
     def __init__(self, shape):
         super().__init__()
@@ -69,11 +78,11 @@ class Block(nn.Module):
         h = self.ffn_norm(x)
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
-    def forward(self, x, cos, sin, rows):
+    def forward(self, x, cos, sin, rows, mask):
         """x: [rows * tokens, width]. Only attention knows rows, so that what is compiled of the rest fits any length."""
         shape = (rows, -1, self.shape.heads, self.shape.head)
         q, k, v = (part.view(shape).transpose(1, 2) for part in self.before(x, cos, sin))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.after(x, y.transpose(1, 2).reshape(len(x), -1))
 
 
@@ -88,15 +97,16 @@ class Model(nn.Module):
             if p.dim() == 2:
                 nn.init.normal_(p, 0, .02 / (math.sqrt(2 * shape.layers) if name.endswith(WRITES_RESIDUAL) else 1))
 
-    def hidden(self, ids, positions):
-        """ids: [rows, tokens]; positions: as ids, or [tokens] of all rows. Returns [rows, tokens, width]."""
+    def hidden(self, ids, positions, sight=None):
+        """ids: [rows, tokens]; positions: as ids, or [tokens] of all rows; sight: see mask_of. Returns [rows, tokens, width]."""
         s = self.shape
         frequency = s.theta ** (-torch.arange(0, s.head, 2, device=ids.device).float() / s.head)
         angle = positions.expand(ids.shape).reshape(-1, 1, 1).float() * frequency
         cos, sin = angle.cos().bfloat16(), angle.sin().bfloat16()
         x = self.embed(ids.reshape(-1)).bfloat16()
+        mask = None if sight is None else mask_of(sight)
         for block in self.blocks:
-            x = block(x, cos, sin, ids.shape[0])
+            x = block(x, cos, sin, ids.shape[0], mask)
         return self.norm(x).view(*ids.shape, s.width)
 
     def compile_parts(self):

@@ -3,6 +3,7 @@ import os
 import random
 import unittest
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
@@ -12,7 +13,8 @@ from dialogues import Dialogues
 from documents import FIRST_TEST, LAST_TEST
 from facts import ASK_TEST, BARE_ASK_TEST, BARE_STATE_TEST, STATE_TEST, FactSource
 from messages import VALUE
-from model import Model, Shape, from_weights
+from model import Model, Shape, from_weights, mask_of
+from sight import HEAD, Sight, whole
 from vocabulary import Vocabulary, is_held_out
 
 PASSAGES = " ".join(f"Sentence number {i} of a text that says nothing." for i in range(4000))
@@ -102,6 +104,31 @@ class GeneratorTest(unittest.TestCase):
         with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
             self.assertTrue(torch.equal(small.hidden(ids, places), large.hidden(ids, places)))
         self.assertEqual(large.shape.layers, 5)
+
+    def test_short_sight_hides_what_no_answer_needs(self):
+        sight, rng, shown = Sight(TOKENIZER), random.Random(3), []
+        source = Dialogues(5, PASSAGES)
+        for _ in range(12):
+            ids, weights = batches.sequence(source, TOKENIZER, 1024)
+            far, need, rank = sight.short(rng, ids, weights)
+            is_value = [i for i, weight in enumerate(weights) if weight == VALUE]
+            for i in is_value:
+                self.assertLess(need[i], HEAD)
+                told = [k for k in range(i) if ids[k] == ids[i] and weights[k] != VALUE]
+                shown += [any(rank[k] >= need[i] for k in told)] if told else []
+            shown += [need[0] == HEAD and rank[ids.index(sight.opens)] == HEAD]
+        self.assertGreater(sum(shown) / len(shown), .95)
+
+    def test_a_mask_shows_what_is_near_or_of_enough_rank(self):
+        far, need, rank = [2, 2, 2, 2], [2, 2, 2, 1], [2, 0, 1, 0]
+        mask = mask_of(torch.tensor([[far], [need], [rank]], dtype=torch.int32))[0, 0] == 0
+        self.assertEqual(mask.tolist(), [[True, False, False, False], [True, True, False, False], [True, True, True, False],
+                                         [True, False, True, True]])
+        model = Model(Shape(layers=2, width=64, hidden=96, vocab=300))
+        ids, places = torch.randint(0, 300, (1, 20)), torch.arange(20)
+        seen = torch.from_numpy(np.stack(whole(20))).int()[:, None]
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertLess((model.hidden(ids, places) - model.hidden(ids, places, seen)).abs().max(), .05)
 
     def test_positions_grow(self):
         rng = random.Random(7)

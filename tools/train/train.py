@@ -146,11 +146,11 @@ class Progress:
 
 
 def train_step(run, hidden, batch, progress):
-    ids, weights, positions = batch
+    ids, weights, positions, sight = batch
     index, w = selection(weights)
     targets = ids[:, 1:].reshape(-1)[index]
     with torch.autocast(ids.device.type, dtype=torch.bfloat16):
-        h = hidden(ids[:, :-1], positions).reshape(-1, run.model.shape.width)[index]
+        h = hidden(ids[:, :-1], positions, sight).reshape(-1, run.model.shape.width)[index]
         logits = run.model.logits(h)
     losses = F.cross_entropy(logits, targets, reduction="none")
     ((losses * w).sum() / w.sum()).backward()
