@@ -107,7 +107,7 @@ std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (const DocumentKind& kind : document_kinds()) {
     names.emplace_back(kind.name);
-    if (!kind.family.empty()) names.emplace_back(kind.family);
+    if (!kind.family.empty() && std::ranges::find(names, kind.family) == names.end()) names.emplace_back(kind.family);
   }
   return names;
 }

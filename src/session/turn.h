@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,8 +31,8 @@
 #include "session/prompt.h"
 #include "session/recompute.h"
 #include "session/renewal.h"
-#include "session/reply_words.h"
 #include "session/reread.h"
+#include "session/saying.h"
 #include "session/session.h"
 #include "session/token_origins.h"
 
@@ -206,7 +205,6 @@ class Turn {
   void begin_writing();
   void note_said(Token token);
   std::optional<Ready> look_while_writing();
-  std::optional<Meant> find_news();
   std::vector<RecallLook> look_for_words();
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
@@ -255,15 +253,8 @@ class Turn {
   std::vector<BlockIndex> asking_;
   std::vector<BlockIndex> asked_now_;
   std::vector<BlockIndex> told_now_;
-  // What the reply says, whether a word of it has ended since it was last looked at, and a rare one that was not looked for; the cue that its
-  // sentence was looked for by; and tokens that looking for such may take.
-  ReplyWords reply_words_;
-  bool has_word_ended_ = false;
-  bool has_said_rare_ = false;
-  std::optional<std::size_t> meant_cue_;
-  std::set<std::size_t> answered_;                                          // cues that earlier sentences repeated
-  std::int64_t answered_place_ = std::numeric_limits<std::int64_t>::min();  // of the last of them
-  bool is_ahead_ = false;  // meant_cue_ is expected: the sentence has said nothing rare yet
+  // What the reply is answering, and tokens that looking for such may take.
+  Saying saying_;
   double word_tokens_ = 0.0;
   // Where the tail begins, or all of a short prompt; and whether there is still to be another look there.
   Position tail_begin_;

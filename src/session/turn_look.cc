@@ -218,12 +218,8 @@ void Turn::note_said(Token token) {
   word_tokens_ += kWordShare;
   const Result<std::string> piece = session_->vocabulary().piece(token);
   if (!piece.ok()) return;
-  reply_words_.add(*piece);
-  if (!session_->has_cold()) return;
-  for (const std::string& word : reply_words_.take_ended()) {
-    has_word_ended_ = true;
-    has_said_rare_ |= session_->rarity(word) > 0.0;
-  }
+  saying_.add(*piece);
+  if (session_->has_cold()) saying_.end_words([this](const std::string& word) { return session_->rarity(word); });
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.
@@ -232,42 +228,18 @@ std::optional<Turn::Ready> Turn::look_while_writing() {
   return recall_now(std::move(by_words), look_by_queries());
 }
 
-// Which cue the sentence under way repeats, or, before it says anything rare, is expected to; none: nothing new.
-std::optional<Meant> Turn::find_news() {
-  Meant meant = find_meant(ask_.cues, answered_, next_cue(ask_.cues, answered_place_), reply_words_.sentence(),
-                           [this](const std::string& word) { return session_->rarity(word); });
-  if (meant.says_rare) {
-    is_ahead_ = false;
-    // A sentence that repeats what was asked is looked for by that, once: its own first words would find what is like it.
-    const bool is_new = meant.cue ? !meant.is_open && meant.cue != meant_cue_ : has_said_rare_;
-    return is_new ? std::optional(meant) : std::nullopt;
-  }
-  if (meant_cue_ && !is_ahead_) {
-    answered_place_ = ask_.cues[*meant_cue_].place;
-    answered_.insert(*std::exchange(meant_cue_, std::nullopt));
-  }
-  const Cue* const next = next_cue(ask_.cues, answered_place_);
-  const bool is_first_of_several = next != nullptr && answered_.empty() && next_cue(ask_.cues, next->place) != nullptr;
-  if (meant_cue_ || next == nullptr || (answered_.empty() && !is_first_of_several)) return std::nullopt;
-  meant.cue = static_cast<std::size_t>(next - ask_.cues.data());
-  is_ahead_ = true;
-  return meant;
-}
-
 std::vector<RecallLook> Turn::look_for_words() {
-  if (!has_word_ended_ || word_tokens_ < session_->cost_of_words()) return {};
-  has_word_ended_ = false;
-  const std::optional<Meant> meant = find_news();
-  if (!meant) return {};
-  meant_cue_ = meant->cue;
-  has_said_rare_ = false;
+  if (!saying_.has_ended_words() || word_tokens_ < session_->cost_of_words()) return {};
+  const std::optional<Saying::News> news =
+      saying_.find_news(ask_.cues, [this](const std::string& word) { return session_->rarity(word); });
+  if (!news) return {};
   word_tokens_ -= session_->cost_of_words();
   const Stopwatch watch;
-  SayingAsk saying{.text = reply_words_.sentence(),
+  SayingAsk saying{.text = saying_.sentence(),
                    .before = BlockIndex(session_->shape().n_blocks(tail_begin_.value())),
                    .asking = asking_};
-  if (meant->cue) {
-    const Cue& cue = ask_.cues[*meant->cue];
+  if (news->cue) {
+    const Cue& cue = ask_.cues[*news->cue];
     saying.text = cue.text;
     saying.is_cue = true;
     saying.next = next_cue(ask_.cues, cue.place);
@@ -326,7 +298,7 @@ std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, st
   for (const BlockIndex block : seen) note_heads(looks, block);
   const std::vector<BlockIndex> before = std::exchange(session_->holds().kept, {});
   recall(asked_now_);
-  if (meant_cue_) {
+  if (saying_.repeats_cue()) {
     recall(told_now_);
     recall(seen);
   } else {
