@@ -1,4 +1,6 @@
 // What a request has back of what its own prompt let go, over HTTP: found by its words, by names, or not at all.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "model/toy_gguf.h"
@@ -44,6 +46,20 @@ TEST_F(RecallRequests, a_document_and_a_question_longer_than_the_budget_are_answ
                              {{"ebb", {{"recall", {{"blocks", 0}}}}}});
   EXPECT_EQ(none["ebb"]["recalled_blocks"], 0);
   EXPECT_THAT(text_of(none), Not(HasSubstr("4711")));
+}
+
+// What a client says again is held, whole; only as much of it as was asked last is computed once more, and finds what it asks for.
+TEST_F(RecallRequests, a_message_that_is_answered_again_is_looked_for_again) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json first = reply_to(messages, Json::object());
+  const Json again = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}}}}}});
+  EXPECT_GT(again["ebb"]["prompt"]["new"].get<int>(), 16);
+  EXPECT_LE(again["ebb"]["prompt"]["new"].get<int>(), 128);
+  EXPECT_LE(again["ebb"]["prompt_peak_tokens"].get<int>(), 1024);
+  const Json& looks = again["ebb"]["recall"];
+  EXPECT_TRUE(std::ranges::any_of(looks, [](const Json& look) { return look["when"] == "behind its tail"; }))
+      << looks.dump();
+  EXPECT_EQ(text_of(again), text_of(first));
 }
 
 // The line names a key; the sentence before the pairs asks, in words that stand nowhere else.

@@ -89,7 +89,7 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
   EXPECT_GE(json["ebb"]["prompt"]["holes"].get<int>(), n_prompt - 1024);
   EXPECT_EQ(json["timings"]["prompt_n"], n_prompt) << "also what has left again";
 
-  // Again: most is neither seen nor computed.
+  // Again: but for its last tokens, what is not hot is neither seen nor computed.
   Json more = {{"kv_eviction", "streaming"},
                {"ebb", recall},
                {"stream", true},
@@ -103,13 +103,13 @@ TEST_F(Server, cached_tokens_are_those_that_the_model_saw_and_nobody_computed_no
   const int n_cached = last["usage"]["prompt_tokens_details"]["cached_tokens"];
   EXPECT_LE(n_cached, 1024);
   EXPECT_EQ(last["timings"]["cache_n"], n_cached);
-  EXPECT_LE(last["timings"]["prompt_n"].get<int>(), 64) << last["timings"];
+  EXPECT_LE(last["timings"]["prompt_n"].get<int>(), 128) << "its end is looked for again: " << last["timings"];
   bool any_progress = false;
   for (const Json& part : parts) {
     if (!part.contains("prompt_progress")) continue;
     any_progress = true;
     EXPECT_LE(part["prompt_progress"]["cache"].get<int>(), 1024) << part["prompt_progress"];
-    EXPECT_GE(part["prompt_progress"]["processed"].get<int>(), n_prompt - 64) << "holes are no work";
+    EXPECT_GE(part["prompt_progress"]["processed"].get<int>(), n_prompt - 128) << "holes are no work";
   }
   EXPECT_TRUE(any_progress);
 }

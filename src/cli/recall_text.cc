@@ -61,7 +61,7 @@ std::string recall_text(const Session& session, const TurnStats& turn) {
   std::string text;
   for (const RecallLook& look : turn.looks) text += (text.empty() ? "" : "\n") + look_text(session, look);
   if (text.empty()) return "nothing was looked for: no selector, or nothing asked\n";
-  text += fmt::format("\nbefore the first word of the reply {} blocks had come back and {} had left",
+  text += fmt::format("\nin all, while the reply was written too, {} blocks came back and {} left",
                       turn.acts.recalled.size(), turn.acts.evicted.size());
   if (turn.n_computed_again > 0) {
     text += fmt::format("; {} tokens of the question were computed a second time, with them in sight",

@@ -167,7 +167,8 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
     const double share = is_asked ? 1.0 : is_outer_line ? kOuterLineWeight : kBesideQuestion;
     cues.push_back({.text = std::string(sentences[i].text),
                     .weight = share * weight,
-                    .place = place + (sentences[i].text.data() - said.text.data())});
+                    .place = place + (sentences[i].text.data() - said.text.data()),
+                    .asks = sentences[i].asks});
   }
 }
 
@@ -202,7 +203,7 @@ const Cue* next_cue(std::span<const Cue> cues, std::int64_t place) {
   const Cue* next = nullptr;
   for (const Cue& cue : cues) {
     if (cue.weight < cues.front().weight) break;
-    if (cue.place > place && (next == nullptr || cue.place < next->place)) next = &cue;
+    if (cue.asks && cue.place > place && (next == nullptr || cue.place < next->place)) next = &cue;
   }
   return next;
 }

@@ -40,6 +40,8 @@ struct Cue {
   double weight = 1.0;  // above 0, at most 1
   // Of what is said later it is greater.
   std::int64_t place = 0;
+  // A question, or what is demanded beside one.
+  bool asks = false;
 };
 
 // Of what was said since the assistant last spoke to the user, oldest first. Heaviest first, of those that weigh the same the
@@ -48,7 +50,7 @@ struct Cue {
 // Of one message of the user's.
 [[nodiscard]] std::vector<Cue> find_cues(std::string_view text);
 
-// The first of the heaviest that was said behind a place; null: none.
+// The first of the heaviest, of those that ask, that was said behind a place; null: none.
 [[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::int64_t place);
 
 }  // namespace ebb

@@ -49,10 +49,12 @@ std::string known_names() {
 Result<std::shared_ptr<const Selector>> make_selector(std::string_view spec) {
   for (const SelectorKind& kind : selector_kinds()) {
     if (kind.name != spec_name(spec)) continue;
-    EBB_ASSIGN_OR_RETURN(
-        const ParameterValues values,
-        ParameterValues::parse_behind_name(kind.parameters, spec, fmt::format("selector {}", kind.name)));
+    EBB_ASSIGN_OR_RETURN(const ParameterValues values,
+                         ParameterValues::parse_behind_name(kind.parameters, spec, "selector "));
     return std::shared_ptr<const Selector>(kind.make(values));
+  }
+  if (spec_name(spec) == "fused" || spec_name(spec) == "none") {
+    return error(Code::kInvalidArgument, "{} stands alone, without parameters and '+'", spec_name(spec));
   }
   return error(Code::kNotFound, "there is no selector {}; there are {}, and several are joined by '+'", spec_name(spec),
                known_names());

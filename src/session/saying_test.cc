@@ -106,8 +106,8 @@ class Sayings : public testing::Test {
     return news;
   }
 
-  std::vector<Cue> cues_ = {{.text = "Where does the zebra live?", .place = 2},
-                            {.text = "What is the code of the vault?", .place = 1}};
+  std::vector<Cue> cues_ = {{.text = "Where does the zebra live?", .place = 2, .asks = true},
+                            {.text = "What is the code of the vault?", .place = 1, .asks = true}};
   Saying saying_;
 };
 
@@ -121,6 +121,11 @@ TEST_F(Sayings, expect_the_first_of_several_and_then_the_next) {
 TEST_F(Sayings, look_for_another_cue_as_soon_as_it_is_said) {
   EXPECT_EQ(say("The zebra is "), (std::vector<int>{1, 0, -2}));
   EXPECT_EQ(say("there. The vault is "), (std::vector<int>{-2, -2, 1, -2})) << "nothing stands behind the zebra";
+}
+
+TEST_F(Sayings, expect_nothing_of_what_only_tells) {
+  for (Cue& cue : cues_) cue.asks = false;
+  EXPECT_EQ(say("The vault of it is 7. So the zebra "), (std::vector<int>{-2, 1, -2, -2, -2, -2, -2, -2, 0}));
 }
 
 TEST_F(Sayings, look_for_a_sentence_that_repeats_none_by_its_own_words) {

@@ -31,8 +31,7 @@ void leave_out(std::vector<CueRanking>& words, std::span<const BlockIndex> askin
 
 std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) const {
   if (!finder_.makes_digests()) return nullptr;
-  // What a sequence carries on beside K and V would see its tail twice.
-  if (deps_.state != nullptr) return nullptr;
+  if (has_state()) return nullptr;
   return std::make_unique<TailQueries>(deps_.scorer->make_queries(n_rows));
 }
 
@@ -63,7 +62,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<RecallLook> looks;
   if (options_.remains == Remains::kNothing) return looks;
   const std::vector<double> missing = missing_shares();
-  const bool seeks_question = moment == Moment::kBeforeTail && ask.max_blocks > 0 && !ask.selectors.all().empty();
+  const bool seeks_question = !goes_by_queries(moment) && ask.max_blocks > 0 && !ask.selectors.all().empty();
   const bool asks_words = !goes_by_queries(moment) &&
                           std::ranges::any_of(ask.selectors.all(), [](const auto& one) { return one->asks().words; });
   const Stopwatch ranking;

@@ -29,6 +29,24 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
   session.say(prompt, n_held, session.end() + (n_pending() - (prompt.n_tokens() - n_held)));
 }
 
+// A message that was answered before and is to be answered again would see what is hot now. Its end is computed once more, with what it asks for
+// in sight, as that of a new one is.
+Match Turn::leave_tail(const Session& session, const Prompt& history, std::span<const Token> held, Match match) {
+  if (!session.has_cold() || session.has_state()) return match;
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  for (const PromptPart& part : history.parts()) {
+    if (part.source == Source::kUser) begin = end;
+    end += part.n_tokens;
+  }
+  const std::int32_t n_back = match.n_said - std::max(begin, history.n_tokens() - n_tail_tokens(session));
+  if (n_back <= 0 || n_back > match.n_held) return match;
+  const auto n = static_cast<std::size_t>(n_back);
+  const std::span<const Token> said = history.tokens().first(static_cast<std::size_t>(match.n_said));
+  const bool is_same = std::ranges::equal(said.last(n), held.first(static_cast<std::size_t>(match.n_held)).last(n));
+  return is_same ? Match{.n_held = match.n_held - n_back, .n_said = match.n_said - n_back} : match;
+}
+
 Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& options) {
   EBB_CHECK(history.n_tokens() > 0, "a history without a token");
   std::vector<Token> held(session.tokens().begin(), session.tokens().end());
@@ -40,6 +58,7 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
   // The last one is computed, for its logits.
   const std::span<const Token> said = history.tokens().first(history.tokens().size() - 1);
   Match match = match_history(session.vocabulary(), held, replies, said, options.same_reply);
+  match = leave_tail(session, history, held, match);
   const Position end = session.end();
   Acts acts;
   std::vector<Token> waiting = session.take_unfinished();

@@ -201,6 +201,10 @@ class Turn {
   [[nodiscard]] std::int32_t n_ungrafted() const;
   [[nodiscard]] std::int32_t n_before_look() const;
   [[nodiscard]] bool asks_before() const { return !ask_.cues.empty() || !ask_.names.empty(); }
+  // The tail of a prompt: its last tokens, before which what it let go is looked for.
+  [[nodiscard]] static std::int32_t n_tail_tokens(const Session& session);
+  [[nodiscard]] static Match leave_tail(const Session& session, const Prompt& history, std::span<const Token> held,
+                                        Match match);
   bool look_behind_tail();
   void begin_writing();
   void note_said(Token token);

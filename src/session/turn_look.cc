@@ -45,6 +45,10 @@ constexpr double kPromptToken = 0.2;
 
 }  // namespace
 
+std::int32_t Turn::n_tail_tokens(const Session& session) {
+  return std::min(kTailTokens, session.budget_tokens() / kTailShare);
+}
+
 void Turn::recall(RecallAsk ask) {
   ask_ = std::move(ask);
   has_looked_ = false;
@@ -56,8 +60,8 @@ void Turn::recall(RecallAsk ask) {
   n_tail_looks_left_ = kMostTailLooks;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
   const std::int32_t size = session_->block_size();
-  const std::int32_t n_tail = std::min(kTailTokens, session_->budget_tokens() / kTailShare);
-  const Position begin(std::max(0, (session_->end() + n_pending()).value() - n_tail) / size * size);
+  const std::int32_t n_before = (session_->end() + n_pending()).value() - n_tail_tokens(*session_);
+  const Position begin(std::max(0, n_before) / size * size);
   tail_begin_ = std::max(begin, session_->end());
   looks_at_tail_ = begin > session_->end();
 }
