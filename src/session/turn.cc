@@ -33,12 +33,18 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
 // in sight, as that of a new one is.
 Match Turn::leave_tail(const Session& session, const Prompt& history, std::span<const Token> held, Match match) {
   if (!session.has_cold() || session.has_state()) return match;
+  // What was said since the assistant last spoke: what a tool has returned beside it is new, and its calls are not.
   std::int32_t begin = 0;
   std::int32_t end = 0;
+  bool was_assistant = false;
   for (const PromptPart& part : history.parts()) {
-    if (part.source == Source::kUser) begin = end;
+    const bool is_assistant = part.source == Source::kAssistant;
+    if (was_assistant && !is_assistant) begin = end;
+    was_assistant = is_assistant;
     end += part.n_tokens;
   }
+  // What it began to say goes on as it was written.
+  if (was_assistant) return match;
   const std::int32_t n_back = match.n_said - std::max(begin, history.n_tokens() - n_tail_tokens(session));
   if (n_back <= 0 || n_back > match.n_held) return match;
   const auto n = static_cast<std::size_t>(n_back);
