@@ -49,8 +49,8 @@ TEST_F(SparseRequests, that_name_no_session_go_on_only_where_prompts_are_read_as
   const Json sparse = ask_for("xattention:threshold=0.5,tail=10");
   const Json dense = ask_for("none");
   EXPECT_EQ(dense["new"], sparse["new"]) << dense;
-  EXPECT_LT(ask_for("")["new"], 8) << "as the server reads them";
-  EXPECT_LT(ask_for("xattention:threshold=0.5,tail=10")["new"], 8);
+  EXPECT_LE(ask_for("")["new"], 128) << "as the server reads them; the end of what is sent again is computed again";
+  EXPECT_LE(ask_for("xattention:threshold=0.5,tail=10")["new"], 128);
 }
 
 TEST_F(SparseRequests, every_route_that_generates_takes_it) {

@@ -373,7 +373,6 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   stats.n_computed_tokens += turn.n_computed;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.from += turn.from;
-  stats.from[Origin::kRecomputed] += turn.n_computed_again;
   // Counting began anew in a session whose image could not be taken up.
   const auto since = [](std::int64_t now, std::int64_t before) { return std::max<std::int64_t>(0, now - before); };
   stats.n_evicted_blocks += since(end.session.n_evicted_blocks, request.before.n_evicted_blocks);

@@ -61,7 +61,7 @@ constexpr std::array kOwnMetrics = {
                     [](const Stats& s) { return double(s.n_missed_recalls); }},
     SchedulerMetric{"counter", "late_recalls_total", "Blocks that were asked back and stayed away for want of time",
                     [](const Stats& s) { return double(s.n_late_recalls); }},
-    SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens computed again in turns that ended",
+    SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens of lost blocks computed again in turns that ended",
                     [](const Stats& s) { return double(s.from[Origin::kRecomputed]); }},
     SchedulerMetric{"counter", "hole_tokens_total", "Prompt tokens that turns did without, once for each turn",
                     [](const Stats& s) { return double(s.from[Origin::kHole]); }},

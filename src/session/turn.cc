@@ -32,7 +32,9 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
 // A message that was answered before and is to be answered again would see what is hot now. Its end is computed once more, with what it asks for
 // in sight, as that of a new one is.
 Match Turn::leave_tail(const Session& session, const Prompt& history, std::span<const Token> held, Match match) {
-  if (!session.has_cold() || session.has_state()) return match;
+  // What fits comes back whole.
+  const bool fits = history.n_tokens() <= session.budget_tokens();
+  if (fits || !session.has_cold() || session.has_state()) return match;
   // What was said since the assistant last spoke: what a tool has returned beside it is new, and its calls are not.
   std::int32_t begin = 0;
   std::int32_t end = 0;
