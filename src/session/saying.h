@@ -49,7 +49,7 @@ class Saying {
   // Whether the sentence repeats a cue, or is expected to.
   [[nodiscard]] bool repeats_cue() const { return cue_.has_value(); }
 
-  // What is to be looked for now, once each: a cue, by its place among them, or the sentence itself.
+  // What the words that have ended ask for, told once each: a cue, by its index, or the sentence itself.
   struct News {
     std::optional<std::size_t> cue;
   };

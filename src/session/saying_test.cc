@@ -12,13 +12,13 @@ namespace ebb {
 namespace {
 
 // Of the words that are asked with here, those are rare.
-double is_rare(const std::string& word) {
+double rarity_of(const std::string& word) {
   return word == "code" || word == "zebra" || word == "quagga" || word == "vault" ? 1.0 : 0.0;
 }
 
 class MeantCue : public testing::Test {
  protected:
-  static Meant find(std::string_view sentence) { return find_meant(kCues, {}, nullptr, sentence, is_rare); }
+  static Meant find(std::string_view sentence) { return find_meant(kCues, {}, nullptr, sentence, rarity_of); }
 
   inline static const std::vector<Cue> kCues = {{.text = "What is the code of the old vault?"},
                                                 {.text = "Tell me the code of the big blue box."},
@@ -42,17 +42,17 @@ TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
 
 TEST_F(MeantCue, is_open_where_two_say_as_much_unless_they_say_the_same) {
   const std::vector<Cue> twins = {{.text = "the code of the red door"}, {.text = "the code of the tin door"}};
-  EXPECT_TRUE(find_meant(twins, {}, nullptr, "The code of ", is_rare).is_open);
-  EXPECT_FALSE(find_meant(twins, {}, nullptr, "The code of the tin ", is_rare).is_open);
-  EXPECT_THAT(find_meant(twins, {}, nullptr, "The code of the tin ", is_rare).cue, testing::Optional(1U));
+  EXPECT_TRUE(find_meant(twins, {}, nullptr, "The code of ", rarity_of).is_open);
+  EXPECT_FALSE(find_meant(twins, {}, nullptr, "The code of the tin ", rarity_of).is_open);
+  EXPECT_THAT(find_meant(twins, {}, nullptr, "The code of the tin ", rarity_of).cue, testing::Optional(1U));
   const std::vector<Cue> same = {{.text = "the code of it?"}, {.text = "the code of it"}};
-  EXPECT_FALSE(find_meant(same, {}, nullptr, "The code of ", is_rare).is_open);
+  EXPECT_FALSE(find_meant(same, {}, nullptr, "The code of ", rarity_of).is_open);
 }
 
 TEST_F(MeantCue, is_the_one_of_whose_rare_words_most_are_said) {
   const std::vector<Cue> cues = {{.text = "the code and the zebra of the tin vault"}, {.text = "where the vault is"}};
-  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault ", is_rare).cue, testing::Optional(1U));
-  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault of the zebra ", is_rare).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault ", rarity_of).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The vault of the zebra ", rarity_of).cue, testing::Optional(0U));
 }
 
 // "year" and "founding" stand in several facts, "gaha" in one.
@@ -84,23 +84,22 @@ TEST_F(MeantCue, is_the_one_that_is_expected_where_as_much_is_said_of_several) {
 
 TEST_F(MeantCue, is_one_that_was_answered_only_where_all_of_it_is_said_again) {
   const std::vector<Cue> cues = {{.text = "the code of the vault"}, {.text = "where the zebra is"}};
-  EXPECT_THAT(find_meant(cues, {}, nullptr, "The code of ", is_rare).cue, testing::Optional(0U));
-  EXPECT_EQ(find_meant(cues, {0}, nullptr, "The code of ", is_rare).cue, std::nullopt);
-  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the zebra ", is_rare).cue, testing::Optional(1U));
-  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the vault ", is_rare).cue, testing::Optional(0U));
+  EXPECT_THAT(find_meant(cues, {}, nullptr, "The code of ", rarity_of).cue, testing::Optional(0U));
+  EXPECT_EQ(find_meant(cues, {0}, nullptr, "The code of ", rarity_of).cue, std::nullopt);
+  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the zebra ", rarity_of).cue, testing::Optional(1U));
+  EXPECT_THAT(find_meant(cues, {0}, nullptr, "The code of the vault ", rarity_of).cue, testing::Optional(0U));
 }
 
 class Sayings : public testing::Test {
  protected:
   // What is to be looked for behind each word that `text` ends: the cue's place, -1 for the sentence itself, -2 for nothing.
   std::vector<int> say(std::string_view text) {
-    const auto rarity = [](const std::string& word) { return is_rare(word); };
     std::vector<int> news;
     for (const char c : text) {
       saying_.add(std::string_view(&c, 1));
-      saying_.end_words(rarity);
+      saying_.end_words(rarity_of);
       if (!saying_.has_ended_words()) continue;
-      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity);
+      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity_of);
       news.push_back(!found ? -2 : found->cue ? static_cast<int>(*found->cue) : -1);
     }
     return news;

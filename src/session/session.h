@@ -131,9 +131,9 @@ class Session {
   [[nodiscard]] const BlockShape& shape() const { return deps_.shape; }
   [[nodiscard]] std::int32_t block_size() const { return deps_.shape.block_size; }
   [[nodiscard]] std::int32_t n_blocks() const { return hot().n_blocks(); }
-  // Whether any block is not hot in some head, or may be: of windows, what lies behind one is cold.
   // What goes on beside K and V would see again what is computed again.
   [[nodiscard]] bool has_state() const { return deps_.state != nullptr; }
+  // Whether any block is not hot in some head, or may be: of windows, what lies behind one is cold.
   [[nodiscard]] bool has_cold() const { return hot().n_hot_frames() < n_blocks() * shape().frames_per_block(); }
   // Hot in any head.
   [[nodiscard]] std::int32_t n_hot_blocks() const { return static_cast<std::int32_t>(hot().hot_blocks().size()); }
