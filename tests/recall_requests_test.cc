@@ -62,6 +62,32 @@ TEST_F(RecallRequests, a_message_that_is_answered_again_is_looked_for_again) {
   EXPECT_EQ(text_of(again), text_of(first));
 }
 
+// Nor is it where nothing may come back for it.
+TEST_F(RecallRequests, a_message_that_is_answered_again_without_recall_computes_its_last_token) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json none = {{"ebb", {{"recall", {{"blocks", 0}}}}}};
+  reply_to(messages, none);
+  EXPECT_EQ(reply_to(messages, none)["ebb"]["prompt"]["new"], 1);
+}
+
+TEST_F(RecallRequests, a_question_between_pages_or_in_front_of_how_to_answer_is_found_and_in_sight) {
+  const std::string asked = "What is the code of the north gate?";
+  const std::string page = document();
+  const std::size_t middle = page.find(" The shepherd", page.size() / 2);
+  std::string how = "Answer in one short sentence and use the words of the text.";
+  for (int i = 0; i < 12; ++i) how += " If the text does not say it, write so, and write nothing else at all.";
+  for (const std::string& text : {page.substr(0, middle) + "\n\n" + asked + "\n\n" + page.substr(middle + 1),
+                                  page + "\n\n" + asked + "\n\n" + how}) {
+    const Json reply = reply_to(Json::array({user(text)}), {{"ebb", {{"recall", {{"explain", true}}}}}});
+    const Json& looks = reply["ebb"]["recall"];
+    const auto question = std::ranges::find_if(
+        looks, [](const Json& look) { return look["selector"] == "question" && look["when"] == "before its tail"; });
+    ASSERT_NE(question, looks.end()) << looks.dump();
+    EXPECT_EQ((*question)["blocks"][0]["verdict"], "asks");
+    EXPECT_THAT(text_of(reply), HasSubstr("4711"));
+  }
+}
+
 // The line names a key; the sentence before the pairs asks, in words that stand nowhere else.
 TEST_F(RecallRequests, a_line_behind_pairs_that_left_brings_its_pair_back_and_not_what_it_asks_with) {
   std::string text = "Extract the value for the key from this JSON object.\n{";
@@ -103,6 +129,39 @@ TEST_F(RecallRequests, blocks_come_back_by_name_whatever_is_asked) {
   const Json reply = reply_to(messages, by_name);
   EXPECT_GE(reply["ebb"]["recalled_blocks"].get<int>(), 1);
   EXPECT_LE(reply["ebb"]["recalled_blocks"].get<int>(), 2);
+  const Json& last = reply["ebb"]["recall"].back();
+  EXPECT_EQ(last["selector"], "identity");
+  EXPECT_EQ(last["unknown_names"], Json::array({"nobody#7"}));
+}
+
+TEST_F(RecallRequests, selectors_are_named_in_one_text_or_in_a_list) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json reply = reply_to(messages, {{"ebb", {{"recall", {{"selectors", {"lexical", "identity"}}}}}}});
+  for (const Json& look : reply["ebb"]["recall"]) {
+    EXPECT_THAT(look["selector"].get<std::string>(), ::testing::AnyOf("lexical", "identity", "question"));
+  }
+  const Json none = reply_to(messages, {{"ebb", {{"recall", {{"selectors", Json::array()}}}}}});
+  EXPECT_TRUE(none["ebb"]["recall"].empty());
+}
+
+// Each look tells of its own: what came back later, for what the reply said, did not come for the question.
+TEST_F(RecallRequests, metrics_count_the_looks_and_what_came_for_them) {
+  const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
+  const Json reply = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}}}}}});
+  const auto metrics = send("GET", "/metrics", "");
+  int n_came = 0;
+  double n_looks = 0;
+  for (const Json& look : reply["ebb"]["recall"]) {
+    if (look["selector"] != "lexical") continue;
+    n_looks += look["when"] == "while writing" ? 0 : 1;
+    for (const Json& block : look["blocks"]) n_came += block["came"].get<bool>() ? 1 : 0;
+  }
+  EXPECT_GT(n_came, 0);
+  EXPECT_THAT(metrics->body(), HasSubstr(fmt::format("ebb:recall_looks_total{{selector=\"lexical\"}} {}\n", n_looks)));
+  EXPECT_THAT(metrics->body(),
+              HasSubstr(fmt::format("ebb:recall_came_blocks_total{{selector=\"lexical\"}} {}\n", n_came)));
+  EXPECT_THAT(metrics->body(), HasSubstr(fmt::format("ebb:computed_again_tokens_total {}\n",
+                                                     reply["ebb"]["computed_again"].get<int>())));
 }
 
 TEST_F(RecallRequests, what_there_is_no_time_for_stays_away_and_is_told) {
@@ -190,7 +249,10 @@ TEST_F(RecallRequests, what_makes_no_sense_is_refused_with_its_field) {
            {{{"recall", {{"ms", -1}}}}, "ms"},
            {{{"recall", {{"names", "user1"}}}}, "names"},
            {{{"recall", {{"selectors", "psychic"}}}}, "selectors"},
+           {{{"recall", {{"selectors", {3}}}}}, "selectors"},
            {{{"recall", {{"explain", 3}}}}, "explain"},
+           {{{"recall", {{"block", 3}}}}, "block"},
+           {{{"recal", {{"blocks", 3}}}}, "recal"},
            {{{"recall", {{"names", std::vector<std::string>(65, "user1")}}}}, "names"}}) {
     const auto reply = chat(messages, {{"ebb", own}}, {});
     EXPECT_EQ(reply->status(), 400) << own.dump();

@@ -223,6 +223,17 @@ TEST_F(Sessions, an_edited_history_ends_as_if_it_had_never_been_another) {
   EXPECT_TRUE(std::ranges::equal(edited->tokens(), fresh->tokens()));
 }
 
+// What is left of the message in front of the edit and what is said now are two parts of one name.
+TEST_F(Sessions, after_an_edit_each_block_has_a_name_of_its_own_by_which_it_is_found) {
+  const auto session = open_session({.budget_tokens = 320, .adopts = false});
+  resume(*session, tokenize(kLongText + "one two three four five"));
+  resume(*session, tokenize(kLongText + "one two zebra " + kLongText));
+  for (std::int32_t b = 0; b < session->n_blocks(); ++b) {
+    EXPECT_THAT(session->find_blocks(session->block_name(BlockIndex(b))), ::testing::ElementsAre(BlockIndex(b)))
+        << session->block_name(BlockIndex(b));
+  }
+}
+
 TEST_F(Sessions, pins_beyond_what_may_be_pinned_hold_no_budget) {
   const auto session = open_session({.budget_tokens = 160, .most_pinned = 0.5});
   say(*session, kLongText.substr(0, 120));

@@ -22,10 +22,10 @@ constexpr std::int32_t kLeastBlocks = 4;
 // Wrong answers that a cell tells in full.
 constexpr std::size_t kMostMisses = 5;
 
-constexpr std::pair<QuestionPlace, std::string_view> kPlaces[] = {{QuestionPlace::kLast, "last"},
-                                                                  {QuestionPlace::kFirst, "first"},
-                                                                  {QuestionPlace::kNext, "next"},
-                                                                  {QuestionPlace::kTool, "tool"}};
+constexpr std::pair<QuestionPlace, std::string_view> kPlaces[] = {
+    {QuestionPlace::kLast, "last"},     {QuestionPlace::kFirst, "first"},
+    {QuestionPlace::kMiddle, "middle"}, {QuestionPlace::kInstructed, "instructed"},
+    {QuestionPlace::kNext, "next"},     {QuestionPlace::kTool, "tool"}};
 
 // What an arm is asked: probes of one case that follow each other in one session.
 struct Asked {

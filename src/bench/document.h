@@ -24,8 +24,10 @@
 
 namespace ebb {
 
-enum class QuestionPlace : std::uint8_t { kLast, kFirst, kNext, kTool };
-// "last", "first", "next", "tool"; and back.
+// In one message behind the document, in front of it, in the middle of it, or behind it and in front of what says how to answer; a message of
+// its own; what a tool returns.
+enum class QuestionPlace : std::uint8_t { kLast, kFirst, kMiddle, kInstructed, kNext, kTool };
+// "last", "first", "middle", "instructed", "next", "tool"; and back.
 [[nodiscard]] std::string_view name_of(QuestionPlace place);
 [[nodiscard]] std::optional<QuestionPlace> find_question_place(std::string_view name);
 

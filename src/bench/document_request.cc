@@ -153,6 +153,48 @@ Result<DocumentRequest> agent_request(const Vocabulary& vocabulary, const Docume
   return request;
 }
 
+// Where the middle line begins, or a line that begins later where a fact goes on across its border.
+std::size_t find_middle(const DocumentCase& document) {
+  const std::string& text = document.text;
+  for (std::size_t at = text.size() / 2; (at = text.find('\n', at)) != std::string::npos;) {
+    ++at;
+    const bool cuts = std::ranges::any_of(document.probes, [&](const DocumentProbe& probe) {
+      return std::ranges::any_of(probe.facts, [&](const std::string& fact) {
+        const std::size_t begin = text.find(fact);
+        return begin < at && at < begin + fact.size();
+      });
+    });
+    if (!cuts) return at;
+  }
+  return text.size();
+}
+
+// How to answer, as people write it behind what they ask: longer than what is looked at of a message's ends (kCueEdgeBytes).
+constexpr std::string_view kInstructions =
+    "Read the text above with care before you write. Use nothing but what it says, and do not guess. Keep to the order "
+    "of what was asked. "
+    "Write short and plain sentences, one for each thing, and say again what each of them is about. Leave out lists, "
+    "tables and marks, and "
+    "do not tell how you came to it. Numbers and names are to be as the text has them, letter by letter. If two lines "
+    "of the text differ, "
+    "the later one holds. If the text does not say it, write that it does not. There is no need to thank me or to ask "
+    "whether I want to "
+    "know more, and please keep the language of the text.";
+
+std::string text_of_user(const DocumentCase& document, const DocumentProbe& probe, QuestionPlace place) {
+  const std::string& text = document.text;
+  const std::size_t middle = find_middle(document);
+  switch (place) {
+    case QuestionPlace::kFirst: return probe.text + "\n" + text;
+    case QuestionPlace::kLast: return text + probe.text;
+    case QuestionPlace::kMiddle: return text.substr(0, middle) + "\n" + probe.text + "\n\n" + text.substr(middle);
+    case QuestionPlace::kInstructed: return text + "\n" + probe.text + "\n\n" + std::string(kInstructions);
+    case QuestionPlace::kNext:
+    case QuestionPlace::kTool: break;
+  }
+  return probe.text;
+}
+
 // The user says the document, all at once or message by message, and asks.
 Result<DocumentRequest> user_request(const Vocabulary& vocabulary, const DocumentCase& document,
                                      const DocumentProbe& probe, QuestionPlace place) {
@@ -167,9 +209,7 @@ Result<DocumentRequest> user_request(const Vocabulary& vocabulary, const Documen
       before = context.ends;
     }
   }
-  const std::string text = place == QuestionPlace::kFirst  ? probe.text + "\n" + document.text
-                           : place == QuestionPlace::kLast ? document.text + probe.text
-                                                           : probe.text;
+  const std::string text = text_of_user(document, probe, place);
   EBB_ASSIGN_OR_RETURN(request.tokens, recall_question(vocabulary, text, before));
   request.cues = find_cues(text);
   return request;
@@ -187,6 +227,10 @@ Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, cons
                                               const DocumentProbe& probe, QuestionPlace place,
                                               std::int32_t block_size) {
   DocumentRequest request;
+  const bool is_amid = place == QuestionPlace::kMiddle || place == QuestionPlace::kInstructed;
+  if (is_amid && !document.files.empty()) {
+    return error(Code::kInvalidArgument, "what an agent reads by calls is asked for last, first, next or by a tool");
+  }
   if (!document.files.empty()) {
     EBB_ASSIGN_OR_RETURN(request, agent_request(vocabulary, document, probe, place));
   } else if (place == QuestionPlace::kTool) {
@@ -194,7 +238,7 @@ Result<DocumentRequest> make_document_request(const Vocabulary& vocabulary, cons
   } else {
     EBB_ASSIGN_OR_RETURN(request, user_request(vocabulary, document, probe, place));
   }
-  if (place == QuestionPlace::kFirst) {
+  if (place == QuestionPlace::kFirst || is_amid) {
     EBB_ASSIGN_OR_RETURN(request.asked, find_needed(vocabulary, turns_of(request), {probe.text}, block_size));
   }
   EBB_ASSIGN_OR_RETURN(request.needed, find_needed(vocabulary, turns_of(request), probe.facts, block_size));

@@ -48,8 +48,8 @@ TEST_F(DocumentRequests, the_question_stands_where_it_is_put) {
 
 // Whatever the request: what is needed are the blocks that hold a token of the fact, and what recall looks for names the gate.
 TEST_F(DocumentRequests, the_needed_blocks_tell_the_fact) {
-  for (const QuestionPlace place :
-       {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext, QuestionPlace::kTool}) {
+  for (const QuestionPlace place : {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kMiddle,
+                                    QuestionPlace::kInstructed, QuestionPlace::kNext, QuestionPlace::kTool}) {
     const DocumentRequest request = *make_document_request(*vocabulary_, case_, case_.probes[0], place, kBlockSize);
     const std::vector<Token>& tokens = request.before.empty() ? request.tokens : request.before.front();
     std::string told;
@@ -113,6 +113,9 @@ TEST_F(DocumentRequests, an_agent_reads_files_by_calls_and_is_asked_as_each_plac
   EXPECT_THAT(text_of(*vocabulary_, next.before[0]), HasSubstr("tool\nhello hello. The gate opens with 417."));
   EXPECT_THAT(text_of(*vocabulary_, next.tokens), ::testing::Not(HasSubstr("417")));
   EXPECT_EQ(next.needed, request_at(QuestionPlace::kLast).needed);
+  EXPECT_EQ(
+      make_document_request(*vocabulary_, case_, case_.probes[0], QuestionPlace::kMiddle, kBlockSize).status().code(),
+      Code::kInvalidArgument);
 }
 
 TEST_F(DocumentRequests, what_follows_a_reply_needs_blocks_of_the_first_message) {

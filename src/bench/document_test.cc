@@ -157,11 +157,11 @@ TEST(DocumentBench, refuses_what_leaves_nothing_to_ask_and_policies_that_there_a
 }
 
 TEST(DocumentBench, names_of_places_lead_back) {
-  for (const QuestionPlace place :
-       {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kNext, QuestionPlace::kTool}) {
+  for (const QuestionPlace place : {QuestionPlace::kLast, QuestionPlace::kFirst, QuestionPlace::kMiddle,
+                                    QuestionPlace::kInstructed, QuestionPlace::kNext, QuestionPlace::kTool}) {
     EXPECT_EQ(find_question_place(name_of(place)), place);
   }
-  EXPECT_FALSE(find_question_place("middle").has_value());
+  EXPECT_FALSE(find_question_place("nowhere").has_value());
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ void add_case_flags(CLI::App& command, DocumentFlags& flags) {
   RecallTaskOptions& task = options.cases.task;
   task.n_tasks = 20;
   add_names_flag(command, "--kinds", options.kinds, kind_names(), "Kinds of documents and questions, as below");
-  add_names_flag(command, "--questions", flags.places, {"last", "first", "next", "tool"},
+  add_names_flag(command, "--questions", flags.places, {"last", "first", "middle", "instructed", "next", "tool"},
                  "Where the question stands: last, first, next, tool");
   add_counts_flag(command, "--length", options.lengths, "Tokens of a document, about");
   add_haystack_flag(command, "--haystack", flags.haystack, true);

@@ -77,8 +77,9 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
       ->group("KV cache");
   app.add_option(
          "--recall", flags.recall_blocks,
-         "Evicted blocks to bring back at most for what a message asks, and of a message longer than the KV budget "
-         "again before its last words; 0: none")
+         "Evicted blocks that a look for what a message asks chooses at most: before it, of a message longer than the "
+         "KV budget again before its last words, and while the reply is written; half of the budget bounds them all; "
+         "0: none")
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("BLOCKS")
       ->capture_default_str()

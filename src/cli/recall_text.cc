@@ -16,10 +16,14 @@ std::string in_heads(const Considered& considered) {
   return n == 0 ? "" : fmt::format(" in {} head{}", n, n == 1 ? "" : "s");
 }
 
+// What the block beside it says begins or ends across the border between them.
+std::string beside(const Considered& considered) { return considered.score == 0.0 ? ", beside what was found" : ""; }
+
 std::string became_text(const RecallLook::Told& told) {
   switch (told.considered.verdict) {
     case Verdict::kAsks: return told.came ? "the question; came back" : "the question";
-    case Verdict::kRecall: return told.came ? "came back" + in_heads(told.considered) : "chosen, did not come";
+    case Verdict::kRecall:
+      return (told.came ? "came back" + in_heads(told.considered) : "chosen, did not come") + beside(told.considered);
     case Verdict::kKeep: return "was hot, stayed";
     case Verdict::kWeak: return "too weak";
     case Verdict::kBeyond: return "no place left";
@@ -43,6 +47,7 @@ std::string beginning_of(const Session& session, BlockIndex block) {
 std::string look_text(const Session& session, const RecallLook& look) {
   std::string text = fmt::format("{}, {}: looked at {} blocks in {:.2f} ms, chose {}\n", moment_name(look.moment),
                                  look.selector, look.n_looked_at, look.ms, look.n_chosen());
+  for (const std::string& name : look.unknown_names) text += fmt::format("nothing is called {}\n", name);
   if (look.told.empty()) return text;
   TextTable table({{"block", TextTable::Align::kLeft},
                    {"score"},

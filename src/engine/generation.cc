@@ -58,8 +58,10 @@ Result<std::unique_ptr<Generation>> Generation::resume(Session& session, Writer 
                                                        const ResumeOptions& resuming) {
   EBB_RETURN_IF_ERROR(check_tokens(history, *writer.vocabulary));
   EBB_RETURN_IF_ERROR(check_context(session, 0, history.n_tokens()));
+  ResumeOptions how = resuming;
+  how.looks_again &= options.recall.looks();
   EBB_ASSIGN_OR_RETURN(auto generation, make(session, std::move(writer), history, options,
-                                             [&] { return Turn::resume(session, history, resuming); }));
+                                             [&] { return Turn::resume(session, history, how); }));
   // What is still saved of a lane that was parked, or had to do with less, fills the room that the prompt leaves.
   generation->turn_.refill(kReplyBlocks, options.recall.cues);
   return generation;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,15 @@ struct Seat {
   GenerationOptions options;
 };
 
+// Of one selector's looks, before prompts and at their ends.
+struct LookSums {
+  std::int64_t n_looks = 0;
+  double ms = 0.0;
+  // While replies were written too: blocks that it chose, and of those what came back.
+  std::int64_t n_chosen = 0;
+  std::int64_t n_came = 0;
+};
+
 struct SchedulerStats {
   std::size_t n_waiting = 0;
   std::size_t n_running = 0;
@@ -63,6 +73,11 @@ struct SchedulerStats {
   std::int64_t n_recalled_blocks = 0;
   std::int64_t n_missed_recalls = 0;
   std::int64_t n_late_recalls = 0;
+  std::int64_t n_computed_again = 0;
+  std::map<std::string_view, LookSums> looks;  // by RecallLook::selector
+  std::int64_t n_writing_looks = 0;
+  std::int64_t n_writing_found = 0;
+  double writing_looks_ms = 0.0;
   // Counts of requests at work too:
   std::int64_t n_generated_tokens = 0;
   double generated_ms = 0.0;

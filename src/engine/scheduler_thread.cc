@@ -379,6 +379,18 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   stats.n_recalled_blocks += since(end.session.n_recalled_blocks, request.before.n_recalled_blocks);
   stats.n_missed_recalls += since(end.session.n_missed_recalls, request.before.n_missed_recalls);
   stats.n_late_recalls += turn.n_late;
+  stats.n_computed_again += turn.n_computed_again;
+  for (const RecallLook& look : turn.looks) {
+    LookSums& sums = stats.looks[look.selector];
+    sums.n_chosen += look.n_chosen();
+    sums.n_came += std::ranges::count_if(look.told, &RecallLook::Told::came);
+    if (look.moment == Moment::kWhileWriting) continue;
+    ++sums.n_looks;
+    sums.ms += look.ms;
+  }
+  stats.n_writing_looks += turn.writing.n;
+  stats.n_writing_found += turn.writing.n_found;
+  stats.writing_looks_ms += turn.writing.ms;
 }
 
 void Scheduler::State::note_end() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "policy/asking.h"
 #include "policy/sentences.h"
 #include "policy/words.h"
 
@@ -21,6 +22,9 @@ constexpr std::size_t kMostWords = 48;
 
 // What a sentence weighs beside those of its message that ask.
 constexpr double kBesideQuestion = 0.25;
+// What demands at the ends of a long message weighs where something asks between them, unless that is all that an outer line does: "Write short
+// sentences", which finds what shares a common word, and sometimes "Tell me the code of the mill".
+constexpr double kBesideWithin = 0.5;
 // What a message weighs beside the next, and what is not the user's beside the user's. EVOKE has no such weights: these keep
 // the last message first, and what a tool has just said before what was asked two calls ago.
 constexpr double kOlder = 0.7;
@@ -37,27 +41,11 @@ struct Sentence {
   bool is_line = false;
   // The first or the last of a long message.
   bool is_outermost = false;
+  // Somebody in what is to be read says it.
+  bool is_quoted = false;
+  // Of a long message, between its ends.
+  bool is_within = false;
 };
-
-// What begins a sentence that asks without a question mark, and what may stand in front of that. English alone: of other languages
-// a question mark and the place tell.
-constexpr std::string_view kDemands[] = {
-    "answer", "calculate", "compare",  "compute", "count",     "describe",  "explain", "extract",   "find",
-    "give",   "how",       "identify", "list",    "name",      "quote",     "recall",  "repeat",    "report",
-    "return", "say",       "show",     "state",   "summarise", "summarize", "tell",    "translate", "what",
-    "when",   "where",     "which",    "who",     "whom",      "whose",     "why",     "write"};
-constexpr std::string_view kOpeners[] = {"also", "and",  "but",    "finally", "first", "now",
-                                         "ok",   "okay", "please", "so",      "then"};
-
-bool demands_something(std::string_view sentence) {
-  for (const std::string& word : split_words(sentence)) {
-    if (std::ranges::find(kDemands, word) != std::end(kDemands)) return true;
-    if (std::ranges::find(kOpeners, word) == std::end(kOpeners)) return false;
-  }
-  return false;
-}
-
-bool is_question_mark(std::string_view mark) { return mark == "?" || mark == "\uff1f" || mark == "\u061f"; }
 
 void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>& sentences) {
   const std::size_t n_words = split_words(sentence.text).size();
@@ -81,12 +69,11 @@ void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>&
 // "Where does Ada live? Tell me the code of the red box. When is the second page due?": what demands beside what asks does so too. Elsewhere
 // it may tell: "When the winter came".
 void join_questions(std::vector<Sentence>& sentences) {
-  for (std::size_t i = 1; i < sentences.size(); ++i) {
-    sentences[i].asks |= sentences[i].demands && sentences[i - 1].asks;
-  }
-  for (std::size_t i = sentences.size(); i-- > 1;) {
-    sentences[i - 1].asks |= sentences[i - 1].demands && sentences[i].asks;
-  }
+  const auto join = [](Sentence& one, const Sentence& beside) {
+    one.asks |= one.demands && beside.asks && one.is_quoted == beside.is_quoted;
+  };
+  for (std::size_t i = 1; i < sentences.size(); ++i) join(sentences[i], sentences[i - 1]);
+  for (std::size_t i = sentences.size(); i-- > 1;) join(sentences[i - 1], sentences[i]);
 }
 
 // The text may begin or go on beyond what is given.
@@ -98,6 +85,7 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
   const bool is_document = cut != CutAt::kNowhere;
   std::size_t begin = 0;
   bool begins_line = cut != CutAt::kBegin;
+  QuoteMarks quotes;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = sentence_mark_bytes(text, at);
     if (n == 0) {
@@ -105,11 +93,15 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
       continue;
     }
     const std::string_view mark = text.substr(at, n);
+    const std::string_view sentence = text.substr(begin, at - begin);
     const bool ends_line = mark == "\n";
     const bool goes_on = !is_document || !begins_line;
+    if (ends_line && begins_line && sentence.empty()) quotes.close();
+    const bool is_quoted = is_document && (quotes.are_open() || QuoteMarks::begin(sentence));
     add_sentence(
-        {.text = text.substr(begin, at - begin), .asks = is_question_mark(mark), .is_line = begins_line && ends_line},
+        {.text = sentence, .asks = is_question_mark(mark), .is_line = begins_line && ends_line, .is_quoted = is_quoted},
         goes_on, sentences);
+    quotes.read(sentence);
     at += n;
     begin = at;
     begins_line = ends_line;
@@ -152,24 +144,84 @@ std::vector<Sentence> find_sentences(std::string_view text) {
   return sentences;
 }
 
+// What lines between the ends ask, each question with its mark, so that it is told from what answers in the same words; the last first. Those of
+// an end are not told twice.
+struct Within {
+  std::vector<Sentence> sentences;
+  std::size_t n_lines = 0;
+};
+
+Within find_within(std::string_view text) {
+  Within within;
+  for (const std::string_view line : find_asked_lines(text)) {
+    const auto begin = static_cast<std::size_t>(line.data() - text.data());
+    const std::size_t end = begin + line.size();
+    if (end <= kCueEdgeBytes || begin >= text.size() - kCueEdgeBytes) continue;
+    ++within.n_lines;
+    for (Sentence sentence : split_sentences(line, CutAt::kNowhere)) {
+      const auto sentence_end = static_cast<std::size_t>(sentence.text.data() - line.data()) + sentence.text.size();
+      const std::size_t n = sentence_end < line.size() ? sentence_mark_bytes(line, sentence_end) : 0;
+      if (n > 0 && is_question_mark(line.substr(sentence_end, n))) {
+        sentence.text = {sentence.text.data(), sentence.text.size() + n};
+      }
+      sentence.is_within = true;
+      if (sentence.asks || sentence.demands) within.sentences.push_back(sentence);
+    }
+  }
+  std::ranges::reverse(within.sentences);
+  return within;
+}
+
+// What somebody says in what is to be read asks nobody, where anything else asks.
+void leave_quoted(std::vector<Sentence>& sentences, bool asks_within) {
+  const bool any = asks_within || std::ranges::any_of(sentences, [](const Sentence& sentence) {
+                     return !sentence.is_quoted && (sentence.asks || sentence.demands);
+                   });
+  for (Sentence& sentence : sentences) {
+    if (sentence.is_quoted && any) sentence.asks = sentence.demands = false;
+  }
+}
+
+// Lines between the ends beside ends that ask, or demand and say nothing else: few may be meant, many are the document's.
+double weight_within(std::size_t n_lines, bool ends_ask, bool ends_demand) {
+  constexpr std::size_t kFew = 4;
+  if (!ends_ask && !ends_demand) return 1.0;
+  if (n_lines > kFew) return kBesideQuestion;
+  return ends_ask ? kOuterLineWeight : 1.0;
+}
+
 void add_cues(const SaidText& said, double weight, std::int64_t place, std::vector<Cue>& cues) {
-  const std::vector<Sentence> sentences = find_sentences(said.text);
-  const bool any_asks = std::ranges::any_of(sentences, &Sentence::asks);
-  const bool any_demands = std::ranges::any_of(sentences, &Sentence::demands);
+  std::vector<Sentence> sentences = find_sentences(said.text);
   const bool is_long = said.text.size() > 2 * kCueEdgeBytes;
+  Within lines;
+  // Of what tools return, only what stands at its ends may be meant for who called them.
+  if (is_long && said.source == Source::kUser) lines = find_within(said.text);
+  std::vector<Sentence>& within = lines.sentences;
+  leave_quoted(sentences, !within.empty());
+  const bool ends_ask = std::ranges::any_of(sentences, &Sentence::asks);
+  const bool ends_demand = std::ranges::any_of(sentences, &Sentence::demands);
+  if (ends_ask) std::erase_if(within, [](const Sentence& sentence) { return !sentence.asks; });
+  const bool any_asks = ends_ask || ends_demand || !within.empty();
+  const auto add = [&](const Sentence& sentence, double share) {
+    cues.push_back({.text = std::string(sentence.text),
+                    .weight = share * weight,
+                    .place = place + (sentence.text.data() - said.text.data()),
+                    .asks = sentence.asks,
+                    .is_within = sentence.is_within});
+  };
+  const bool only_demands = !within.empty() && outer_line_demands(said.text);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
-    const bool is_outermost = !is_long || i < 2;
-    const bool is_asked = any_asks ? sentences[i].asks : any_demands ? sentences[i].demands : is_outermost;
+    const bool is_outermost = !any_asks && (!is_long || i < 2);
+    const bool is_asked = ends_ask ? sentences[i].asks : ends_demand ? sentences[i].demands : is_outermost;
     const bool is_outer_line = sentences[i].is_outermost && sentences[i].is_line;
     // What is there to be read stands in blocks word for word, and would find itself.
-    if (is_long && !is_asked && !is_outer_line && (any_asks || any_demands)) continue;
-    const double share = is_asked ? 1.0 : is_outer_line ? kOuterLineWeight : kBesideQuestion;
-    cues.push_back({.text = std::string(sentences[i].text),
-                    .weight = share * weight,
-                    .place = place + (sentences[i].text.data() - said.text.data()),
-                    .asks = sentences[i].asks});
+    if (is_long && !is_asked && !is_outer_line && any_asks) continue;
+    const double of_asked = ends_ask || within.empty() || only_demands ? 1.0 : kBesideWithin;
+    add(sentences[i], is_asked ? of_asked : is_outer_line ? kOuterLineWeight : kBesideQuestion);
   }
+  const double share = weight_within(lines.n_lines, ends_ask, only_demands);
+  for (const Sentence& sentence : within) add(sentence, share);
 }
 
 }  // namespace
@@ -197,6 +249,12 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
 std::vector<Cue> find_cues(std::string_view text) {
   const SaidText said{.text = std::string(text)};
   return find_cues({&said, 1});
+}
+
+std::span<const Cue> leading_cues(std::span<const Cue> cues) {
+  std::size_t n = 0;
+  while (n < cues.size() && cues[n].weight >= kOuterLineWeight * cues.front().weight) ++n;
+  return cues.first(n);
 }
 
 const Cue* next_cue(std::span<const Cue> cues, std::int64_t place) {

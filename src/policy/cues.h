@@ -4,8 +4,9 @@
 // whole best. Of a long one, which is mostly there to be read, its first and last sentences are cues: what is asked stands in
 // front of a document or behind it. Where some sentences ask, by a question mark or else by how they begin, the others say little
 // of what is wanted, and weigh less; of a long message the others are no cues, but for its first and its last line where that is short
-// and no sentence, and where none asks all but the outermost two weigh less. So does what was said before
-// the last message, and what tools and systems say beside the user.
+// and no sentence, and where none asks all but the outermost two weigh less. Between its ends what a user asks is a cue where it stands
+// in a line by itself (policy/asking.h). What was said before the last message weighs less, and what tools and systems say beside the
+// user; and what people in a document say in quotation marks asks nobody.
 //
 // It knows words and no blocks. Thread rule: pure functions.
 #pragma once
@@ -42,6 +43,8 @@ struct Cue {
   std::int64_t place = 0;
   // A question, or what is demanded beside one.
   bool asks = false;
+  // It stands between the ends of a long message, and if it is a question, `text` has its mark.
+  bool is_within = false;
 };
 
 // Of what was said since the assistant last spoke to the user, oldest first. Heaviest first, of those that weigh the same the
@@ -50,6 +53,8 @@ struct Cue {
 // Of one message of the user's.
 [[nodiscard]] std::vector<Cue> find_cues(std::string_view text);
 
+// Those of the greatest weight, and of no less than an outer line beside it: a reply answers them, and they are to be in sight meanwhile.
+[[nodiscard]] std::span<const Cue> leading_cues(std::span<const Cue> cues);
 // The first of the heaviest, of those that ask, that was said behind a place; null: none.
 [[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::int64_t place);
 

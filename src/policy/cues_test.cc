@@ -119,6 +119,52 @@ TEST(Cues, a_short_line_that_is_no_sentence_before_or_behind_a_long_message_may_
   EXPECT_EQ(find_cues(demand + pairs + "}\nThe object ends here.").size(), 1U);
 }
 
+std::string novel(int n_lines) {
+  std::string text = "\"Well, Prince, what do you say to Genoa and Lucca?\" she asked him.\n";
+  for (int i = 0; i < n_lines; ++i)
+    text += "The mill stood by river number " + std::to_string(i) + " for many years.\n";
+  return text;
+}
+
+TEST(Cues, what_a_user_asks_between_the_ends_of_a_long_message_is_one_with_its_mark) {
+  const std::string asked = "Who sold the red boat?";
+  const std::vector<Cue> alone = find_cues(novel(40) + asked + "\n" + novel(40));
+  EXPECT_EQ(texts(alone), (std::vector<std::string>{asked}));
+  EXPECT_TRUE(alone.front().is_within);
+  EXPECT_EQ(alone.front().weight, 1.0);
+  const std::string instructions =
+      "\n" + std::string(600, '-') + " Answer in one short sentence. If the text does not say it, say so.\n";
+  const std::vector<Cue> before = find_cues(novel(40) + asked + "\n" + instructions);
+  EXPECT_EQ(before.front().text, asked);
+  EXPECT_EQ(before.front().weight, 1.0);
+  EXPECT_LT(before.back().weight, kOuterLineWeight) << before.back().text;
+  // Nor is it the page's heading that is asked.
+  const std::vector<Cue> heading = find_cues(novel(40) + asked + "\n" + novel(40) + "Tell me the owner of the mill.");
+  EXPECT_EQ(heading.front().text, "Tell me the owner of the mill");
+  EXPECT_EQ(heading.front().weight, 1.0);
+  // Of several questions in a line each is one, whatever the page begins with.
+  std::string several;
+  for (int i = 0; i < 9; ++i) several += "Who sold boat number " + std::to_string(i) + "? ";
+  const std::vector<Cue> nine = find_cues("When it rained, he stayed.\n" + novel(40) + several + "\n" + novel(40));
+  EXPECT_EQ(std::ranges::count_if(nine, [](const Cue& cue) { return cue.weight == 1.0 && cue.is_within; }), 9);
+  // Tools return pages that ask.
+  const std::vector<SaidText> page = {{.text = novel(40) + asked + "\n" + novel(40), .source = Source::kTool}};
+  for (const Cue& cue : find_cues(page)) EXPECT_FALSE(cue.is_within) << cue.text;
+}
+
+TEST(Cues, of_lines_that_ask_within_beside_ends_that_ask_few_weigh_nearly_as_much_and_many_are_the_documents) {
+  const std::string last = "Where does Ada live?";
+  const std::vector<Cue> few = find_cues(novel(40) + "Who sold the red boat?\n" + novel(40) + last);
+  ASSERT_EQ(few.size(), 2U);
+  EXPECT_EQ(few[0].text, "Where does Ada live");
+  EXPECT_EQ(few[1].weight, kOuterLineWeight);
+  std::string help = novel(20);
+  for (int i = 0; i < 9; ++i) help += "How is page number " + std::to_string(i) + " printed?\nBy the green key.\n";
+  const std::vector<Cue> many = find_cues(help + novel(20) + last);
+  EXPECT_EQ(many[0].text, "Where does Ada live");
+  EXPECT_LT(many[1].weight, 0.5);
+}
+
 TEST(Cues, sentences_of_scripts_with_marks_of_their_own_end_there) {
   EXPECT_EQ(
       texts(find_cues("\u7eff\u8272\u7684\u8239\u5728\u54ea\u91cc\uff1f\u7ea2\u8272\u7684\u8239\u5f88\u65e7\u3002"))

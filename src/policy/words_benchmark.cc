@@ -57,5 +57,16 @@ BENCHMARK(choose)
     ->Args({10000, 24})
     ->Unit(benchmark::kMillisecond);
 
+// Argument: kilobytes of one message.
+void find_asked(benchmark::State& state) {
+  std::mt19937 random(1);
+  std::string message;
+  while (message.size() < static_cast<std::size_t>(state.range(0)) * 1024) {
+    message += draw_text(random, 9) + (random() % 9 == 0 ? "? \"" : ". ") + draw_text(random, 4) + ".\n";
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(find_cues(message));
+}
+BENCHMARK(find_asked)->Arg(10)->Arg(1024)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace ebb

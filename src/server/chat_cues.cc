@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 // Messages that are looked at. A longer loop asks for what its last calls and results speak of, and for what its user said.
 constexpr std::size_t kMostMessages = 16;
-// Of one message, from each of its ends: the rest of a long one is what was read.
+// Of what is not the user's, from each of its ends: the rest of a long one is what was read.
 constexpr std::size_t kEndBytes = 2048;
 
 void add_text(const Json& message, const char* field, std::string& text) {
@@ -62,7 +62,7 @@ std::vector<Cue> chat_cues(const ChatRequest& request) {
         source == Source::kUser && std::ranges::find(said, source, &SaidText::source) == said.end();
     if (said.size() >= kMostMessages && !is_users_last) continue;
     std::string text = text_of(*message);
-    if (text.size() > 2 * kEndBytes) text.erase(kEndBytes, text.size() - 2 * kEndBytes);
+    if (source != Source::kUser && text.size() > 2 * kEndBytes) text.erase(kEndBytes, text.size() - 2 * kEndBytes);
     said.push_back({.text = std::move(text), .source = source});
   }
   std::ranges::reverse(said);

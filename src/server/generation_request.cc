@@ -15,6 +15,7 @@ constexpr std::int64_t kMostLogprobs = 20;
 constexpr std::int64_t kMostRecallBlocks = 1 << 20;
 // Each is looked for among the session's parts.
 constexpr std::size_t kMostRecallNames = 64;
+constexpr std::size_t kMostSelectors = 16;
 
 // What clients send and this server cannot do is refused, not ignored: an answer without what was asked for is wrong.
 void refuse_unsupported(JsonFields& fields) {
@@ -102,10 +103,20 @@ std::optional<std::int32_t> read_prompt_budget(JsonFields& fields, const Generat
   return n_tokens;
 }
 
+// As a flag has them, or each by itself.
+std::string named_selectors(JsonFields& recall) {
+  const Json* const given = recall.find("selectors");
+  if (given == nullptr || !given->is_array()) return recall.text("selectors");
+  std::string joined;
+  for (const std::string& one : recall.texts("selectors", kMostSelectors)) joined += (joined.empty() ? "" : "+") + one;
+  return joined.empty() ? "none" : joined;
+}
+
 // "ebb":{"recall":{"blocks":8,"ms":2000,"names":["user1#3"],"selectors":"lexical+digest","explain":true}}
 void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationRequest& request) {
   std::optional<JsonFields> own = fields.object("ebb");
   if (!own) return;
+  own->refuse_others({"recall"});
   if (std::optional<JsonFields> recall = own->object("recall")) {
     if (recall->find("blocks") != nullptr) {
       request.n_recalled_blocks = static_cast<std::int32_t>(recall->integer("blocks", 0, 0, kMostRecallBlocks));
@@ -117,7 +128,8 @@ void read_recall(JsonFields& fields, const GenerationLimits& limits, GenerationR
     }
     request.options.recall.names = recall->texts("names", kMostRecallNames);
     request.explains_recall = recall->boolean("explain", false);
-    if (const std::string named = recall->text("selectors"); !named.empty()) {
+    recall->refuse_others({"blocks", "ms", "names", "selectors", "explain"});
+    if (const std::string named = named_selectors(*recall); !named.empty()) {
       Result<SelectorList> selectors = SelectorList::parse(named);
       const Status status = selectors.ok() ? limits.check_selectors(*selectors) : selectors.status();
       if (status.ok()) {

@@ -61,6 +61,15 @@ constexpr std::array kOwnMetrics = {
                     [](const Stats& s) { return double(s.n_missed_recalls); }},
     SchedulerMetric{"counter", "late_recalls_total", "Blocks that were asked back and stayed away for want of time",
                     [](const Stats& s) { return double(s.n_late_recalls); }},
+    SchedulerMetric{"counter", "computed_again_tokens_total",
+                    "Last tokens of prompts computed once more, with what their queries looked for in sight",
+                    [](const Stats& s) { return double(s.n_computed_again); }},
+    SchedulerMetric{"counter", "writing_looks_total", "Looks for blocks while replies were written",
+                    [](const Stats& s) { return double(s.n_writing_looks); }},
+    SchedulerMetric{"counter", "writing_looks_found_total", "Of these, those that found something that had left",
+                    [](const Stats& s) { return double(s.n_writing_found); }},
+    SchedulerMetric{"counter", "writing_looks_seconds_total", "Time in them",
+                    [](const Stats& s) { return s.writing_looks_ms / 1000.0; }},
     SchedulerMetric{"counter", "recomputed_tokens_total", "Tokens of lost blocks computed again in turns that ended",
                     [](const Stats& s) { return double(s.from[Origin::kRecomputed]); }},
     SchedulerMetric{"counter", "hole_tokens_total", "Prompt tokens that turns did without, once for each turn",
@@ -148,6 +157,33 @@ std::string place_metrics(const SchedulerStats& stats) {
   return text;
 }
 
+struct LookMetric {
+  const char* name;
+  const char* help;
+  double (*value)(const LookSums&);
+};
+
+constexpr std::array kLookMetrics = {
+    LookMetric{"ebb:recall_looks_total", "Looks before prompts and at their ends, by selector",
+               [](const LookSums& sums) { return double(sums.n_looks); }},
+    LookMetric{"ebb:recall_look_seconds_total", "Time in them", [](const LookSums& sums) { return sums.ms / 1000.0; }},
+    LookMetric{"ebb:recall_chosen_blocks_total", "Blocks that a selector chose to come or to stay, also during replies",
+               [](const LookSums& sums) { return double(sums.n_chosen); }},
+    LookMetric{"ebb:recall_came_blocks_total", "Blocks that a selector told of and that came back then",
+               [](const LookSums& sums) { return double(sums.n_came); }},
+};
+
+std::string look_metrics(const SchedulerStats& stats) {
+  std::string text;
+  for (const LookMetric& metric : kLookMetrics) {
+    text += fmt::format("# HELP {0} {1}\n# TYPE {0} counter\n", metric.name, metric.help);
+    for (const auto& [selector, sums] : stats.looks) {
+      text += fmt::format("{}{{selector=\"{}\"}} {}\n", metric.name, selector, metric.value(sums));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void answer_metrics(ApiState& state, const ApiCall& call) {
@@ -161,7 +197,7 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
   for (const SchedulerMetric& metric : kOwnMetrics) {
     add_metric(text, metric.kind, std::string("ebb:") + metric.name, metric.help, metric.value(stats));
   }
-  text += place_metrics(stats);
+  text += place_metrics(stats) + look_metrics(stats);
   if (state.options.http_counters) {
     const HttpCounters http = state.options.http_counters();
     for (const HttpMetric& metric : kHttpMetrics) {

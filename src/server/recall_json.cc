@@ -10,6 +10,7 @@ nlohmann::ordered_json recall_json(std::span<const RecallLook> looks, bool tells
                                    {"looked_at", look.n_looked_at},
                                    {"chosen", look.n_chosen()},
                                    {"ms", look.ms}};
+    if (!look.unknown_names.empty()) json["unknown_names"] = look.unknown_names;
     if (tells_blocks) {
       nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
       for (const RecallLook::Told& told : look.told) {

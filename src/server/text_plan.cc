@@ -6,21 +6,6 @@
 namespace ebb {
 namespace {
 
-// Tokens at either end of a prompt that is given as tokens, whose text is looked for.
-constexpr std::size_t kCueTokens = 256;
-
-// A long prompt is its own question; its ends say what it is about.
-std::string ends_of(const Vocabulary& vocabulary, std::span<const Token> tokens) {
-  std::string text;
-  const std::size_t n = std::min(tokens.size(), kCueTokens);
-  const Result<std::string> first = vocabulary.detokenize(tokens.first(n), SpecialTokens::kHide);
-  if (first.ok()) text = *first + "\n";
-  if (tokens.size() == n) return text;
-  const Result<std::string> last =
-      vocabulary.detokenize(tokens.last(std::min(tokens.size() - n, kCueTokens)), SpecialTokens::kHide);
-  return last.ok() ? text + *last : text;
-}
-
 // A string, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
 Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
   const Json list = given.is_string() ? Json::array({given}) : given;
@@ -41,7 +26,9 @@ Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) 
     }
   }
   if (tokens.empty()) return error(Code::kInvalidArgument, "Field 'prompt': is empty");
-  std::vector<Cue> cues = find_cues(ends_of(vocabulary, tokens));
+  // A long prompt is its own question; its ends say what it is about, and lines that ask between them.
+  const Result<std::string> text = vocabulary.detokenize(tokens, SpecialTokens::kHide);
+  std::vector<Cue> cues = find_cues(text.ok() ? std::string_view(*text) : std::string_view());
   return TextPrompt{.said = Prompt(std::move(tokens)), .cues = std::move(cues)};
 }
 

@@ -80,16 +80,17 @@ std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
 
 // What was said may go on across borders; blocks that share most words with it come first.
 std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
-                                          BlockIndex from, BlockIndex to) const {
+                                          const SaidIn& in) const {
   constexpr std::size_t kMostTried = 4;
   std::set<BlockIndex> found;
-  for (std::size_t i = 0; i < cues.size() && cues[i].weight >= kOuterLineWeight * cues.front().weight; ++i) {
+  for (std::size_t i = 0; i < leading_cues(cues).size(); ++i) {
+    if (cues[i].is_within != (in.where == SaidWhere::kWithin)) continue;
     std::size_t n_tried = 0;
     const std::string_view text = without_outer_space(cues[i].text);
     for (const Scored& scored : rankings[i].ranked) {
-      if (scored.block < from || scored.block >= to) continue;
+      if (scored.block < in.from || scored.block >= in.to) continue;
       if (++n_tried > kMostTried) break;
-      const std::vector<BlockIndex> blocks = find_said_about(scored.block, from, to, text);
+      const std::vector<BlockIndex> blocks = find_said_about(scored.block, in.from, in.to, text);
       found.insert(blocks.begin(), blocks.end());
       if (!blocks.empty()) break;
     }

@@ -25,6 +25,14 @@
 
 namespace ebb {
 
+// What of a message is looked through for cues: these blocks, for those of its ends or for those between them.
+enum class SaidWhere : std::uint8_t { kAtEnds, kWithin };
+struct SaidIn {
+  BlockIndex from;
+  BlockIndex to;
+  SaidWhere where = SaidWhere::kAtEnds;
+};
+
 class Finder {
  public:
   struct Deps {
@@ -54,10 +62,9 @@ class Finder {
   // As far as known without listing those that are awaited.
   [[nodiscard]] const WordIndex& known_words() const { return words_; }
   [[nodiscard]] std::vector<CueRanking> rank(std::span<const Cue> cues);
-  // Blocks of [from, to), in order, in which a cue of the greatest weight, or of no less than an outer line beside it, stands word for word;
-  // `rankings` are of these cues.
+  // Blocks, in order, in which a cue that leads stands word for word; `rankings` are of these cues.
   [[nodiscard]] std::vector<BlockIndex> find_said(std::span<const Cue> cues, std::span<const CueRanking> rankings,
-                                                  BlockIndex from, BlockIndex to) const;
+                                                  const SaidIn& in) const;
 
   // Of a look for one sentence by words: as cost_in_tokens() has it.
   [[nodiscard]] double cost_of_words() const;

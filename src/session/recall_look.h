@@ -38,6 +38,9 @@ struct RecallAsk {
   // All reads of the turn together; 0: as long as they take.
   double most_ms = kMostRecallMs;
   SelectorList selectors = SelectorList::fused();
+
+  // Whether anything that it does not name may come back.
+  [[nodiscard]] bool looks() const { return max_blocks > 0 && !cues.empty() && !selectors.all().empty(); }
 };
 
 // Of selectors that ask for an embedding model, where there is none.
@@ -60,8 +63,8 @@ enum class Moment : std::uint8_t {
 // What a reply is saying: a cue of what was asked, which its sentence repeats, or the sentence itself.
 struct SayingAsk {
   std::string_view text;
-  // A cue: and then the one that was said behind it, if there is one. Where both stand is to be in sight.
-  bool is_cue = false;
+  // The cue that this is; null: none is. And then the one that was said behind it, if there is one. Where both stand is to be in sight.
+  const Cue* cue = nullptr;
   const Cue* next = nullptr;
   // What tells of it stands in front of this block, and in none of those in which anything is asked.
   BlockIndex before;
@@ -73,7 +76,7 @@ struct RecallLook {
     Considered considered;
     // Session::block_name, then.
     std::string name;
-    // It came back in this turn.
+    // It came back before the next look.
     bool came = false;
   };
 
@@ -83,6 +86,8 @@ struct RecallLook {
   // Blocks that it could tell something of.
   std::int32_t n_looked_at = 0;
   std::vector<Told> told;
+  // Of the names that were asked for those that nothing has.
+  std::vector<std::string> unknown_names;
 
   [[nodiscard]] std::int32_t n_chosen() const;
 };

@@ -80,7 +80,7 @@ void Saying::end_words(const RarityOf& rarity_of) {
 
 std::optional<Saying::News> Saying::find_news(std::span<const Cue> cues, const RarityOf& rarity_of) {
   has_word_ended_ = false;
-  const Meant meant = find_meant(cues, answered_, next_cue(cues, answered_place_), sentence(), rarity_of);
+  const Meant meant = find_meant(leading_cues(cues), answered_, next_cue(cues, answered_place_), sentence(), rarity_of);
   if (!meant.says_rare) return expect(cues);
   is_ahead_ = false;
   const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_rare_;

@@ -123,10 +123,22 @@ Result<std::string> Session::block_text(BlockIndex block) const {
   return deps_.vocabulary.detokenize(hot().block_tokens(block), SpecialTokens::kShow);
 }
 
+// Its place in blocks_of_parts(name): several parts may have the name, as what is left of a message does whose end was edited.
 std::string Session::block_name(BlockIndex block) const {
-  const Part part = said_.merged(hot().span(block));
-  const std::int32_t first = part.span.begin.value() / block_size();
-  return fmt::format("{}#{}", part.name, block.value() - first);
+  const std::string name = said_.merged(hot().span(block)).name;
+  std::int32_t n_before = 0;
+  std::int32_t next = 0;
+  for (const Span span : said_.find(name)) {
+    const std::int32_t from = std::max(next, span.begin.value() / block_size());
+    const std::int32_t end = deps_.shape.n_blocks(span.end.value());
+    if (block.value() < end) {
+      n_before += block.value() - from;
+      break;
+    }
+    n_before += std::max(0, end - from);
+    next = std::max(next, end);
+  }
+  return fmt::format("{}#{}", name, n_before);
 }
 
 std::vector<BlockIndex> Session::blocks_of_parts(std::string_view name) const {

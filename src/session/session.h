@@ -347,7 +347,8 @@ class Session {
   [[nodiscard]] std::int32_t reach() const;
   // Of the i-th block of a wave.
   [[nodiscard]] std::int32_t n_missing(const Wave& wave, std::size_t i) const;
-  [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names) const;
+  [[nodiscard]] std::vector<BlockIndex> named_blocks(const std::vector<std::string>& names,
+                                                     std::vector<std::string>& unknown) const;
   [[nodiscard]] std::vector<BlockIndex> blocks_of_parts(std::string_view name) const;
   // Frames of a block: those that are hot, or those that the pool has back when they leave.
   enum class CountedFrames : std::uint8_t { kHot, kOwn };

@@ -44,10 +44,12 @@ std::vector<double> Session::missing_shares() const {
   return missing;
 }
 
-std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& names) const {
+std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& names,
+                                              std::vector<std::string>& unknown) const {
   std::vector<BlockIndex> blocks;
   for (const std::string& name : names) {
     const std::vector<BlockIndex> named = find_blocks(name);
+    if (named.empty()) unknown.push_back(name);
     blocks.insert(blocks.end(), named.begin(), named.end());
   }
   return blocks;
@@ -85,7 +87,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks, .reach = reach};
     std::vector<BlockIndex> named;
     std::vector<BlockShare> shares;
-    if (wants.names) evidence.named = named = named_blocks(ask.names);
+    if (wants.names) evidence.named = named = named_blocks(ask.names, look.unknown_names);
     if (wants.words) evidence.words = words;
     if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
     std::vector<CueLikeness> meanings;
@@ -105,10 +107,11 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
 std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const SayingAsk& saying) {
   const Stopwatch watch;
   std::vector<Cue> cues = {{.text = std::string(saying.text)}};
-  if (saying.next != nullptr) cues.push_back({.text = saying.next->text});
+  if (saying.cue != nullptr) cues.front().is_within = saying.cue->is_within;
+  if (saying.next != nullptr) cues.push_back({.text = saying.next->text, .is_within = saying.next->is_within});
   std::vector<CueRanking> words = finder_.rank(cues);
   std::vector<RecallLook> looks;
-  if (saying.is_cue) {
+  if (saying.cue != nullptr) {
     RecallLook question = look_for_question(cues, words, Moment::kWhileWriting);
     leave_out(words, asking_blocks({&question, 1}));
     if (!question.told.empty()) looks.push_back(std::move(question));
@@ -119,7 +122,7 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
   std::erase_if(ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
   if (ranked.empty()) return looks;
   const std::optional<BlockIndex> there = hot_of_best(ranked);
-  if (there && !saying.is_cue) return looks;
+  if (there && saying.cue == nullptr) return looks;
   const std::vector<double> missing = missing_shares();
   const std::int32_t reach = this->reach();
   for (const auto& selector : ask.selectors.all()) {
@@ -197,12 +200,19 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
   if (last == parts.rend() || last->span.begin >= end()) return look;
   const std::int32_t n_most = std::max(1, budget_blocks() / kQuestionShare);
   std::vector<Considered> considered;
-  for (const auto& [from, to] : find_ends(last->span)) {
+  const auto look_in = [&](BlockIndex from, BlockIndex to, SaidWhere where) {
     look.n_looked_at += to.value() - from.value();
-    for (const BlockIndex block : finder_.find_said(cues, words, from, to)) {
+    for (const BlockIndex block : finder_.find_said(cues, words, {.from = from, .to = to, .where = where})) {
+      if (std::ranges::find(considered, block, &Considered::block) != considered.end()) continue;
       const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
       considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
     }
+  };
+  for (const auto& [from, to] : find_ends(last->span)) look_in(from, to, SaidWhere::kAtEnds);
+  if (std::ranges::any_of(cues, &Cue::is_within)) {
+    const BlockIndex from = hot().block_at(last->span.begin);
+    const BlockIndex back = hot().block_at(std::min(last->span.end, end()) - 1);
+    look_in(from, BlockIndex(back.value() + 1), SaidWhere::kWithin);
   }
   look.told = tell(considered);
   look.ms = watch.elapsed_ms();

@@ -66,7 +66,7 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
   // The last one is computed, for its logits.
   const std::span<const Token> said = history.tokens().first(history.tokens().size() - 1);
   Match match = match_history(session.vocabulary(), held, replies, said, options.same_reply);
-  match = leave_tail(session, history, held, match);
+  if (options.looks_again) match = leave_tail(session, history, held, match);
   const Position end = session.end();
   Acts acts;
   std::vector<Token> waiting = session.take_unfinished();
@@ -264,11 +264,7 @@ const TurnStats& Turn::settle() {
   if (std::exchange(came_, false)) session_->settle_anchors(stats_.acts);
   count_origins();
   stats_.n_computed = n_computed();
-  for (RecallLook& look : stats_.looks) {
-    for (RecallLook::Told& told : look.told) {
-      told.came = std::ranges::find(stats_.acts.recalled, told.considered.block) != stats_.acts.recalled.end();
-    }
-  }
+  note_came();
   end_prompt();
   stats_.reply = session_->take_budget_use();
   session_->holds() = Holds();

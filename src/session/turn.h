@@ -84,6 +84,8 @@ enum class Reuse : std::uint8_t {
 
 struct ResumeOptions {
   Reuse reuse = Reuse::kExact;
+  // A message that is answered anew has its end computed once more, so that it is looked for as a new one is (Turn::leave_tail).
+  bool looks_again = true;
   // So many first tokens of each grafted block are computed all the same.
   std::int32_t n_recomputed = 0;
   SameReply same_reply = nullptr;
@@ -213,6 +215,8 @@ class Turn {
   std::vector<RecallLook> look_by_queries();
   std::optional<Ready> recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries);
   void note_asking(std::span<const RecallLook> looks);
+  void add_looks(std::vector<RecallLook> looks);
+  void note_came();
   [[nodiscard]] std::vector<BlockIndex> full_of(std::span<const RecallLook> looks) const;
   [[nodiscard]] bool is_hot(BlockIndex block) const { return session_->hot().is_hot(block); }
   void wait_for_look();
@@ -272,6 +276,9 @@ class Turn {
   std::vector<BlockIndex> to_refill_;  // the most wanted last
   bool came_ = false;                  // since anchors were settled
   std::size_t n_renewal_seen_ = 0;     // of what was recalled, what was looked at for renewal
+  // Of the turn's looks, and of what was recalled, what is told of one another.
+  std::size_t n_looks_told_ = 0;
+  std::size_t n_recalls_told_ = 0;
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;

@@ -143,7 +143,24 @@ void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLoo
   for (const BlockIndex block : wanted) note_heads(all, block);
   recall(wanted);
   note_asking(looks);
+  add_looks(std::move(looks));
+}
+
+void Turn::add_looks(std::vector<RecallLook> looks) {
+  note_came();
   stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
+}
+
+// What was recalled since the last looks came for them.
+void Turn::note_came() {
+  const std::span recalled = std::span(stats_.acts.recalled).subspan(n_recalls_told_);
+  for (RecallLook& look : std::span(stats_.looks).subspan(n_looks_told_)) {
+    for (RecallLook::Told& told : look.told) {
+      told.came = std::ranges::find(recalled, told.considered.block) != recalled.end();
+    }
+  }
+  n_looks_told_ = stats_.looks.size();
+  n_recalls_told_ = stats_.acts.recalled.size();
 }
 
 // The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.
@@ -245,7 +262,7 @@ std::vector<RecallLook> Turn::look_for_words() {
   if (news->cue) {
     const Cue& cue = ask_.cues[*news->cue];
     saying.text = cue.text;
-    saying.is_cue = true;
+    saying.cue = &cue;
     saying.next = next_cue(ask_.cues, cue.place);
   }
   std::vector<RecallLook> looks = session_->look_for_words(ask_, saying);
@@ -313,10 +330,7 @@ std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, st
     recall(told_now_);
   }
   recall(before);
-  if (any_cold && ++stats_.writing.n_found <= WritingLooks::kMostTold) {
-    stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()),
-                        std::make_move_iterator(looks.end()));
-  }
+  if (any_cold && ++stats_.writing.n_found <= WritingLooks::kMostTold) add_looks(std::move(looks));
   return Ready::kMore;
 }
 

@@ -98,7 +98,7 @@ TEST_P(ReplyTurns, a_sentence_that_repeats_a_question_is_looked_for_by_all_of_th
   say("quagga " + std::string(76, 'w') + " quagga zebra " + std::string(60, 'w') + " dodo " + std::string(300, 'w'));
   Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
   // There is room for what the heavier one asks.
-  turn.recall({.cues = {{.text = "a dodo"}, {.text = "a quagga and a zebra", .weight = 0.5}},
+  turn.recall({.cues = {{.text = "a dodo"}, {.text = "a quagga and a zebra", .weight = kOuterLineWeight}},
                .max_blocks = 1,
                .selectors = SelectorList::parse("lexical").value()});
   compute(turn, 7);

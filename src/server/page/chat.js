@@ -85,11 +85,13 @@ function noteOf(turn) {
   return parts.join(" · ");
 }
 
-const kVerdicts = { keep: "stayed", weak: "too weak", beyond: "no place left" };
+const kVerdicts = { asks: "the question", keep: "stayed", weak: "too weak", beyond: "no place left" };
 
 function becameOf(block) {
   const where = block.heads ? ` in ${block.heads.length} head${block.heads.length === 1 ? "" : "s"}` : "";
-  if (block.verdict === "recall") return block.came ? `came back${where}` : "did not come";
+  // What the block beside it says begins or ends across the border between them.
+  const beside = block.score === 0 ? ", beside what was found" : "";
+  if (block.verdict === "recall") return (block.came ? `came back${where}` : "did not come") + beside;
   return kVerdicts[block.verdict] ?? block.verdict;
 }
 
