@@ -149,6 +149,7 @@ TEST_F(RecallRequests, metrics_count_the_looks_and_what_came_for_them) {
   const Json messages = Json::array({user(document() + "\nWhat is the code of the north gate?")});
   const Json reply = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}}}}}});
   const auto metrics = send("GET", "/metrics", "");
+  metrics->wait();
   int n_came = 0;
   double n_looks = 0;
   for (const Json& look : reply["ebb"]["recall"]) {

@@ -21,6 +21,23 @@ std::vector<std::string> sorted_words(std::string_view text) {
   return words;
 }
 
+std::vector<std::string> ended_words(std::string_view sentence) {
+  return sorted_words(sentence.substr(0, find_ended_words(sentence).end));
+}
+
+// Whether a sentence may go on to answer a cue though it says other words. What is asked of a subject is said in many ways, and of several
+// subjects: who "owns" it is its "owner". The subject, which is rarer, tells.
+bool may_be(const Cue& cue, std::string_view sentence, const RarityOf& rarity_of) {
+  const std::vector<std::string> own = sorted_words(cue.text);
+  double rarest_own = 0.0;
+  for (const std::string& word : own) rarest_own = std::max(rarest_own, rarity_of(word));
+  double rarest_other = 0.0;
+  for (const std::string& word : ended_words(sentence)) {
+    if (!std::ranges::binary_search(own, word)) rarest_other = std::max(rarest_other, rarity_of(word));
+  }
+  return rarest_other < rarest_own;
+}
+
 }  // namespace
 
 // A sentence names its subject as it was asked for, and what is asked of it perhaps in other words, which another cue may have: so a word that
@@ -29,7 +46,7 @@ Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answere
                  std::string_view sentence, const RarityOf& rarity_of) {
   using Words = std::vector<std::string>;
   const auto holds = [](const Words& own, const std::string& word) { return std::ranges::binary_search(own, word); };
-  const Words said = sorted_words(sentence.substr(0, find_ended_words(sentence).end));
+  const Words said = ended_words(sentence);
   std::vector<Words> of_cues;
   for (const Cue& cue : cues) of_cues.push_back(sorted_words(cue.text));
   Meant meant;
@@ -82,6 +99,7 @@ std::optional<Saying::News> Saying::find_news(std::span<const Cue> cues, const R
   has_word_ended_ = false;
   const Meant meant = find_meant(leading_cues(cues), answered_, next_cue(cues, answered_place_), sentence(), rarity_of);
   if (!meant.says_rare) return expect(cues);
+  if (is_ahead_ && meant.cue != cue_ && may_be(cues[*cue_], sentence(), rarity_of)) return std::nullopt;
   is_ahead_ = false;
   const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_rare_;
   if (!is_new) return std::nullopt;

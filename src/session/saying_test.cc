@@ -122,6 +122,26 @@ TEST_F(Sayings, look_for_another_cue_as_soon_as_it_is_said) {
   EXPECT_EQ(say("there. The vault is "), (std::vector<int>{-2, -2, 1, -2})) << "nothing stands behind the zebra";
 }
 
+// "Who does the loud kitchen belong to? What is the owner of the west gate?"
+TEST_F(Sayings, stay_with_what_is_expected_until_a_rarer_word_says_otherwise) {
+  cues_ = {{.text = "Who does the vault belong to?", .place = 1, .asks = true},
+           {.text = "What is the code of the zebra?", .place = 2, .asks = true}};
+  const auto rarity = [](const std::string& word) { return word == "code" ? 0.5 : rarity_of(word); };
+  const auto say_with = [&](std::string_view text) {
+    std::vector<int> news;
+    for (const char c : text) {
+      saying_.add(std::string_view(&c, 1));
+      saying_.end_words(rarity);
+      if (!saying_.has_ended_words()) continue;
+      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity);
+      news.push_back(!found ? -2 : found->cue ? static_cast<int>(*found->cue) : -1);
+    }
+    return news;
+  };
+  EXPECT_EQ(say_with("The code of the "), (std::vector<int>{0, -2, -2, -2}));
+  EXPECT_EQ(say_with("zebra "), (std::vector<int>{1}));
+}
+
 TEST_F(Sayings, expect_nothing_of_what_only_tells) {
   for (Cue& cue : cues_) cue.asks = false;
   EXPECT_EQ(say("The vault of it is 7. So the zebra "), (std::vector<int>{-2, 1, -2, -2, -2, -2, -2, -2, 0}));

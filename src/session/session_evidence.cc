@@ -6,6 +6,13 @@
 #include "session/session.h"
 
 namespace ebb {
+namespace {
+
+// The share of the budget that what was said last has at most as firmly as what was asked back. More: in small budgets what comes back has no
+// room. Less: there, a reply's beginning leaves for it.
+constexpr std::int32_t kNewestShare = 8;
+
+}  // namespace
 
 // --- blocks ---
 
@@ -17,7 +24,9 @@ Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
   const bool is_pin = is_pinned(block);
   // The block that is still written to stays whatever happens.
   if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
-  if (is_of(holds_.kept)) return Hold::kKept;
+  // What was just said weighs as much as what came back for it: a reply that does not see how it began begins again.
+  const std::int32_t n_newest = std::min(options_.recent_tokens, budget_tokens() / kNewestShare);
+  if (is_of(holds_.kept) || span.end > end() - n_newest) return Hold::kKept;
   const bool is_sink = policy_->asks().sinks && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.
