@@ -24,8 +24,8 @@ constexpr std::string_view kOpeners[] = {"also", "and",  "but",    "finally", "f
 // says before asking is.
 constexpr std::size_t kMostLineWords = 64;
 
-// A line of fewer bytes ends where its writer wanted it to, and was not wrapped.
-constexpr std::size_t kWrapBytes = 40;
+// What demands says so in its first words, which so many bytes hold.
+constexpr std::size_t kFirstBytes = 40;
 
 // A sentence of fewer words says nothing beside a question: "By the way:".
 constexpr std::size_t kLeastSaidWords = 3;
@@ -43,13 +43,6 @@ std::string_view strip_line(std::string_view text, std::string_view of) {
 // How a line asks; the surer the less.
 enum class LineForm : std::uint8_t { kQuestion, kTellingQuestion, kDemand, kNone };
 constexpr std::size_t kLineForms = 3;
-
-// A line that goes on in the next one: its writer's margin cut it.
-bool is_wrapped(std::string_view line) {
-  if (line.size() < kWrapBytes) return false;
-  const auto last = static_cast<unsigned char>(line.back());
-  return last == ',' || last == '-' || (last < 0x80U && is_word_byte(line.back()));
-}
 
 bool begins_small(std::string_view line) { return !line.empty() && line.front() >= 'a' && line.front() <= 'z'; }
 
@@ -107,7 +100,8 @@ LineForm form_of(std::string_view line, const Around& around) {
   const std::size_t n_words = split_words(line).size();
   if (n_words < kLeastSaidWords) return LineForm::kNone;
   const bool is_alone = around.before.empty() && around.behind.empty();
-  if (is_wrapped(around.before) || (!around.before.empty() && begins_small(line))) return LineForm::kNone;
+  // It goes on from the line before it, which a margin cut. Whether that one has an end mark says nothing: rows of tables and logs have none.
+  if (!around.before.empty() && begins_small(line)) return LineForm::kNone;
   const Speech speech = speech_of(line);
   if (speech.asks && !speech.tells) return LineForm::kQuestion;
   if (n_words > kMostLineWords) return LineForm::kNone;
@@ -119,7 +113,7 @@ bool may_ask(std::string_view line) {
   for (const std::string_view mark : {"?", "\uff1f", "\u061f"}) {
     if (line.find(mark) != std::string_view::npos) return true;
   }
-  return demands_something(line.substr(0, kWrapBytes));
+  return demands_something(line.substr(0, kFirstBytes));
 }
 
 }  // namespace

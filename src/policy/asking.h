@@ -1,8 +1,8 @@
 // Asking: which pieces of a text ask for something, and where a long one does so between its ends.
 //
 // What is there to be read asks too: people in novels do, headings of help pages do. So only a line counts there that asks as a whole and
-// stands by itself, outside of quotation marks: it is what somebody put between the pages for whoever reads them. Lines that
-// wrap in the middle of a sentence are none.
+// stands by itself, outside of quotation marks: it is what somebody put between the pages for whoever reads them. A line that
+// goes on from the one before, as it begins small, is none.
 //
 // It knows marks, and of languages how English begins what it demands. Thread rule: pure functions.
 #pragma once
