@@ -129,15 +129,12 @@ bool demands_something(std::string_view sentence) {
 }
 
 bool outer_line_demands(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  if (end == std::string_view::npos) return false;
-  const std::string_view trimmed_text = text.substr(begin, end + 1 - begin);
-  const std::size_t last_begin = trimmed_text.rfind('\n') + 1;
+  const std::string_view lines = strip_line(text, " \t\r\n");
+  if (lines.empty()) return false;
   const auto demands = [](std::string_view line) {
     return split_words(line).size() <= kMostLineWords && speech_of(line).only_demands;
   };
-  return demands(trimmed_text.substr(0, trimmed_text.find('\n'))) || demands(trimmed_text.substr(last_begin));
+  return demands(lines.substr(0, lines.find('\n'))) || demands(lines.substr(lines.rfind('\n') + 1));
 }
 
 void QuoteMarks::read(std::string_view text) {

@@ -86,6 +86,9 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
   std::size_t begin = 0;
   bool begins_line = cut != CutAt::kBegin;
   QuoteMarks quotes;
+  const auto is_quoted = [&](std::string_view sentence) {
+    return is_document && (quotes.are_open() || QuoteMarks::begin(sentence));
+  };
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = sentence_mark_bytes(text, at);
     if (n == 0) {
@@ -97,17 +100,19 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
     const bool ends_line = mark == "\n";
     const bool goes_on = !is_document || !begins_line;
     if (ends_line && begins_line && sentence.empty()) quotes.close();
-    const bool is_quoted = is_document && (quotes.are_open() || QuoteMarks::begin(sentence));
-    add_sentence(
-        {.text = sentence, .asks = is_question_mark(mark), .is_line = begins_line && ends_line, .is_quoted = is_quoted},
-        goes_on, sentences);
+    add_sentence({.text = sentence,
+                  .asks = is_question_mark(mark),
+                  .is_line = begins_line && ends_line,
+                  .is_quoted = is_quoted(sentence)},
+                 goes_on, sentences);
     quotes.read(sentence);
     at += n;
     begin = at;
     begins_line = ends_line;
   }
-  add_sentence({.text = text.substr(begin), .is_line = begins_line && cut != CutAt::kEnd}, !is_document || !begins_line,
-               sentences);
+  const std::string_view rest = text.substr(begin);
+  add_sentence({.text = rest, .is_line = begins_line && cut != CutAt::kEnd, .is_quoted = is_quoted(rest)},
+               !is_document || !begins_line, sentences);
   join_questions(sentences);
   return sentences;
 }
@@ -144,13 +149,13 @@ std::vector<Sentence> find_sentences(std::string_view text) {
   return sentences;
 }
 
-// What lines between the ends ask, each question with its mark, so that it is told from what answers in the same words; the last first. Those of
-// an end are not told twice.
+// What lines between the ends of a long message ask, the last first.
 struct Within {
   std::vector<Sentence> sentences;
   std::size_t n_lines = 0;
 };
 
+// Each question with its mark, so that it is told from what answers in the same words. Lines of an end are not told twice.
 Within find_within(std::string_view text) {
   Within within;
   for (const std::string_view line : find_asked_lines(text)) {
@@ -182,10 +187,10 @@ void leave_quoted(std::vector<Sentence>& sentences, bool asks_within) {
   }
 }
 
-// Lines between the ends beside ends that ask, or demand and say nothing else: few may be meant, many are the document's.
-double weight_within(std::size_t n_lines, bool ends_ask, bool ends_demand) {
+// Lines between the ends beside ends that ask, or an outer line that demands: few may be meant, many are the document's.
+double weight_within(std::size_t n_lines, bool ends_ask, bool outer_demands) {
   constexpr std::size_t kFew = 4;
-  if (!ends_ask && !ends_demand) return 1.0;
+  if (!ends_ask && !outer_demands) return 1.0;
   if (n_lines > kFew) return kBesideQuestion;
   return ends_ask ? kOuterLineWeight : 1.0;
 }
@@ -209,7 +214,7 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
                     .asks = sentence.asks,
                     .is_within = sentence.is_within});
   };
-  const bool only_demands = !within.empty() && outer_line_demands(said.text);
+  const bool outer_demands = !within.empty() && outer_line_demands(said.text);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
     const bool is_outermost = !any_asks && (!is_long || i < 2);
@@ -217,10 +222,10 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
     const bool is_outer_line = sentences[i].is_outermost && sentences[i].is_line;
     // What is there to be read stands in blocks word for word, and would find itself.
     if (is_long && !is_asked && !is_outer_line && any_asks) continue;
-    const double of_asked = ends_ask || within.empty() || only_demands ? 1.0 : kBesideWithin;
+    const double of_asked = ends_ask || within.empty() || outer_demands ? 1.0 : kBesideWithin;
     add(sentences[i], is_asked ? of_asked : is_outer_line ? kOuterLineWeight : kBesideQuestion);
   }
-  const double share = weight_within(lines.n_lines, ends_ask, only_demands);
+  const double share = weight_within(lines.n_lines, ends_ask, outer_demands);
   for (const Sentence& sentence : within) add(sentence, share);
 }
 

@@ -7,8 +7,12 @@
 namespace ebb {
 namespace {
 
+std::string metric_head(const char* kind, std::string_view name, const char* help) {
+  return fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, kind);
+}
+
 void add_metric(std::string& text, const char* kind, const std::string& name, const char* help, double value) {
-  text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, kind, value);
+  text += metric_head(kind, name, help) + fmt::format("{} {}\n", name, value);
 }
 
 struct SchedulerMetric {
@@ -150,7 +154,7 @@ constexpr std::array kMeaningMetrics = {
 // Law 7: each token of a turn's prompt is in one of them.
 std::string place_metrics(const SchedulerStats& stats) {
   constexpr const char* kName = "ebb:prompt_tokens_by_place_total";
-  std::string text = fmt::format("# HELP {0} Prompt tokens by where turns found them\n# TYPE {0} counter\n", kName);
+  std::string text = metric_head("counter", kName, "Prompt tokens by where turns found them");
   for (const OriginName& name : kOriginNames) {
     text += fmt::format("{}{{place=\"{}\"}} {}\n", kName, name.name, stats.from[name.origin]);
   }
@@ -176,7 +180,7 @@ constexpr std::array kLookMetrics = {
 std::string look_metrics(const SchedulerStats& stats) {
   std::string text;
   for (const LookMetric& metric : kLookMetrics) {
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} counter\n", metric.name, metric.help);
+    text += metric_head("counter", metric.name, metric.help);
     for (const auto& [selector, sums] : stats.looks) {
       text += fmt::format("{}{{selector=\"{}\"}} {}\n", metric.name, selector, metric.value(sums));
     }

@@ -97,9 +97,9 @@ class Sayings : public testing::Test {
     std::vector<int> news;
     for (const char c : text) {
       saying_.add(std::string_view(&c, 1));
-      saying_.end_words(rarity_of);
+      saying_.end_words(rarity_);
       if (!saying_.has_ended_words()) continue;
-      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity_of);
+      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity_);
       news.push_back(!found ? -2 : found->cue ? static_cast<int>(*found->cue) : -1);
     }
     return news;
@@ -107,6 +107,7 @@ class Sayings : public testing::Test {
 
   std::vector<Cue> cues_ = {{.text = "Where does the zebra live?", .place = 2, .asks = true},
                             {.text = "What is the code of the vault?", .place = 1, .asks = true}};
+  RarityOf rarity_ = rarity_of;
   Saying saying_;
 };
 
@@ -126,20 +127,9 @@ TEST_F(Sayings, look_for_another_cue_as_soon_as_it_is_said) {
 TEST_F(Sayings, stay_with_what_is_expected_until_a_rarer_word_says_otherwise) {
   cues_ = {{.text = "Who does the vault belong to?", .place = 1, .asks = true},
            {.text = "What is the code of the zebra?", .place = 2, .asks = true}};
-  const auto rarity = [](const std::string& word) { return word == "code" ? 0.5 : rarity_of(word); };
-  const auto say_with = [&](std::string_view text) {
-    std::vector<int> news;
-    for (const char c : text) {
-      saying_.add(std::string_view(&c, 1));
-      saying_.end_words(rarity);
-      if (!saying_.has_ended_words()) continue;
-      const std::optional<Saying::News> found = saying_.find_news(cues_, rarity);
-      news.push_back(!found ? -2 : found->cue ? static_cast<int>(*found->cue) : -1);
-    }
-    return news;
-  };
-  EXPECT_EQ(say_with("The code of the "), (std::vector<int>{0, -2, -2, -2}));
-  EXPECT_EQ(say_with("zebra "), (std::vector<int>{1}));
+  rarity_ = [](const std::string& word) { return word == "code" ? 0.5 : rarity_of(word); };
+  EXPECT_EQ(say("The code of the "), (std::vector<int>{0, -2, -2, -2}));
+  EXPECT_EQ(say("zebra "), (std::vector<int>{1}));
 }
 
 TEST_F(Sayings, expect_nothing_of_what_only_tells) {
