@@ -15,9 +15,6 @@ namespace {
 
 // Blocks of a run at most. More: their digests leave the processor's second cache until they are read again.
 constexpr std::size_t kMostOfRun = 256;
-// The box around a run is so many times as wide as the narrowest of its boxes at most, or that block's keys have too few levels.
-constexpr float kMostWider = 4.0F;
-
 // Below any logit: slots that hold no key.
 constexpr float kNoKey = -1e30F;
 
@@ -34,21 +31,13 @@ constexpr std::size_t kAhead = 16;
 
 }  // namespace
 
-HeadScore::HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, KeyEstimate estimate,
-                     std::size_t most_sketched)
+HeadScore::HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, const By& by)
     : layout_(layout),
       blocks_(blocks),
-      sketches_(estimate == KeyEstimate::kSketch),
-      is_box_(estimate == KeyEstimate::kBox),
-      most_sketched_(most_sketched),
-      n_dims_(padded(to_size(layout.n_dims))),
-      levels_{.least = std::vector<float>(2 * n_dims_),
-              .step = std::vector<float>(2 * n_dims_),
-              .per_step = std::vector<float>(2 * n_dims_)},
-      run_least_(n_dims_),
-      run_greatest_(n_dims_),
-      around_least_(n_dims_),
-      around_greatest_(n_dims_),
+      by_(by),
+      n_dims_(padded_dims(layout)),
+      levels_{.step = std::vector<float>(n_dims_), .per_step = std::vector<float>(n_dims_)},
+      box_(layout),
       least_(n_dims_),
       greatest_(n_dims_) {}
 
@@ -85,9 +74,9 @@ std::vector<float> HeadScore::find_scores() {
   rows_ = {.quads = row_quads_.data(), .base = base_.data(), .unit = unit_.data()};
   scored_.resize(blocks_.size());
   std::iota(scored_.begin(), scored_.end(), std::size_t{0});
-  if (needs_bounds()) bound_all();
-  if (sketches_) {
-    if (needs_bounds()) scored_ = best_blocks();
+  if (by_.bounds != nullptr) bound_all();
+  if (by_.n_sketched > 0) {
+    if (by_.bounds != nullptr) scored_ = best_blocks();
     sketch_all();
   } else {
     // Of each block as if it were one key.
@@ -102,80 +91,39 @@ std::vector<float> HeadScore::find_scores() {
 std::size_t HeadScore::begin_run(std::span<const std::size_t> blocks) {
   const std::int32_t n_turned = blocks_[blocks.front()].n_turned;
   levels_.queries = &queries_.at(n_turned);
-  const std::size_t n_dims = to_size(layout_.n_dims);
-  float narrowest = std::numeric_limits<float>::infinity();
+  box_.begin(levels_.queries->sizes.data());
   std::size_t n = 0;
   for (; n < std::min(blocks.size(), kMostOfRun) && blocks_[blocks[n]].n_turned == n_turned; ++n) {
     if (n + kAhead < blocks.size()) ask_for(digest(blocks[n + kAhead]).first(layout_.sketch_offset()));
-    read_box(layout_, digest(blocks[n]),
-             {.least = std::span(least_).first(n_dims), .greatest = std::span(greatest_).first(n_dims)});
-    if (n == 0) {
-      run_least_ = least_;
-      run_greatest_ = greatest_;
-    }
-    const BoxWidths widths = score_kernels().join_boxes(
-        levels_.queries->sizes.data(), {.least = least_.data(), .greatest = greatest_.data()},
-        {.least = run_least_.data(), .greatest = run_greatest_.data()}, n_dims_,
-        {.least = around_least_.data(), .greatest = around_greatest_.data()});
-    narrowest = std::min(narrowest, widths.own);
-    if (n > 0 && widths.around > kMostWider * narrowest) break;
-    std::swap(run_least_, around_least_);
-    std::swap(run_greatest_, around_greatest_);
+    if (!box_.add(digest(blocks[n]))) break;
   }
-  // A distance from the middle of a box is half its width at most.
   for (std::size_t d = 0; d < n_dims_; ++d) {
-    const float step = (run_greatest_[d] - run_least_[d]) / static_cast<float>(kMostLevel);
-    levels_.least[d] = run_least_[d];
-    levels_.step[d] = step;
-    levels_.step[n_dims_ + d] = 0.5F * step;
-    levels_.per_step[d] = step > 0.0F ? 1.0F / step : 0.0F;
-    levels_.per_step[n_dims_ + d] = 2.0F * levels_.per_step[d];
+    levels_.step[d] = box_.step(d);
+    levels_.per_step[d] = levels_.step[d] > 0.0F ? 1.0F / levels_.step[d] : 0.0F;
   }
   return n;
 }
 
 // --- bounds ---
 
+// max(q lo, q hi) is q middle + |q| radius, channel by channel.
 void HeadScore::bound_all() {
-  // A run's last keys may lie behind its last block, where the next run's then go.
+  const ScoreKernels& kernels = score_kernels();
+  const KeyBounds::Head& of_head = by_.bounds->head(head_);
+  const std::size_t n_quads = 2 * n_dims_ / 4;
+  // As KeyBounds has room for what is read beyond a run.
   bounds_.resize((blocks_.size() + kKeysTogether) * n_lanes_);
   most_bound_.assign(n_lanes_, kNoKey);
-  for (std::size_t first = 0; first < blocks_.size();) {
-    const std::size_t n = begin_run(std::span(scored_).subspan(first));
-    bound(first, n);
-    first += n;
-  }
-}
-
-// max(q lo, q hi) is q middle + |q| radius, channel by channel.
-void HeadScore::bound(std::size_t first, std::size_t n) {
-  const ScoreKernels& kernels = score_kernels();
-  const std::size_t n_quads = 2 * n_dims_ / 4;
-  key_quads_.resize(padded(n, kKeysTogether) * n_quads);
-  auto* out = reinterpret_cast<unsigned char*>(key_quads_.data());
-  for (std::size_t block = first; block < first + n; ++block, out += 2 * n_dims_) {
-    read_middle(block);
-    kernels.find_levels(least_.data(), levels_.least.data(), levels_.per_step.data(), n_dims_, out);
-    kernels.find_levels(greatest_.data(), levels_.least.data() + n_dims_, levels_.per_step.data() + n_dims_, n_dims_,
-                        out + n_dims_);
-  }
-  kernels.weigh_steps(levels_.queries->by_channel.data(), n_lanes_, 2 * n_dims_, levels_.least.data(),
-                      levels_.step.data(), rows_);
-  const ByteKeys keys{
-      .quads = key_quads_.data(), .key_stride = n_quads, .quad_stride = 1, .n_keys = padded(n, kKeysTogether)};
-  kernels.multiply_bytes(rows_, n_lanes_, 2 * n_dims_, keys, bounds_.data() + first * n_lanes_);
-  kernels.find_most(bounds_.data() + first * n_lanes_, n, n_lanes_, most_bound_.data());
-}
-
-// Into least_ and greatest_: the middle and the radius.
-void HeadScore::read_middle(std::size_t block) {
-  const auto middle = std::span(least_).first(to_size(layout_.n_dims));
-  const auto radius = std::span(greatest_).first(to_size(layout_.n_dims));
-  if (!is_box_) return read_cuboid(layout_, digest(block), {.middle = middle, .radius = radius});
-  read_box(layout_, digest(block), {.least = middle, .greatest = radius});
-  for (std::size_t d = 0; d < middle.size(); ++d) {
-    radius[d] = 0.5F * (radius[d] - middle[d]);
-    middle[d] += radius[d];
+  for (const KeyBounds::Run& run : of_head.runs) {
+    kernels.weigh_steps(queries_.at(run.n_turned).by_channel.data(), n_lanes_, 2 * n_dims_, run.least.data(),
+                        run.step.data(), rows_);
+    const ByteKeys keys{.quads = of_head.quads.data() + run.first * n_quads,
+                        .key_stride = n_quads,
+                        .quad_stride = 1,
+                        .n_keys = padded(run.n, kKeysTogether)};
+    float* out = bounds_.data() + run.first * n_lanes_;
+    kernels.multiply_bytes(rows_, n_lanes_, 2 * n_dims_, keys, out);
+    kernels.find_most(out, run.n, n_lanes_, most_bound_.data());
   }
 }
 
@@ -190,8 +138,8 @@ std::vector<std::size_t> HeadScore::best_blocks() {
     order[block] =
         std::uint64_t{std::bit_cast<std::uint32_t>(behind[block] > 0.0F ? behind[block] : 0.0F)} << 32 | block;
   }
-  std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(most_sketched_));
-  std::vector<std::size_t> blocks(most_sketched_);
+  std::ranges::nth_element(order, order.begin() + static_cast<std::ptrdiff_t>(by_.n_sketched));
+  std::vector<std::size_t> blocks(by_.n_sketched);
   for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::uint32_t>(order[i]);
   std::ranges::sort(blocks);
   return blocks;
@@ -208,7 +156,7 @@ void HeadScore::sketch_all() {
   key_quads_.resize(n_dims_ / 4 * n_slots);
   for (std::size_t first = 0; first < scored_.size();) {
     const std::size_t n = begin_run(std::span(scored_).subspan(first));
-    score_kernels().weigh_steps(levels_.queries->by_channel.data(), n_lanes_, n_dims_, levels_.least.data(),
+    score_kernels().weigh_steps(levels_.queries->by_channel.data(), n_lanes_, n_dims_, box_.least().data(),
                                 levels_.step.data(), rows_);
     for (std::size_t i = first; i < first + n; ++i) {
       if (i + kAhead < first + n) ask_for(digest(scored_[i + kAhead]));
@@ -225,7 +173,7 @@ void HeadScore::sketch(std::size_t i) {
   const std::size_t n_keys = to_size(layout_.n_keys);
   const std::span<const std::byte> own = digest(scored_[i]);
   read_steps(layout_, own, {.least = std::span(least_).first(n_dims), .step = std::span(greatest_).first(n_dims)});
-  kernels.find_code_levels(least_.data(), greatest_.data(), levels_.least.data(), levels_.per_step.data(), n_dims_,
+  kernels.find_code_levels(least_.data(), greatest_.data(), box_.least().data(), levels_.per_step.data(), n_dims_,
                            code_levels_.data());
   std::span<const std::byte> codes = own.subspan(layout_.sketch_offset());
   if (n_dims % 4 != 0) {
@@ -255,7 +203,7 @@ std::vector<float> HeadScore::share() {
   for (std::size_t i = 0; i < scored_.size(); ++i) {
     const KeyScorer::Block& block = blocks_[scored_[i]];
     for (std::size_t row = 0; row < n_rows_; ++row) {
-      if (of_row_[row] < block.first_row) continue;
+      if (of_row_[row] + by_.n_left_out < block.first_row) continue;
       const float own = weights[i * n_lanes_ + row] / totals[row];
       float& share = shares[i * n_query_heads + of_query_head_[row]];
       share = std::max(share, own);

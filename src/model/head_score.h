@@ -1,9 +1,9 @@
 // HeadScore: what the queries of one KV head's group give each block, as model/key_scorer.h defines it.
 //
 // Each block is bounded over all its keys, or scored by single keys that its sketch stands for; where blocks are many, those whose bounds
-// come nearest to the best of any row are.
+// come nearest to the best of any row are (model/key_bounds.h).
 //
-// Products are of bytes: keys of blocks whose boxes are alike, a run, are told as levels of 7 bits of the box around all of them, and
+// Products are of bytes: keys of sketches whose boxes are alike, a run, are told as levels of 7 bits of the box around all of them, and
 // queries as signed ones of a row's largest product. A logit is so off by about a hundredth of the widest channel's part, a tenth of what a
 // sketch is. Rows are computed side by side, so that no sum runs across a register.
 //
@@ -16,6 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "model/box_run.h"
+#include "model/key_bounds.h"
 #include "model/key_digest.h"
 #include "model/key_scorer.h"
 #include "model/score_kernels.h"
@@ -31,9 +33,16 @@ struct GroupRows {
 
 class HeadScore {
  public:
-  // By kSketch, kCuboid or kBox, one head after the other. What is given must outlive it.
-  HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, KeyEstimate estimate,
-            std::size_t most_sketched);
+  struct By {
+    // Null: every block's sketch is scored.
+    KeyBounds* bounds = nullptr;
+    // 0: blocks are scored by their bounds.
+    std::size_t n_sketched = 0;
+    // Rows before those that are given: blocks' first_row counts them.
+    std::int32_t n_left_out = 0;
+  };
+  // One head after the other. What is given must outlive it.
+  HeadScore(const KeyDigestLayout& layout, std::span<const KeyScorer::Block> blocks, const By& by);
 
   // From here on of this head (layer * n_kv_heads + KV head), which nobody has asked anything yet.
   void begin(std::size_t head);
@@ -43,17 +52,13 @@ class HeadScore {
   std::vector<float> find_scores();
 
  private:
-  [[nodiscard]] bool needs_bounds() const { return !sketches_ || blocks_.size() > most_sketched_; }
   [[nodiscard]] std::span<const std::byte> digest(std::size_t block) const {
-    return blocks_[block].digests.subspan(head_ * layout_.bytes(), layout_.bytes());
+    return digest_of(blocks_[block], layout_, head_);
   }
 
   // How many of `blocks` from the first on are a run, whose levels then are those of levels_.
   std::size_t begin_run(std::span<const std::size_t> blocks);
   void bound_all();
-  // The blocks from `first` on, which are a run.
-  void bound(std::size_t first, std::size_t n);
-  void read_middle(std::size_t block);
   // Of all blocks, by their bounds.
   [[nodiscard]] std::vector<std::size_t> best_blocks();
   void sketch_all();
@@ -62,9 +67,7 @@ class HeadScore {
 
   const KeyDigestLayout& layout_;
   const std::span<const KeyScorer::Block> blocks_;
-  const bool sketches_;
-  const bool is_box_;
-  const std::size_t most_sketched_;
+  const By by_;
   // As kernels take them.
   const std::size_t n_dims_;
 
@@ -81,13 +84,13 @@ class HeadScore {
   };
   std::map<std::int32_t, Turned> queries_;
 
-  // Of a run: what its levels stand for, of numbers and then of distances, and the queries beside them.
+  // Of a run of sketches: what their levels stand for, and the queries beside them.
   struct Levels {
-    std::vector<float> least, step, per_step;  // [2 n_dims_]
+    std::vector<float> step, per_step;  // [n_dims_]
     const Turned* queries = nullptr;
   };
   Levels levels_;
-  std::vector<float> run_least_, run_greatest_, around_least_, around_greatest_;  // [n_dims_]
+  BoxRun box_;
   std::vector<std::int32_t> row_quads_;
   std::vector<float> base_, unit_;
   ByteRows rows_;

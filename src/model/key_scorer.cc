@@ -7,6 +7,7 @@
 #include "base/for_each_parallel.h"
 #include "base/to_size.h"
 #include "model/head_score.h"
+#include "model/key_bounds.h"
 #include "model/model.h"
 #include "model/representative_keys.h"
 
@@ -45,13 +46,26 @@ GroupRows turned_rows(const QuerySetup& setup, const TailQueries& queries, Span 
 KeyScorer::KeyScorer(const Model& model, std::int32_t n_threads)
     : KeyScorer(QuerySetup::of(model, n_threads), static_cast<double>(model.file().n_parameters())) {}
 
-double KeyScorer::n_products(std::int32_t n_rows, const KeyDigestLayout& layout) const {
-  return static_cast<double>(n_rows) * setup_.shape.n_layers * setup_.shape.n_heads * layout.n_dims * layout.n_slots;
+double KeyScorer::n_products(std::size_t n_blocks, std::size_t n_sketched, const KeyDigestLayout& layout) const {
+  const double n_per_key = static_cast<double>(setup_.shape.n_layers) * setup_.shape.n_heads * layout.n_dims;
+  // The range and the middle of each channel stand for a key each.
+  const double n_bounds = n_sketched < n_blocks ? 2.0 * static_cast<double>(n_blocks) : 0.0;
+  return n_per_key * (n_bounds + static_cast<double>(n_sketched) * layout.n_slots);
 }
 
-std::size_t KeyScorer::most_sketched(std::int32_t n_rows, const KeyDigestLayout& layout) const {
-  return std::clamp(kMostProducts / static_cast<std::size_t>(n_products(n_rows, layout)), kLeastSketched,
-                    kMostSketched);
+KeyScorer::Extent KeyScorer::extent(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
+  const double n_most = std::max(kMostProducts, kMostLookTokens * n_weights_);
+  Extent all{.n_rows = n_rows, .n_sketched = std::min(n_blocks, kMostSketched)};
+  const auto rows_for = [&](std::size_t n_sketched) {
+    const double n_own = n_products(n_blocks, n_sketched, layout);
+    return n_own * n_rows <= n_most ? n_rows : static_cast<std::int32_t>(n_most / n_own);
+  };
+  const std::int32_t n_few = std::min(n_rows, kFewQueries);
+  while (all.n_sketched > kLeastSketched && rows_for(all.n_sketched) < n_few) {
+    all.n_sketched = std::max(kLeastSketched, all.n_sketched * 3 / 4);
+  }
+  all.n_rows = std::max(rows_for(all.n_sketched), std::min(n_rows, kLeastQueries));
+  return all;
 }
 
 double KeyScorer::in_tokens(double n_products) const {
@@ -67,39 +81,42 @@ double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, cons
   // of a Zen 4 server.
   constexpr double kKeysPerBlock = 6.0;
   constexpr double kPerChannel = 450.0;
-  const std::size_t n_sketched = std::min(n_blocks, most_sketched(n_rows, layout));
-  const double n_per_key = n_products(n_rows, layout) / layout.n_slots;
+  const Extent asked = extent(n_rows, n_blocks, layout);
+  const double n_per_block = asked.n_rows * n_products(0, 1, layout) / layout.n_slots * kKeysPerBlock;
   const double n_read = kPerChannel * static_cast<double>(setup_.n_kv_heads_in_all()) * layout.n_dims;
-  double n = static_cast<double>(n_sketched) * (n_per_key * (kKeysPerBlock + layout.n_slots) + n_read);
-  // The range and the middle of each channel stand for a key each.
-  if (n_sketched < n_blocks) {
-    n += static_cast<double>(n_blocks) * (2.0 * n_per_key + n_read);
-  }
-  return in_tokens(n);
+  return in_tokens(asked.n_rows * n_products(n_blocks, asked.n_sketched, layout) +
+                   static_cast<double>(asked.n_sketched) * (n_per_block + n_read));
 }
 
 // Heads by themselves, so that threads change no bit.
 std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
-                                    const KeyDigestLayout& layout, KeyEstimate estimate) const {
+                                    const KeyDigestLayout& layout, KeyEstimate estimate, KeyBounds* kept) const {
   if (estimate == KeyEstimate::kRepresentative) return score_representatives(setup_, queries, rows, blocks, layout);
   const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;
-  const std::size_t n_most = most_sketched(rows.n_tokens(), layout);
+  const bool sketches = estimate == KeyEstimate::kSketch;
+  Extent asked{.n_rows = rows.n_tokens(), .n_sketched = 0};
+  if (sketches) asked = extent(rows.n_tokens(), blocks.size(), layout);
   std::set<std::int32_t> turns;
   for (const Block& block : blocks) turns.insert(block.n_turned);
+  KeyBounds own;
+  KeyBounds* bounds = asked.n_sketched == blocks.size() ? nullptr : kept != nullptr ? kept : &own;
+  if (bounds != nullptr) bounds->begin(blocks, layout, n_heads, estimate == KeyEstimate::kBox);
+  const Span last{rows.end - asked.n_rows, rows.end};
   // Each worker goes on in the memory of the head before.
   const std::size_t n_workers = std::min(n_heads, to_size(std::max(setup_.n_threads, 1)));
   for_each_parallel(n_workers, setup_.n_threads, [&](std::size_t worker) {
-    HeadScore of_head(layout, blocks, estimate, n_most);
+    HeadScore of_head(layout, blocks,
+                      {.bounds = bounds, .n_sketched = asked.n_sketched, .n_left_out = last.begin - rows.begin});
     for (std::size_t head = worker; head < n_heads; head += n_workers) {
       if (setup_.layers[setup_.layer_of(head)].slides) continue;
       of_head.begin(head);
       for (const std::int32_t n_turned : turns) {
-        of_head.add_queries(n_turned, turned_rows(setup_, queries, rows, head, n_turned));
+        of_head.add_queries(n_turned, turned_rows(setup_, queries, last, head, n_turned));
       }
-      const std::vector<float> own = of_head.find_scores();
-      for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = own[b];
+      const std::vector<float> scored = of_head.find_scores();
+      for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = scored[b];
     }
   });
   return scores;

@@ -34,12 +34,20 @@ class Model;
 
 enum class KeyEstimate : std::uint8_t { kSketch, kCuboid, kBox, kRepresentative };
 
-// Blocks of a head that are scored by their sketches at most. More: a choice takes longer. Fewer: what cuboids rank low is not
-// found (of 39 blocks they rank the fact's among the first 16 in 81 of 100).
+// What one look may take: products of all heads together. 10 ms on two threads of a Zen 4 server with VNNI; of a large model as many as
+// a dozen of its tokens take, which are less than what a look is for. Where blocks are many, fewer of them are scored by their sketches, and of
+// the queries the last ones alone are asked.
+inline constexpr double kMostProducts = 1.25e9;
+inline constexpr double kMostLookTokens = 12.0;
+// Blocks of a head that are scored by their sketches. Fewer: what cuboids rank low is not found (of 39 blocks they rank the fact's
+// among the first 16 in 81 of 100).
 inline constexpr std::size_t kMostSketched = 512;
-// And products that all heads together may take for that; at least kLeastSketched blocks are. 0.05 s on two threads of a Zen 4 server.
-inline constexpr std::size_t kMostProducts = 10'000'000'000;
 inline constexpr std::size_t kLeastSketched = 32;
+// Queries that are asked, whatever that takes, while blocks can be fewer; and whatever it takes.
+inline constexpr std::int32_t kFewQueries = 24;
+inline constexpr std::int32_t kLeastQueries = 8;
+
+class KeyBounds;
 
 class KeyScorer {
  public:
@@ -53,6 +61,8 @@ class KeyScorer {
   struct Block {
     // [layer][KV head][KeyDigestLayout::bytes()]
     std::span<const std::byte> digests;
+    // Another one for other bytes; KeyBounds goes by it.
+    std::uint64_t digest_id = 0;
     // Of its begin, when the digest was made; kRepresentative alone goes by it (model/representative_keys.h).
     Position anchor{0};
     // By how many anchors its keys have been turned since.
@@ -62,21 +72,38 @@ class KeyScorer {
     // Of `rows`, those before this one are not counted: right behind a block, heads look at it for what goes on there.
     std::int32_t first_row = 0;
   };
-  // [block][layer * n_kv_heads + KV head]: 0 of layers that slide, and of what was not among the best by its cuboid.
+  // [block][layer * n_kv_heads + KV head]: 0 of layers that slide, and of what was not among the best by its cuboid. `kept`: what was kept
+  // of earlier looks at blocks of this session; null: nothing is.
   [[nodiscard]] std::vector<float> score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
-                                         const KeyDigestLayout& layout, KeyEstimate estimate) const;
+                                         const KeyDigestLayout& layout, KeyEstimate estimate,
+                                         KeyBounds* kept = nullptr) const;
+  // Whether a look by sketches at so many blocks goes by their bounds first.
+  [[nodiscard]] bool needs_bounds(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const {
+    return extent(n_rows, n_blocks, layout).n_sketched < n_blocks;
+  }
   // How many tokens of the model are computed one by one in the time of so many products, about.
   [[nodiscard]] double in_tokens(double n_products) const;
   // And in the time that scoring by sketches takes.
   [[nodiscard]] double cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const;
 
  private:
-  // Of a block, for the queries of so many rows.
-  [[nodiscard]] double n_products(std::int32_t n_rows, const KeyDigestLayout& layout) const;
-  [[nodiscard]] std::size_t most_sketched(std::int32_t n_rows, const KeyDigestLayout& layout) const;
+  // How much of what is asked for a look has the time for.
+  struct Extent {
+    std::int32_t n_rows = 0;
+    std::size_t n_sketched = 0;
+  };
+  [[nodiscard]] Extent extent(std::int32_t n_rows, std::size_t n_blocks, const KeyDigestLayout& layout) const;
+  // Of a query row with all bounds, and with the sketches of so many.
+  [[nodiscard]] double n_products(std::size_t n_blocks, std::size_t n_sketched, const KeyDigestLayout& layout) const;
 
   QuerySetup setup_;
   double n_weights_;
 };
+
+// Of layer * n_kv_heads + KV head.
+inline std::span<const std::byte> digest_of(const KeyScorer::Block& block, const KeyDigestLayout& layout,
+                                            std::size_t head) {
+  return block.digests.subspan(head * layout.bytes(), layout.bytes());
+}
 
 }  // namespace ebb

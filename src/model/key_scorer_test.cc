@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/to_size.h"
+#include "model/key_bounds.h"
 #include "model/score_kernels.h"
 #include "model/toy_keys.h"
 
@@ -38,24 +39,29 @@ FrameLayout layout_of(std::int32_t block_size, RowType type = RowType::kF32) {
   return {.row_type = type, .block_size = block_size, .head_dim_k = kDims, .head_dim_v = kDims};
 }
 
-std::vector<std::byte> digest_of(const FrameLayout& layout, const Rows& keys) {
+std::vector<std::byte> frame_of(const FrameLayout& layout, const Rows& keys) {
   std::vector<std::byte> frame(layout.frame_bytes());
   for (std::size_t slot = 0; slot < keys.size(); ++slot) {
     toy::put_row(layout, frame, static_cast<std::int32_t>(slot), keys[slot], toy::key_byte_at);
   }
+  return frame;
+}
+
+std::vector<std::byte> digest_of(const FrameLayout& layout, const Rows& keys) {
   const KeyDigestLayout digest = KeyDigestLayout::of(layout);
   std::vector<std::byte> bytes(digest.bytes());
-  write_key_digest(digest, FrameRows::keys_of(layout, frame, layout.block_size), bytes);
+  write_key_digest(digest, FrameRows::keys_of(layout, frame_of(layout, keys), layout.block_size), bytes);
   return bytes;
 }
 
 // --- digests ---
 
-TEST(KeyDigest, keys_lie_in_their_box_and_half_a_step_from_their_sketch) {
+TEST(KeyDigest, keys_lie_in_their_box_and_near_their_sketch) {
   std::mt19937 random(1);
   for (const std::int32_t n_tokens : {1, 5, 16, 64, 100, 128}) {
-    const FrameLayout frame = layout_of(n_tokens);
+    const FrameLayout frame = layout_of(n_tokens, RowType::kF32);
     const Rows keys = random_rows(random, n_tokens);
+    const FrameRows rows = FrameRows::keys_of(frame, frame_of(frame, keys), n_tokens);
     const std::vector<std::byte> digest = digest_of(frame, keys);
     const KeyDigestLayout layout = KeyDigestLayout::of(frame);
     std::vector<float> least(kDims), greatest(kDims), middle(kDims), radius(kDims);
@@ -63,44 +69,80 @@ TEST(KeyDigest, keys_lie_in_their_box_and_half_a_step_from_their_sketch) {
     read_box(layout, digest, {.least = least, .greatest = greatest});
     read_cuboid(layout, digest, {.middle = middle, .radius = radius});
     read_sketch(layout, digest, planes);
+    const std::vector<std::size_t> sketched = sketched_keys(layout, rows, digest);
+    ASSERT_EQ(sketched.size(), to_size(layout.n_keys));
     for (std::size_t d = 0; d < to_size(kDims); ++d) {
       double distance = 0.0;
-      // Halves hold eleven bits.
-      const double rounding = 1e-3 * std::max(std::abs(least[d]), std::abs(greatest[d]));
+      float lowest = rows.row(0)[d], highest = lowest;
       for (std::size_t slot = 0; slot < keys.size(); ++slot) {
-        const double x = keys[slot][d];
-        EXPECT_GE(x, least[d] - rounding);
-        EXPECT_LE(x, greatest[d] + rounding);
-        EXPECT_NEAR(x, planes[d * to_size(layout.n_slots) + slot], (greatest[d] - least[d]) / 6.0 + 2 * rounding);
-        distance += std::abs(x - double{middle[d]});
+        const float x = rows.row(slot)[d];
+        EXPECT_GE(x, least[d]);
+        EXPECT_LE(x, greatest[d]);
+        lowest = std::min(lowest, x);
+        highest = std::max(highest, x);
+        distance += std::abs(double{x} - double{middle[d]});
       }
-      EXPECT_NEAR(radius[d], distance / n_tokens, rounding + 1e-3 * double{radius[d]});
+      // Of the box, the lower side has eleven bits and its width five.
+      const float rounding = 1e-3F * std::abs(lowest);
+      EXPECT_NEAR(least[d], lowest, rounding);
+      EXPECT_LE(greatest[d] - highest, 0.0626F * (highest - lowest) + rounding + 0.004F);
+      for (std::size_t i = 0; i < sketched.size(); ++i) {
+        EXPECT_NEAR(rows.row(sketched[i])[d], planes[d * to_size(layout.n_slots) + i],
+                    (greatest[d] - least[d]) / 6.0F + 1e-6F);
+      }
+      EXPECT_NEAR(radius[d], distance / n_tokens, 0.003 * double{greatest[d] - least[d]} + 1e-6);
       EXPECT_NEAR(middle[d], (least[d] + greatest[d]) / 2, 1e-6);
     }
   }
 }
 
+TEST(KeyDigest, sketches_the_keys_that_lie_farthest_from_the_middle) {
+  std::mt19937 random(3);
+  Rows keys = random_rows(random, 64);
+  for (const std::size_t far : {2U, 17U, 18U, 40U, 63U}) {
+    for (double& x : keys[far]) x *= 4.0;
+  }
+  const FrameLayout frame = layout_of(64, RowType::kF16);
+  const KeyDigestLayout layout = KeyDigestLayout::of(frame);
+  const FrameRows rows = FrameRows::keys_of(frame, frame_of(frame, keys), 64);
+  const std::vector<std::size_t> sketched = sketched_keys(layout, rows, digest_of(frame, keys));
+  EXPECT_EQ(sketched.size(), 32U);
+  EXPECT_TRUE(std::ranges::is_sorted(sketched));
+  for (const std::size_t far : {2U, 17U, 18U, 40U, 63U}) EXPECT_TRUE(std::ranges::binary_search(sketched, far)) << far;
+}
+
 TEST(KeyDigest, of_halves_and_bytes_and_codes_is_that_of_the_same_numbers) {
   std::mt19937 random(2);
-  const Rows keys = random_rows(random, 64);
-  const std::vector<std::byte> exact = digest_of(layout_of(64), keys);
-  const KeyDigestLayout layout = KeyDigestLayout::of(layout_of(64));
-  std::vector<float> wanted(to_size(kDims * 64)), got(wanted.size());
-  read_sketch(layout, exact, wanted);
+  const Rows keys = random_rows(random, 16);
+  const std::vector<std::byte> exact = digest_of(layout_of(16), keys);
+  std::vector<float> wanted(to_size(kDims * 16)), got(wanted.size());
+  read_sketch(KeyDigestLayout::of(layout_of(16)), exact, wanted);
   for (const RowType type : {RowType::kF16, RowType::kBF16, RowType::kQ8_0}) {
-    read_sketch(layout, digest_of(layout_of(64, type), keys), got);
+    const FrameLayout frame = layout_of(16, type);
+    read_sketch(KeyDigestLayout::of(frame), digest_of(frame, keys), got);
     std::size_t n_other = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i) n_other += std::abs(wanted[i] - got[i]) > 0.05F ? 1 : 0;
-    EXPECT_LT(n_other, wanted.size() / 50) << row_type_name(type);
+    // A range may round to the next step, and its keys with it.
+    EXPECT_LT(n_other, wanted.size() / 25) << row_type_name(type);
   }
 }
 
-TEST(KeyDigest, takes_the_share_of_a_record_that_it_says) {
-  const FrameLayout frame{.row_type = RowType::kF16, .block_size = 64, .head_dim_k = 64, .head_dim_v = 64};
-  const KeyDigestLayout layout = KeyDigestLayout::of(frame);
-  EXPECT_EQ(frame.frame_bytes(), 16384U);
-  EXPECT_EQ(layout.sketch_offset(), 384U);
-  EXPECT_EQ(layout.sketch_bytes(), 1024U);
+TEST(KeyDigest, takes_a_twentieth_of_a_frame_at_most_but_for_half_of_its_keys) {
+  struct Case {
+    RowType type;
+    std::int32_t block_size, n_dims, n_keys;
+    double most;
+  };
+  for (const Case& one : {Case{RowType::kF16, 64, 64, 32, 0.05}, Case{RowType::kF16, 64, 32, 32, 0.05},
+                          Case{RowType::kF16, 64, 128, 32, 0.05}, Case{RowType::kF16, 128, 64, 80, 0.05},
+                          Case{RowType::kF32, 64, 64, 64, 0.05}, Case{RowType::kQ8_0, 64, 64, 32, 0.09},
+                          Case{RowType::kF16, 32, 64, 16, 0.0625}, Case{RowType::kF16, 16, 64, 16, 0.125}}) {
+    const FrameLayout frame{
+        .row_type = one.type, .block_size = one.block_size, .head_dim_k = one.n_dims, .head_dim_v = one.n_dims};
+    const KeyDigestLayout layout = KeyDigestLayout::of(frame);
+    EXPECT_EQ(layout.n_keys, one.n_keys) << one.block_size << ' ' << one.n_dims;
+    EXPECT_LE(static_cast<double>(layout.bytes()), one.most * static_cast<double>(frame.frame_bytes()));
+  }
 }
 
 TEST(KeyDigest, of_numbers_that_are_none_or_too_large_is_finite) {
@@ -156,6 +198,31 @@ class KeyScores : public ::testing::Test {
                     0, 1);
     }
     queries_->end_step(first, first, n_rows);
+  }
+
+  // Rows [from, to) of those that were drawn have queries of zeros from here on.
+  void ask_nothing_in(std::int32_t from, std::int32_t to) {
+    const TailQueries before = *queries_;
+    const Position first = before.rows().begin;
+    std::vector<float> q(to_size(before.n_rows() * kHeads * kDims));
+    for (int layer = 0; layer < kLayers; ++layer) {
+      for (std::int32_t row = 0; row < before.n_rows(); ++row) {
+        for (std::size_t head = 0; head < kHeads; ++head) {
+          const auto own = before.query(to_size(layer * kHeads) + head, first + row);
+          const auto out = q.begin() + (row * kHeads + static_cast<std::ptrdiff_t>(head)) * kDims;
+          if (row >= from && row < to) std::fill_n(out, kDims, 0.0F);
+          if (row < from || row >= to) std::ranges::copy(own, out);
+        }
+      }
+      queries_->add(LayerIndex(layer),
+                    {.q = q.data(),
+                     .row_stride = to_size(kHeads * kDims),
+                     .head_stride = to_size(kDims),
+                     .first = first,
+                     .n_rows = before.n_rows()},
+                    0, 1);
+    }
+    queries_->end_step(first, before.anchor(first), before.n_rows());
   }
 
   [[nodiscard]] std::vector<KeyScorer::Block> blocks(std::int32_t n_turned = 0) const {
@@ -298,6 +365,48 @@ TEST_F(KeyScores, of_many_blocks_the_best_by_their_cuboids_are_scored_by_their_k
   for (std::size_t b = 0; b < digests_.size(); ++b) n_scored += scores[b * kLayers * kKvHeads] > 0.0F ? 1 : 0;
   EXPECT_LE(n_scored, kMostSketched);
   EXPECT_GT(scores[125 * kLayers * kKvHeads], 0.9F);
+}
+
+// Whatever was looked at before: blocks that came, left, were turned or have other keys now.
+TEST_F(KeyScores, what_is_kept_of_bounds_changes_no_bit) {
+  draw(static_cast<std::int32_t>(kMostSketched) + 300, 16, 2, Position(3000));
+  const KeyScorer scorer(setup(2));
+  std::vector<KeyScorer::Block> all = blocks();
+  for (std::size_t b = 0; b < all.size(); ++b) all[b].digest_id = b + 1;
+  KeyBounds kept;
+  const auto look = [&](std::span<const KeyScorer::Block> some) {
+    for (const KeyEstimate estimate : {KeyEstimate::kSketch, KeyEstimate::kBox, KeyEstimate::kCuboid}) {
+      EXPECT_EQ(scorer.score(*queries_, queries_->rows(), some, layout_, estimate, &kept),
+                scorer.score(*queries_, queries_->rows(), some, layout_, estimate));
+    }
+  };
+  look(std::span(all).first(kMostSketched + 130));
+  look(all);
+  look(all);
+  std::swap(all[200].digests, all[300].digests);
+  all[200].digest_id = 10000;
+  all[300].digest_id = 10001;
+  look(all);
+  for (std::size_t b = 400; b < all.size(); ++b) all[b].n_turned = 64;
+  look(all);
+  look(std::span(all).first(kMostSketched + 1));
+}
+
+// Where blocks are so many that a look has no time for all queries, the last ones are asked.
+TEST_F(KeyScores, of_very_many_blocks_the_last_queries_are_asked) {
+  draw(40, 16, 64, Position(3000));
+  std::vector<KeyScorer::Block> all;
+  while (all.size() < 60'000) {
+    for (const KeyScorer::Block& block : blocks()) all.push_back(block);
+  }
+  const auto score = [&] {
+    return KeyScorer(setup(2)).score(*queries_, queries_->rows(), all, layout_, KeyEstimate::kSketch);
+  };
+  const std::vector<float> before = score();
+  ask_nothing_in(0, 16);
+  EXPECT_EQ(score(), before);
+  ask_nothing_in(63, 64);
+  EXPECT_NE(score(), before);
 }
 
 // What one look may cost is known before it is begun: it grows with the blocks, and with all of them only by their bounds.

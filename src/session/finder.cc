@@ -160,13 +160,27 @@ bool Finder::take_room(Digest& digest) {
   if (!deps_.room->take(n_bytes)) return false;
   n_bytes_ += n_bytes;
   digest.bytes.resize(n_bytes);
+  digest.id = ++last_id_;
   return true;
+}
+
+KeyBounds* Finder::take_bounds(std::size_t n_blocks) {
+  const std::size_t n_bytes = KeyBounds::bytes_of(n_blocks, deps_.shape.n_heads(), layout_);
+  deps_.room->give_back(n_bounds_bytes_);
+  n_bytes_ -= std::exchange(n_bounds_bytes_, 0);
+  if (!deps_.room->take(n_bytes)) {
+    bounds_.clear();
+    return nullptr;
+  }
+  n_bounds_bytes_ = n_bytes;
+  n_bytes_ += n_bytes;
+  return &bounds_;
 }
 
 // Its own kind under a name of its own, since tiers know records by their names.
 RecordKey Finder::key(const Hash128& block_name) const {
   RecordKey key = deps_.io.record_key(block_name);
-  key.name = Hasher().add(block_name).add_text("key digest").finish();
+  key.name = Hasher().add(block_name).add_text("key digest 2").finish();
   key.kind = RecordKind::kKeyDigest;
   return key;
 }
@@ -236,7 +250,7 @@ double Finder::cost_of_words() const {
   return deps_.scorer == nullptr ? 0.0 : deps_.scorer->in_tokens(kPerRanking + kPerBlock * deps_.hot.n_blocks());
 }
 
-std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, DigestForm form) {
+Finder::Shares Finder::score(const TailQueries& queries, Span rows, DigestForm form) {
   if (!makes_digests() || rows.empty()) return {};
   std::vector<BlockIndex> blocks;
   std::vector<KeyScorer::Block> scored;
@@ -249,17 +263,23 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
     if (digest.bytes.empty()) continue;
     blocks.push_back(block);
     scored.push_back({.digests = digest.bytes,
+                      .digest_id = digest.id,
                       .anchor = digest.anchor,
                       .n_turned = deps_.hot.anchor(block) - digest.anchor,
                       // Heads that look for nothing look at the first tokens.
                       .is_cold = !deps_.hot.is_hot(block) && block.value() > 0,
                       .first_row = std::max(0, deps_.hot.span(block).end + kRowsBeside - rows.begin)});
   }
-  const std::vector<float> scores = deps_.scorer->score(queries, rows, scored, layout_, estimate_of(form));
+  const KeyEstimate estimate = estimate_of(form);
+  const bool by_bounds =
+      estimate == KeyEstimate::kSketch && deps_.scorer->needs_bounds(rows.n_tokens(), scored.size(), layout_);
+  KeyBounds* const kept = by_bounds ? take_bounds(scored.size()) : nullptr;
+  const std::vector<float> scores = deps_.scorer->score(queries, rows, scored, layout_, estimate, kept);
   const std::size_t n_heads = deps_.shape.n_heads();
-  std::vector<BlockShare> shares;
+  Shares found{.n_scored = static_cast<std::int32_t>(blocks.size())};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto own = std::span(scores).subspan(i * n_heads, n_heads);
+    if (std::ranges::all_of(own, [](float score) { return score == 0.0F; })) continue;
     // Of one that is hot in some heads, those look at it already.
     const bool is_hot = deps_.hot.is_hot(blocks[i]);
     BlockShare share{.block = blocks[i], .by_head = {own.begin(), own.end()}};
@@ -267,9 +287,9 @@ std::vector<BlockShare> Finder::score(const TailQueries& queries, Span rows, Dig
       if (!is_hot && deps_.hot.is_hot(blocks[i], head)) share.by_head[head] = 0.0F;
       share.share = std::max(share.share, double{share.by_head[head]});
     }
-    shares.push_back(std::move(share));
+    found.shares.push_back(std::move(share));
   }
-  return shares;
+  return found;
 }
 
 }  // namespace ebb

@@ -2,7 +2,8 @@
 //
 // Words are listed when a block is full. Digests (model/key_digest.h) are made when a block first leaves any head, and of hot blocks
 // when somebody looks: a session from which nothing leaves pays nothing. They stay while the block is cold, in memory that all
-// sessions share and that is bounded (ByteRoom): a block for which there is no room has none, and is found by words alone.
+// sessions share and that is bounded (ByteRoom): a block for which there is no room has none, and is found by words alone. What looks at many
+// blocks go by first (model/key_bounds.h) is kept in the same room.
 //
 // keep() writes digests to the cold store, where any block ever left, each in a record beside its block's: a session that comes back from its image reads those of
 // cold blocks when somebody first looks. A digest that is lost is made again when its block is hot.
@@ -17,6 +18,7 @@
 
 #include "base/byte_room.h"
 #include "cache/block_shape.h"
+#include "model/key_bounds.h"
 #include "model/key_scorer.h"
 #include "policy/cues.h"
 #include "policy/selector.h"
@@ -72,8 +74,13 @@ class Finder {
   [[nodiscard]] double rarity(const std::string& word) { return words().is_rare(word) ? words().rarity(word) : 0.0; }
 
   [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
-  // Of full blocks that have a digest or are hot and get one now. `rows` are queries behind all of those blocks.
-  [[nodiscard]] std::vector<BlockShare> score(const TailQueries& queries, Span rows, DigestForm form);
+  // Of full blocks that have a digest or are hot and get one now, those that anything is given; and how many there are. `rows` are queries
+  // behind all of those blocks.
+  struct Shares {
+    std::vector<BlockShare> shares;
+    std::int32_t n_scored = 0;
+  };
+  [[nodiscard]] Shares score(const TailQueries& queries, Span rows, DigestForm form);
   // KeyScorer's, of all blocks.
   [[nodiscard]] double cost_in_tokens(std::int32_t n_rows) const;
   [[nodiscard]] std::size_t digest_bytes() const { return n_bytes_; }
@@ -84,6 +91,8 @@ class Finder {
   struct Digest {
     // [layer][KV head][KeyDigestLayout::bytes()]; empty: none.
     std::vector<std::byte> bytes;
+    // No two have the same.
+    std::uint64_t id = 0;
     // Of its block, when it was made. One that has another name since, and is hot, gets another digest.
     Hash128 name;
     Position anchor;
@@ -99,6 +108,8 @@ class Finder {
   void make_digest(BlockIndex block);
   void read_digest(BlockIndex block);
   [[nodiscard]] bool take_room(Digest& digest);
+  // What is kept of looks at so many blocks, for a look by sketches that goes by bounds; null: there is no room.
+  [[nodiscard]] KeyBounds* take_bounds(std::size_t n_blocks);
   [[nodiscard]] RecordKey key(const Hash128& block_name) const;
   void drop(Digest& digest);
 
@@ -107,7 +118,10 @@ class Finder {
   WordIndex words_;
   bool awaits_ = false;
   std::vector<Digest> digests_;  // [block]
-  std::size_t n_bytes_ = 0;
+  std::uint64_t last_id_ = 0;
+  KeyBounds bounds_;
+  std::size_t n_bounds_bytes_ = 0;
+  std::size_t n_bytes_ = 0;  // of digests and bounds
 };
 
 }  // namespace ebb

@@ -86,14 +86,17 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     RecallLook look{.moment = moment, .selector = selector->name()};
     RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks, .reach = reach};
     std::vector<BlockIndex> named;
-    std::vector<BlockShare> shares;
+    Finder::Shares scored;
     if (wants.names) evidence.named = named = named_blocks(ask.names, look.unknown_names);
     if (wants.words) evidence.words = words;
-    if (wants.queries && queries != nullptr) evidence.shares = shares = finder_.score(*queries, rows, wants.form);
+    if (wants.queries && queries != nullptr) {
+      scored = finder_.score(*queries, rows, wants.form);
+      evidence.shares = scored.shares;
+    }
     std::vector<CueLikeness> meanings;
     if (wants.meanings) evidence.meanings = meanings = meanings_.rank(ask.cues);
     look.n_looked_at = static_cast<std::int32_t>(wants.names     ? named.size()
-                                                 : wants.queries ? shares.size()
+                                                 : wants.queries ? to_size(scored.n_scored)
                                                                  : missing.size());
     if (wants.meanings) look.n_looked_at = meanings_.n_known();
     look.told = tell(selector->select(evidence));
