@@ -221,7 +221,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->group(cache);
   app.add_option("--kv-digests", flags.digests,
                  "Memory for what is kept of evicted blocks, by which recall finds what shares no word with a "
-                 "question: of their keys some 9 % of K and V in f16, and with --embedding-model vectors of their "
+                 "question: of their keys some 5 % of K and V in f16, and with --embedding-model vectors of their "
                  "sentences. Blocks beyond it are found by words alone; 0: all are")
       ->check([](const std::string& text) {
         const Result<std::uint64_t> n_bytes = parse_size(text);
