@@ -128,6 +128,20 @@ bool demands_something(std::string_view sentence) {
   return false;
 }
 
+std::size_t last_line_begin(std::string_view text) {
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  const std::size_t before = end == std::string_view::npos ? end : text.rfind('\n', end);
+  return before == std::string_view::npos ? text.size() : before + 1;
+}
+
+bool line_demands(std::string_view text, std::string_view sentence) {
+  const auto at = static_cast<std::size_t>(sentence.data() - text.data());
+  const std::size_t before = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::string_view line = text.substr(begin, text.find('\n', at) - begin);
+  return split_words(line).size() <= kMostLineWords && speech_of(line).only_demands;
+}
+
 bool outer_line_demands(std::string_view text) {
   const std::string_view lines = strip_line(text, " \t\r\n");
   if (lines.empty()) return false;
@@ -162,8 +176,10 @@ std::vector<std::string_view> find_asked_lines(std::string_view text) {
     if (begin >= text.size()) return std::string_view();
     return strip_line(text.substr(begin, text.find('\n', begin) - begin), kLineSpace);
   };
+  const std::size_t last_line = last_line_begin(text);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::string_view line = line_at(begin);
+    if (begin == last_line) quotes.close();
     begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
     if (line.empty()) quotes.close();
     if (!quotes.are_open() && may_ask(line) && !QuoteMarks::begin(line)) {

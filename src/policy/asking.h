@@ -7,6 +7,7 @@
 // It knows marks, and of languages how English begins what it demands. Thread rule: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -16,8 +17,14 @@ namespace ebb {
 // "Please name the owner of the mill". English alone: of other languages a question mark and the place tell.
 [[nodiscard]] bool demands_something(std::string_view sentence);
 
+// Where the last line that says anything begins; the end of the text where it is the only one. Whoever writes there says it himself, whatever
+// quotation marks are open before it.
+[[nodiscard]] std::size_t last_line_begin(std::string_view text);
 // The first or the last line of a text does and says nothing else: of several sentences that say how to answer one may.
 [[nodiscard]] bool outer_line_demands(std::string_view text);
+
+// The line of a text that a sentence, which is a view of it, stands in does and says nothing else.
+[[nodiscard]] bool line_demands(std::string_view text, std::string_view sentence);
 
 // How far quotation marks are open behind what was read; an empty line closes them all.
 class QuoteMarks {

@@ -43,8 +43,9 @@ struct Sentence {
   bool is_outermost = false;
   // Somebody in what is to be read says it.
   bool is_quoted = false;
-  // Of a long message, between its ends.
+  // Of a long message, between its ends; of a line that goes on into one of them.
   bool is_within = false;
+  bool is_cut_line = false;
 };
 
 void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>& sentences) {
@@ -79,13 +80,22 @@ void join_questions(std::vector<Sentence>& sentences) {
 // The text may begin or go on beyond what is given.
 enum class CutAt : std::uint8_t { kNowhere, kBegin, kEnd };
 
+// How far quotation marks are open at a place in a text, whose paragraphs close them.
+QuoteMarks quotes_before(std::string_view text, std::size_t at) {
+  const std::size_t begin = text.rfind("\n\n", at);
+  QuoteMarks quotes;
+  quotes.read(
+      text.substr(begin == std::string_view::npos ? 0 : begin, at - (begin == std::string_view::npos ? 0 : begin)));
+  return quotes;
+}
+
 // Of a list a word or two to a line go with what stands before them; of a document, which is to be read, they do not.
-std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
+std::vector<Sentence> split_sentences(std::string_view text, CutAt cut, QuoteMarks quotes = {}) {
   std::vector<Sentence> sentences;
   const bool is_document = cut != CutAt::kNowhere;
   std::size_t begin = 0;
   bool begins_line = cut != CutAt::kBegin;
-  QuoteMarks quotes;
+  const std::size_t last_line = cut == CutAt::kEnd ? text.size() : last_line_begin(text);
   const auto is_quoted = [&](std::string_view sentence) {
     return is_document && (quotes.are_open() || QuoteMarks::begin(sentence));
   };
@@ -109,6 +119,7 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut) {
     at += n;
     begin = at;
     begins_line = ends_line;
+    if (begin == last_line) quotes.close();
   }
   const std::string_view rest = text.substr(begin);
   add_sentence({.text = rest, .is_line = begins_line && cut != CutAt::kEnd, .is_quoted = is_quoted(rest)},
@@ -130,51 +141,70 @@ std::string_view first_bytes(std::string_view text, std::size_t n) {
   return text.substr(0, end);
 }
 
+// What lines between the ends of a long message ask, the last first; and of lines that an end cuts, what it has not whole.
+struct Within {
+  std::vector<Sentence> sentences;
+  // Between the ends as a whole.
+  std::size_t n_lines = 0;
+  bool cuts_first = false;
+  bool cuts_last = false;
+};
+
+// Each question with its mark, so that it is told from what answers in the same words. What is whole in an end is not told twice.
+Within find_within(std::string_view text) {
+  Within within;
+  const std::size_t n_first = first_bytes(text, kCueEdgeBytes).size();
+  const std::size_t last_begin = text.size() - last_bytes(text, kCueEdgeBytes).size();
+  for (const std::string_view line : find_asked_lines(text)) {
+    const auto begin = static_cast<std::size_t>(line.data() - text.data());
+    const std::size_t end = begin + line.size();
+    if (end <= n_first || begin >= last_begin) continue;
+    const bool is_cut = begin < n_first || end > last_begin;
+    if (!is_cut) ++within.n_lines;
+    within.cuts_first |= begin < n_first;
+    within.cuts_last |= end > last_begin;
+    for (Sentence sentence : split_sentences(line, CutAt::kNowhere)) {
+      const auto sentence_begin = static_cast<std::size_t>(sentence.text.data() - text.data());
+      const std::size_t sentence_end = sentence_begin + sentence.text.size();
+      if (sentence_end <= n_first || sentence_begin >= last_begin) continue;
+      const std::size_t n = sentence_end < end ? sentence_mark_bytes(text, sentence_end) : 0;
+      if (n > 0 && is_question_mark(text.substr(sentence_end, n))) {
+        sentence.text = {sentence.text.data(), sentence.text.size() + n};
+      }
+      sentence.is_within = true;
+      sentence.is_cut_line = is_cut;
+      if (sentence.asks || sentence.demands) within.sentences.push_back(sentence);
+    }
+  }
+  std::ranges::reverse(within.sentences);
+  return within;
+}
+
 // The last first; of a long text its last, its first, the one before the last, and so on inwards.
-std::vector<Sentence> find_sentences(std::string_view text) {
+std::vector<Sentence> find_sentences(std::string_view text, const Within& within) {
   if (text.size() <= 2 * kCueEdgeBytes) {
     std::vector<Sentence> sentences = split_sentences(text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     return sentences;
   }
   std::vector<Sentence> first = split_sentences(first_bytes(text, kCueEdgeBytes), CutAt::kEnd);
-  std::vector<Sentence> last = split_sentences(last_bytes(text, kCueEdgeBytes), CutAt::kBegin);
+  const std::string_view end = last_bytes(text, kCueEdgeBytes);
+  std::vector<Sentence> last = split_sentences(end, CutAt::kBegin, quotes_before(text, text.size() - end.size()));
+  if (within.cuts_first && !first.empty()) first.pop_back();
+  if (within.cuts_last && !last.empty()) last.erase(last.begin());
   if (!first.empty()) first.front().is_outermost = true;
   if (!last.empty()) last.back().is_outermost = true;
+  // What is to be read may ask where it begins; "Tell me the owner of the mill" at the end, in a line by itself, asks as much.
+  if (!last.empty() && last.back().demands && !last.back().is_quoted && line_demands(text, last.back().text)) {
+    last.back().asks = true;
+    join_questions(last);
+  }
   std::vector<Sentence> sentences;
   for (std::size_t i = 0; i < std::max(first.size(), last.size()); ++i) {
     if (i < last.size()) sentences.push_back(last[last.size() - 1 - i]);
     if (i < first.size()) sentences.push_back(first[i]);
   }
   return sentences;
-}
-
-// What lines between the ends of a long message ask, the last first.
-struct Within {
-  std::vector<Sentence> sentences;
-  std::size_t n_lines = 0;
-};
-
-// Each question with its mark, so that it is told from what answers in the same words. Lines of an end are not told twice.
-Within find_within(std::string_view text) {
-  Within within;
-  for (const std::string_view line : find_asked_lines(text)) {
-    const auto begin = static_cast<std::size_t>(line.data() - text.data());
-    const std::size_t end = begin + line.size();
-    if (end <= kCueEdgeBytes || begin >= text.size() - kCueEdgeBytes) continue;
-    ++within.n_lines;
-    for (Sentence sentence : split_sentences(line, CutAt::kNowhere)) {
-      const auto sentence_end = static_cast<std::size_t>(sentence.text.data() - line.data()) + sentence.text.size();
-      const std::size_t n = sentence_end < line.size() ? sentence_mark_bytes(line, sentence_end) : 0;
-      if (n > 0 && is_question_mark(line.substr(sentence_end, n))) {
-        sentence.text = {sentence.text.data(), sentence.text.size() + n};
-      }
-      sentence.is_within = true;
-      if (sentence.asks || sentence.demands) within.sentences.push_back(sentence);
-    }
-  }
-  std::ranges::reverse(within.sentences);
-  return within;
 }
 
 // What somebody says in what is to be read asks nobody, where anything else asks.
@@ -196,14 +226,15 @@ double weight_within(std::size_t n_lines, bool ends_ask, bool outer_demands) {
 }
 
 void add_cues(const SaidText& said, double weight, std::int64_t place, std::vector<Cue>& cues) {
-  std::vector<Sentence> sentences = find_sentences(said.text);
   const bool is_long = said.text.size() > 2 * kCueEdgeBytes;
   Within lines;
   // Of what tools return, only what stands at its ends may be meant for who called them.
   if (is_long && said.source == Source::kUser) lines = find_within(said.text);
+  std::vector<Sentence> sentences = find_sentences(said.text, lines);
   std::vector<Sentence>& within = lines.sentences;
   leave_quoted(sentences, !within.empty());
-  const bool ends_ask = std::ranges::any_of(sentences, &Sentence::asks);
+  const auto asks_at_end = [](const Sentence& sentence) { return sentence.asks && sentence.is_cut_line; };
+  const bool ends_ask = std::ranges::any_of(sentences, &Sentence::asks) || std::ranges::any_of(within, asks_at_end);
   const bool ends_demand = std::ranges::any_of(sentences, &Sentence::demands);
   if (ends_ask) std::erase_if(within, [](const Sentence& sentence) { return !sentence.asks; });
   const bool any_asks = ends_ask || ends_demand || !within.empty();
@@ -226,7 +257,7 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
     add(sentences[i], is_asked ? of_asked : is_outer_line ? kOuterLineWeight : kBesideQuestion);
   }
   const double share = weight_within(lines.n_lines, ends_ask, outer_demands);
-  for (const Sentence& sentence : within) add(sentence, share);
+  for (const Sentence& sentence : within) add(sentence, sentence.is_cut_line ? 1.0 : share);
 }
 
 }  // namespace

@@ -152,6 +152,54 @@ TEST(Cues, what_a_user_asks_between_the_ends_of_a_long_message_is_one_with_its_m
   for (const Cue& cue : find_cues(page)) EXPECT_FALSE(cue.is_within) << cue.text;
 }
 
+TEST(Cues, a_last_line_that_only_demands_asks_as_much_as_the_first_lines_of_what_is_to_be_read) {
+  std::string text = "Why did the old prince not come to the mill in spring?\n";
+  for (int i = 0; i < 60; ++i) text += "The prince looked at the long road and said nothing of the matter.\n";
+  for (const std::string demand : {"Tell me the owner of the green clock.",
+                                   "Name the owner of the red mill. Tell me the owner of the green clock."}) {
+    const std::vector<Cue> cues = find_cues(text + demand);
+    ASSERT_GE(cues.size(), 2U);
+    EXPECT_THAT(cues.front().text, ::testing::HasSubstr("the owner of the green clock"));
+    EXPECT_EQ(cues.front().weight, 1.0);
+    EXPECT_TRUE(cues.front().asks);
+    if (demand.starts_with("Name")) {
+      EXPECT_EQ(std::ranges::count_if(cues, [](const Cue& cue) { return cue.weight == 1.0; }), 3);
+    }
+  }
+}
+
+// Ten questions in one line are longer than what is looked at of an end, and each of them is one all the same.
+TEST(Cues, a_line_of_questions_that_an_end_cuts_is_taken_whole) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "The prince looked at the long road and said nothing of the matter.\n";
+  std::string line;
+  for (int i = 0; i < 20; ++i)
+    line +=
+        (i > 0 ? " Who is the owner of mill number " : "Who is the owner of mill number ") + std::to_string(i) + "?";
+  for (const std::string& message :
+       {text + line, line + "\n" + text, text + "\n" + line + "\nAnswer in short sentences."}) {
+    const std::vector<Cue> cues = find_cues(message);
+    for (int i = 0; i < 20; ++i) {
+      const auto n = std::ranges::count_if(cues, [&](const Cue& cue) {
+        return cue.weight == 1.0 &&
+               (cue.text + "?").find("mill number " + std::to_string(i) + "?") != std::string::npos;
+      });
+      EXPECT_EQ(n, 1) << i;
+    }
+  }
+}
+
+// What is to be read ends in the middle of what somebody says, and the last line stands right behind it.
+TEST(Cues, the_last_line_is_said_by_nobody_in_what_is_to_be_read) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "The prince looked at the long road and said nothing of the matter.\n";
+  text += "\"Where are you going?\" he cried. \"I have never seen such a road, and I wish that\n";
+  for (const std::string speech : {"\"And what then?\" he said.\n", "the prince would come.\n", "he asked: \"Why?\n"}) {
+    const std::vector<Cue> cues = find_cues(text + speech + "Who owns the red mill? Who owns the blue boat?");
+    EXPECT_EQ(texts(cues), (std::vector<std::string>{" Who owns the blue boat", "Who owns the red mill"})) << speech;
+  }
+}
+
 TEST(Cues, of_lines_that_ask_within_beside_ends_that_ask_few_weigh_nearly_as_much_and_many_are_the_documents) {
   const std::string last = "Where does Ada live?";
   const std::vector<Cue> few = find_cues(novel(40) + "Who sold the red boat?\n" + novel(40) + last);

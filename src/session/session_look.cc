@@ -50,7 +50,9 @@ std::vector<BlockIndex> Session::named_blocks(const std::vector<std::string>& na
   for (const std::string& name : names) {
     const std::vector<BlockIndex> named = find_blocks(name);
     if (named.empty()) unknown.push_back(name);
-    blocks.insert(blocks.end(), named.begin(), named.end());
+    for (const BlockIndex block : named) {
+      if (std::ranges::find(blocks, block) == blocks.end()) blocks.push_back(block);
+    }
   }
   return blocks;
 }
