@@ -25,7 +25,7 @@ namespace ebb {
 
 // Of a frame's bytes.
 inline constexpr double kMostOfFrame = 0.05;
-inline constexpr std::int32_t kLeastKeys = 16;
+inline constexpr std::int32_t kLeastKeys = 32;
 
 // Where what is kept of a frame lies, in one run of bytes.
 struct KeyDigestLayout {
