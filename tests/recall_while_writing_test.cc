@@ -47,6 +47,24 @@ TEST_F(RecallWhileWriting, a_reply_that_goes_on_has_back_what_its_last_words_loo
   EXPECT_LE(last_.n_computed_again, kTailQueries * kMostTailLooks);
 }
 
+// What comes for the next words does not take the place of what these words look at.
+TEST_F(RecallWhileWriting, what_the_replys_queries_use_stays) {
+  std::int32_t n_used = 0;
+  for (std::int32_t n_tokens = 8; n_tokens <= 60; n_tokens += 4) {
+    const auto session = long_session();
+    say(*session, "where is it", reply(n_tokens, anything()));
+    ASSERT_FALSE(last_.looks.empty());
+    const RecallLook& look = last_.looks.back();
+    if (look.moment != Moment::kWhileWriting) continue;
+    const auto used = std::ranges::find(look.told, Verdict::kKeep,
+                                        [](const RecallLook::Told& told) { return told.considered.verdict; });
+    if (used == look.told.end()) continue;
+    ++n_used;
+    EXPECT_TRUE(session->hot().is_hot(used->considered.block)) << n_tokens << ' ' << used->name;
+  }
+  EXPECT_GE(n_used, 4);
+}
+
 // What a short answer looks for is its next word.
 TEST_F(RecallWhileWriting, after_each_of_the_first_words_somebody_looks_and_later_now_and_then) {
   const auto session = long_session();

@@ -15,6 +15,7 @@ namespace {
 
 // Blocks of a run at most. More: their digests leave the processor's second cache until they are read again.
 constexpr std::size_t kMostOfRun = 256;
+
 // Below any logit: slots that hold no key.
 constexpr float kNoKey = -1e30F;
 

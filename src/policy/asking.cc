@@ -95,6 +95,10 @@ Speech speech_of(std::string_view line) {
   return speech;
 }
 
+bool only_demands(std::string_view line) {
+  return split_words(line).size() <= kMostLineWords && speech_of(line).only_demands;
+}
+
 // What demands something stands alone: steps of a guide do so line by line, and so does code.
 LineForm form_of(std::string_view line, const Around& around) {
   const std::size_t n_words = split_words(line).size();
@@ -138,17 +142,13 @@ bool line_demands(std::string_view text, std::string_view sentence) {
   const auto at = static_cast<std::size_t>(sentence.data() - text.data());
   const std::size_t before = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
   const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
-  const std::string_view line = text.substr(begin, text.find('\n', at) - begin);
-  return split_words(line).size() <= kMostLineWords && speech_of(line).only_demands;
+  return only_demands(text.substr(begin, text.find('\n', at) - begin));
 }
 
 bool outer_line_demands(std::string_view text) {
   const std::string_view lines = strip_line(text, " \t\r\n");
   if (lines.empty()) return false;
-  const auto demands = [](std::string_view line) {
-    return split_words(line).size() <= kMostLineWords && speech_of(line).only_demands;
-  };
-  return demands(lines.substr(0, lines.find('\n'))) || demands(lines.substr(lines.rfind('\n') + 1));
+  return only_demands(lines.substr(0, lines.find('\n'))) || only_demands(lines.substr(lines.rfind('\n') + 1));
 }
 
 void QuoteMarks::read(std::string_view text) {

@@ -82,10 +82,10 @@ enum class CutAt : std::uint8_t { kNowhere, kBegin, kEnd };
 
 // How far quotation marks are open at a place in a text, whose paragraphs close them.
 QuoteMarks quotes_before(std::string_view text, std::size_t at) {
-  const std::size_t begin = text.rfind("\n\n", at);
+  const std::size_t paragraph = text.rfind("\n\n", at);
+  const std::size_t begin = paragraph == std::string_view::npos ? 0 : paragraph;
   QuoteMarks quotes;
-  quotes.read(
-      text.substr(begin == std::string_view::npos ? 0 : begin, at - (begin == std::string_view::npos ? 0 : begin)));
+  quotes.read(text.substr(begin, at - begin));
   return quotes;
 }
 

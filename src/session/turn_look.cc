@@ -301,11 +301,12 @@ void Turn::note_asking(std::span<const RecallLook> looks) {
   }
 }
 
-// What is being answered stays, and what tells of it; then what the queries want, before what was wanted for the words before. But a sentence
+// What is being answered stays, and what tells of it; then what the queries use, hot or not, before what was wanted for the words before. But a sentence
 // that says other words than were asked with may yet speak of what was asked: what that found stays before what these find.
 std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, std::vector<RecallLook> by_queries) {
   const bool is_said_anew = !by_words.empty();
-  std::vector<BlockIndex> seen = full_of(by_queries);
+  const std::vector<BlockIndex> used = full_of(by_queries);
+  std::vector<BlockIndex> seen = used;
   std::erase_if(seen, [this](BlockIndex block) { return is_hot(block); });
   if (!is_said_anew && seen.empty()) return std::nullopt;
   const bool is_there = std::ranges::all_of(told_now_, [this](BlockIndex block) { return is_hot(block); });
@@ -321,11 +322,11 @@ std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, st
   recall(asked_now_);
   if (saying_.repeats_cue()) {
     recall(told_now_);
-    recall(seen);
+    recall(used);
   } else {
     std::vector<BlockIndex> found = before;
     std::erase_if(found, [&](BlockIndex block) { return !is_found_for_what_is_asked(stats_.looks, block); });
-    recall(seen);
+    recall(used);
     recall(found);
     recall(told_now_);
   }
