@@ -287,6 +287,14 @@ std::vector<Cue> find_cues(std::string_view text) {
   return find_cues({&said, 1});
 }
 
+std::string_view bare_text(const Cue& cue) {
+  constexpr std::string_view kSpace = " \n\r\t";
+  const std::string_view text = cue.text;
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  const std::size_t end = text.find_last_not_of(kSpace);
+  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
 std::span<const Cue> leading_cues(std::span<const Cue> cues) {
   std::size_t n = 0;
   while (n < cues.size() && cues[n].weight >= kOuterLineWeight * cues.front().weight) ++n;

@@ -55,6 +55,8 @@ struct Cue {
 
 // Those of the greatest weight, and of no less than an outer line beside it: a reply answers them, and they are to be in sight meanwhile.
 [[nodiscard]] std::span<const Cue> leading_cues(std::span<const Cue> cues);
+// Without the space around it.
+[[nodiscard]] std::string_view bare_text(const Cue& cue);
 // The first of the heaviest, of those that ask, that was said behind a place; null: none.
 [[nodiscard]] const Cue* next_cue(std::span<const Cue> cues, std::int64_t place);
 

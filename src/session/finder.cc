@@ -24,13 +24,6 @@ KeyEstimate estimate_of(DigestForm form) {
   return KeyEstimate::kSketch;
 }
 
-std::string_view without_outer_space(std::string_view text) {
-  constexpr std::string_view kSpace = " \n\r\t";
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  const std::size_t end = text.find_last_not_of(kSpace);
-  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
-}
-
 }  // namespace
 
 Finder::~Finder() {
@@ -86,7 +79,7 @@ std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<c
   for (std::size_t i = 0; i < leading_cues(cues).size(); ++i) {
     if (cues[i].is_within != (in.where == SaidWhere::kWithin)) continue;
     std::size_t n_tried = 0;
-    const std::string_view text = without_outer_space(cues[i].text);
+    const std::string_view text = bare_text(cues[i]);
     for (const Scored& scored : rankings[i].ranked) {
       if (scored.block < in.from || scored.block >= in.to) continue;
       if (++n_tried > kMostTried) break;

@@ -44,6 +44,8 @@ namespace ebb {
 struct Holds {
   // Blocks that it asked for.
   std::vector<BlockIndex> kept;
+  // Where the prompt's end asks.
+  Span question;
   // Blocks that are computed again.
   std::vector<BlockIndex> computing;
   // What it generates.

@@ -26,7 +26,7 @@ Hold Session::hold(BlockIndex block, const Part& said, bool pins_hold) const {
   if (!hot().is_full(block) || (is_pin && pins_hold) || is_of(holds_.computing)) return Hold::kPinned;
   // What was just said weighs as much as what came back for it: a reply that does not see how it began begins again.
   const std::int32_t n_newest = std::min(options_.recent_tokens, budget_tokens() / kNewestShare);
-  if (is_of(holds_.kept) || span.end > end() - n_newest) return Hold::kKept;
+  if (is_of(holds_.kept) || span.overlaps(holds_.question) || span.end > end() - n_newest) return Hold::kKept;
   const bool is_sink = policy_->asks().sinks && span.begin.value() < options_.sink_tokens;
   const bool is_recent = span.end > end() - options_.recent_tokens;
   // Without its instructions a model is another one.

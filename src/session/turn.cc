@@ -226,7 +226,11 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
   if (!reply_begin_) session_->note_unread(n_tokens);
-  if (n_pending() > 0 || (!reply_begin_ && look_behind_tail())) return;
+  if (n_pending() > 0) return;
+  if (!reply_begin_) {
+    hold_question();
+    if (look_behind_tail()) return;
+  }
   count_origins();
   if (n_rereading() == 0) end_prompt();
 }

@@ -207,6 +207,7 @@ class Turn {
   [[nodiscard]] static std::int32_t n_tail_tokens(const Session& session);
   [[nodiscard]] static Match leave_tail(const Session& session, const Prompt& history, std::span<const Token> held,
                                         Match match);
+  void hold_question();
   bool look_behind_tail();
   void begin_writing();
   void note_said(Token token);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/to_size.h"
+#include "session/question_span.h"
 #include "session/turn.h"
 
 namespace ebb {
@@ -14,6 +15,11 @@ namespace {
 // The share of the budget that a prompt's tail has at most, beside what comes back for it, which may have half. More: in small
 // budgets one leaves for the other.
 constexpr std::int32_t kTailShare = 4;
+
+// What of a prompt's end stays since it asks: of the budget that share, and so many tokens; the last of it. More: in small budgets what answers has
+// no room beside it. Less: of many questions those in front are not seen when it is their turn.
+constexpr double kAskingShare = 0.375;
+constexpr std::int32_t kMostAsking = 1024;
 
 // Of a reply's tokens, the last of which are asked at each look. More: a look takes longer, and comes less often. Less: a head that looks at
 // cold blocks whatever is said cannot be told.
@@ -161,6 +167,16 @@ void Turn::note_came() {
   }
   n_looks_told_ = stats_.looks.size();
   n_recalls_told_ = stats_.acts.recalled.size();
+}
+
+// What the prompt's end asks stays until the reply has answered it: one that no longer sees which things it was asked leaves some out.
+void Turn::hold_question() {
+  if (!ask_.looks() || !session_->has_cold()) return;
+  const auto n_most = static_cast<std::int32_t>(kAskingShare * session_->budget_tokens());
+  const std::int32_t n_last = std::min({n_most, kMostAsking, session_->end().value()});
+  const std::span<const Token> last = session_->tokens().last(to_size(n_last));
+  const std::int32_t n_asking = n_asking_tokens(last, session_->vocabulary(), ask_.cues);
+  if (n_asking > 0) session_->holds().question = {session_->end() - n_asking, session_->end()};
 }
 
 // The prompt's last tokens are computed: where their queries look for what is cold, it is brought in and they are pending again.

@@ -32,6 +32,13 @@ class ReplyTurns : public Turns {
     }
   }
 
+  // Of which none is rare.
+  static std::string words(int n) {
+    std::string text;
+    for (int i = 0; i < n; ++i) text += "w ";
+    return text;
+  }
+
   static constexpr BlockIndex kZebra{5};
 };
 
@@ -114,11 +121,13 @@ TEST_P(ReplyTurns, a_sentence_that_repeats_a_question_is_looked_for_by_all_of_th
 }
 
 TEST_P(ReplyTurns, of_several_questions_the_one_that_is_answered_and_the_next_are_in_sight) {
-  say(std::string(200, 'w') + " ");
+  say(words(100));
   const std::vector<std::string> asked = {"Is there a quagga in it? ", "Is there one dodo in it? ",
                                           "Is there a zebra in it? "};
   std::string message;
   for (const std::string& question : asked) message += question;
+  // In front of what is to be read: at a prompt's end they would stay.
+  message += words(30);
   Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
   turn.recall({.cues = find_cues(message), .selectors = SelectorList::parse("lexical").value()});
   compute(turn, 7);
@@ -136,7 +145,7 @@ TEST_P(ReplyTurns, of_several_questions_the_one_that_is_answered_and_the_next_ar
   const BlockIndex zebra = standing_in("zebra");
   ASSERT_LT(quagga, dodo);
   ASSERT_LT(dodo, zebra);
-  write(turn, std::string(120, 'w'));
+  write(turn, words(60));
   ASSERT_FALSE(session_->hot().is_hot(zebra));
   write(turn, " a quagga ");
   EXPECT_TRUE(session_->hot().is_hot(quagga));
@@ -146,9 +155,41 @@ TEST_P(ReplyTurns, of_several_questions_the_one_that_is_answered_and_the_next_ar
   EXPECT_TRUE(session_->hot().is_hot(dodo));
   EXPECT_TRUE(session_->hot().is_hot(BlockIndex(dodo.value() + 1)));
   check_every_hot_byte();
-  write(turn, std::string(70, 'w'));
+  write(turn, words(35));
   EXPECT_TRUE(session_->hot().is_hot(dodo)) << "it stays while it is answered";
   EXPECT_FALSE(session_->hot().is_hot(quagga)) << "and no longer";
+  turn.settle();
+}
+
+TEST_P(ReplyTurns, what_a_prompts_end_asks_stays_while_it_is_answered) {
+  say(words(100));
+  const std::string message = "Is there a quagga in it? Is there one emu in it? Is a dodo in it? Is a zebra in it? ";
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
+  turn.recall({.cues = find_cues(message), .selectors = SelectorList::parse("identity").value()});
+  compute(turn, 7);
+  const BlockIndex asking = session_->hot().block_at(session_->end() - 32);
+  const BlockIndex end = session_->hot().block_at(session_->end() - 1);
+  const BlockIndex before(asking.value() - 1);
+  ASSERT_TRUE(session_->block_text(before)->find("emu") != std::string::npos);
+  write(turn, words(60));
+  for (BlockIndex block = asking; block <= end; block = BlockIndex(block.value() + 1)) {
+    EXPECT_TRUE(session_->hot().is_hot(block)) << block.value();
+  }
+  EXPECT_FALSE(session_->hot().is_hot(before)) << "no more than its share";
+  turn.settle();
+  say(words(60));
+  EXPECT_FALSE(session_->hot().is_hot(asking)) << "another turn has other questions";
+}
+
+TEST_P(ReplyTurns, who_wants_nothing_back_has_no_question_held) {
+  say(words(100));
+  const std::string message = "Is there one emu in it? Is a dodo in it? Is a zebra in it? ";
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
+  turn.recall({.cues = find_cues(message), .max_blocks = 0});
+  compute(turn, 7);
+  const BlockIndex asking = session_->hot().block_at(session_->end() - 32);
+  write(turn, words(60));
+  EXPECT_FALSE(session_->hot().is_hot(asking));
   turn.settle();
 }
 
