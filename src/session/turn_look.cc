@@ -171,7 +171,7 @@ void Turn::note_came() {
 
 // What the prompt's end asks stays until the reply has answered it: one that no longer sees which things it was asked leaves some out.
 void Turn::hold_question() {
-  if (!ask_.looks() || !session_->has_cold()) return;
+  if (!ask_.looks()) return;
   const auto n_most = static_cast<std::int32_t>(kAskingShare * session_->budget_tokens());
   const std::int32_t n_last = std::min({n_most, kMostAsking, session_->end().value()});
   const std::span<const Token> last = session_->tokens().last(to_size(n_last));

@@ -181,6 +181,19 @@ TEST_P(ReplyTurns, what_a_prompts_end_asks_stays_while_it_is_answered) {
   EXPECT_FALSE(session_->hot().is_hot(asking)) << "another turn has other questions";
 }
 
+TEST_P(ReplyTurns, it_stays_too_where_only_the_reply_is_too_long) {
+  const std::string message = "Is there one emu in it? Is a dodo in it? Is a zebra in it? ";
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize(message, {.add_bos = false})));
+  turn.recall({.cues = find_cues(message), .selectors = SelectorList::parse("identity").value()});
+  compute(turn, 7);
+  const BlockIndex asking = session_->hot().block_at(session_->end() - 32);
+  ASSERT_FALSE(session_->has_cold());
+  write(turn, words(100));
+  ASSERT_TRUE(session_->has_cold());
+  EXPECT_TRUE(session_->hot().is_hot(asking));
+  turn.settle();
+}
+
 TEST_P(ReplyTurns, who_wants_nothing_back_has_no_question_held) {
   say(words(100));
   const std::string message = "Is there one emu in it? Is a dodo in it? Is a zebra in it? ";
