@@ -80,6 +80,20 @@ TEST_F(RecallByDigest, a_look_says_what_it_looked_at_and_what_it_chose) {
   }
 }
 
+TEST_F(RecallByDigest, what_is_computed_again_came_back_too) {
+  const auto session = new_session(192, Remains::kTokens);
+  say(*session, "quagga " + kLongText + " zebra " + kLongText, {.max_tokens = 1});
+  say(*session, "the quagga", {.max_tokens = 4, .recall = {.cues = find_cues("the quagga")}});
+  EXPECT_TRUE(last_.acts.recalled.empty());
+  ASSERT_FALSE(last_.acts.recomputed.empty());
+  EXPECT_EQ(last_.acts.n_back(), last_.acts.recomputed.size());
+  const auto look = std::ranges::find(last_.looks, "lexical", &RecallLook::selector);
+  ASSERT_TRUE(look != last_.looks.end());
+  ASSERT_FALSE(look->told.empty());
+  EXPECT_EQ(look->told.front().considered.block, last_.acts.recomputed.front());
+  EXPECT_TRUE(look->told.front().came);
+}
+
 TEST_F(RecallByDigest, a_block_comes_back_in_the_heads_that_look_at_it) {
   const auto session = long_session();
   RecallAsk ask = anything();

@@ -210,7 +210,7 @@ class Document {
     cell.groups.push_back(probe.group);
     if (!request.needed.empty()) cell.found.push_back(found.value_or(0.0));
     const Acts& acts = running->turn_stats().acts;
-    cell.n_recalled += std::ssize(acts.recalled) + std::ssize(acts.recomputed);
+    cell.n_recalled += static_cast<std::int64_t>(acts.n_back());
     cell.ms.push_back(running->stats().prefill_ms);
     if (cell.right.back() < 1.0 && cell.misses.size() < kMostMisses) {
       cell.misses.push_back({.question = probe.text,

@@ -77,9 +77,11 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
       ->group("KV cache");
   app.add_option(
          "--recall", flags.recall_blocks,
-         "Evicted blocks that a look for what a message asks chooses at most: before it, of a message longer than the "
-         "KV budget again before its last words, and while the reply is written; half of the budget bounds them all; "
-         "0: none")
+         "Evicted blocks that one selector chooses at most in one look for what a message asks, by their room: one "
+         "that "
+         "is missing in half of the heads is half a block. There are several looks: before the message, of one longer "
+         "than the KV budget again before its last words and by their queries, and while the reply is written; half of "
+         "the budget bounds them all; 0: none")
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("BLOCKS")
       ->capture_default_str()

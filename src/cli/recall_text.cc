@@ -62,12 +62,17 @@ std::string look_text(const Session& session, const RecallLook& look) {
 
 }  // namespace
 
+std::string back_text(const Acts& acts) {
+  const std::string text = fmt::format("{} block{} came back", acts.n_back(), acts.n_back() == 1 ? "" : "s");
+  return acts.recomputed.empty() ? text : text + fmt::format(" ({} computed again)", acts.recomputed.size());
+}
+
 std::string recall_text(const Session& session, const TurnStats& turn) {
   std::string text;
   for (const RecallLook& look : turn.looks) text += (text.empty() ? "" : "\n") + look_text(session, look);
   if (text.empty()) return "nothing was looked for: no selector, or nothing asked\n";
-  text += fmt::format("\nin all, while the reply was written too, {} blocks came back and {} left",
-                      turn.acts.recalled.size(), turn.acts.evicted.size());
+  text += fmt::format("\nin all, while the reply was written too, {} and {} left", back_text(turn.acts),
+                      turn.acts.evicted.size());
   if (turn.n_computed_again > 0) {
     text += fmt::format("; {} tokens of the question were computed a second time, with them in sight",
                         turn.n_computed_again);

@@ -87,12 +87,12 @@ Status run_prompt(const RunFlags& flags, ExitCode& code) {
   if (flags.explains) fmt::print("\n{}", recall_text(*session, generation->turn_stats()));
   std::fflush(stdout);
   if (session->stats().n_evicted_blocks > 0) {
-    fmt::print(stderr,
-               "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way, and {} blocks "
-               "came back for "
-               "what is asked; --kv-budget raises it\n",
-               engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value(),
-               generation->turn_stats().acts.recalled.size());
+    fmt::print(
+        stderr,
+        "ebb: longer than the KV budget of {} tokens: {} of {} tokens were evicted on the way, and {} for what is "
+        "asked; --kv-budget raises it\n",
+        engine->budget_tokens(), session->end().value() - session->n_hot_tokens(), session->end().value(),
+        back_text(generation->turn_stats().acts));
   }
   if (engine->prompt_budget_tokens() > 0 && !flags.verbose) {
     fmt::print(stderr, "ebb: KV budget: {}\n", budget_use_text(*generation, *session));

@@ -136,9 +136,9 @@ Result<Reply> run(ebb::Engine& engine, Generation& generation, const Listener& l
     const ebb::TurnStats& turn = generation.turn_stats();
     const Event event{.text = generation.take_text(),
                       .n_evicted_blocks = static_cast<int>(turn.acts.evicted.size() - n_evicted),
-                      .n_recalled_blocks = static_cast<int>(turn.acts.recalled.size() - n_recalled)};
+                      .n_recalled_blocks = static_cast<int>(turn.acts.n_back() - n_recalled)};
     n_evicted = turn.acts.evicted.size();
-    n_recalled = turn.acts.recalled.size();
+    n_recalled = turn.acts.n_back();
     if (listener && !listener(event)) generation.finish(FinishReason::kCancelled);
   }
   if (!generation.status().ok() && generation.stats().n_generated == 0) return to_error(generation.status());
@@ -352,7 +352,7 @@ Result<std::int32_t> Session::recall(std::string_view name) {
   if (state_->session == nullptr) return lost_error();
   const ebb::Result<Acts> acts = state_->engine.recall(*state_->session, state_->session->find_blocks(name));
   if (!acts.ok()) return to_error(acts.status());
-  return static_cast<std::int32_t>(acts->recalled.size() + acts->recomputed.size());
+  return static_cast<std::int32_t>(acts->n_back());
 }
 
 Result<std::vector<std::byte>> Session::image() {

@@ -195,7 +195,8 @@ Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const 
   std::vector<std::vector<BlockIndex>> found_cold;
   std::vector<std::vector<BlockIndex>> found_hot;
   for (const CueRanking& cue : rankings) {
-    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach, kCueWorth * best / cue.weight);
+    const double least = cue.is_linked ? 0.0 : kCueWorth * best / cue.weight;
+    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach, least);
     weights.push_back(cue.weight);
     found_cold.push_back(std::move(of_cue.recall));
     found_hot.push_back(std::move(of_cue.keep));

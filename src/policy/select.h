@@ -34,6 +34,8 @@ struct Selection {
 // What one cue found, best first.
 struct CueRanking {
   double weight = 1.0;
+  // Found by what another's answer names: it is not measured by what that found.
+  bool is_linked = false;
   std::vector<Scored> ranked;
 };
 

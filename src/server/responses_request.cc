@@ -28,7 +28,8 @@ constexpr std::array kShared = {"model",
                                 "kv_reuse_recompute",
                                 "kv_eviction",
                                 "kv_prompt_budget",
-                                "kv_sparse_prompt"};
+                                "kv_sparse_prompt",
+                                "ebb"};
 
 void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
   for (const char* name : names) {

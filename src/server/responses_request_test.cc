@@ -44,7 +44,8 @@ TEST(ResponsesRequest, fields_of_sampling_reuse_and_eviction_are_passed_on) {
                      {"kv_reuse_recompute", 4},
                      {"kv_eviction", "snapkv:window=16"},
                      {"kv_prompt_budget", 0},
-                     {"kv_sparse_prompt", "xattention"}};
+                     {"kv_sparse_prompt", "xattention"},
+                     {"ebb", {{"recall", {{"selectors", "lexical"}}}}}};
   const Json chat = read_responses_request(body).value().chat;
   for (const auto& [name, value] : body.items()) {
     if (name == "input") continue;

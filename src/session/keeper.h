@@ -70,6 +70,8 @@ struct Acts {
   double recall_ms = 0.0;
 
   Acts& operator+=(const Acts& more);
+  // As bytes, or computed again.
+  [[nodiscard]] std::size_t n_back() const { return recalled.size() + recomputed.size(); }
 };
 
 // The most blocks whose records are read and held at once. Fewer: more waves, and threads are started more often. More: others

@@ -1,10 +1,12 @@
 // How a session looks for what is cold and should come: what it knows of its blocks, asked of each selector.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/to_size.h"
+#include "policy/links.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -25,6 +27,17 @@ void leave_out(std::vector<CueRanking>& words, std::span<const BlockIndex> askin
     std::erase_if(cue.ranked,
                   [&](const Scored& scored) { return std::ranges::find(asking, scored.block) != asking.end(); });
   }
+}
+
+// With so much around it that no sentence of usual length is cut.
+std::string passage_of(const Session& session, BlockIndex block) {
+  constexpr std::int32_t kTokensAround = 24;
+  const Span span = session.hot().span(block);
+  const Position begin(std::max(0, span.begin.value() - kTokensAround));
+  const Position end(std::min(session.end().value(), span.end.value() + kTokensAround));
+  const Result<std::string> text = session.vocabulary().detokenize(
+      session.tokens().subspan(begin.index(), to_size(end - begin)), SpecialTokens::kShow);
+  return text.ok() ? *text : std::string();
 }
 
 }  // namespace
@@ -77,6 +90,12 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     RecallLook question = look_for_question(ask.cues, words, moment);
     leave_out(words, asking_blocks({&question, 1}));
     if (!question.told.empty()) looks.push_back(std::move(question));
+  }
+  if (asks_words) {
+    std::vector<CueRanking> linked = follow_links(
+        ask.cues, words,
+        {.words = finder_.words(), .passage = [this](BlockIndex block) { return passage_of(*this, block); }});
+    words.insert(words.end(), std::make_move_iterator(linked.begin()), std::make_move_iterator(linked.end()));
   }
   const std::int32_t reach = this->reach();
   for (const auto& selector : ask.selectors.all()) {

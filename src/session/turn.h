@@ -277,9 +277,10 @@ class Turn {
   std::vector<BlockIndex> to_refill_;  // the most wanted last
   bool came_ = false;                  // since anchors were settled
   std::size_t n_renewal_seen_ = 0;     // of what was recalled, what was looked at for renewal
-  // Of the turn's looks, and of what was recalled, what is told of one another.
+  // Of the turn's looks, and of what came back, what is told of one another.
   std::size_t n_looks_told_ = 0;
   std::size_t n_recalls_told_ = 0;
+  std::size_t n_recomputed_told_ = 0;
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;

@@ -157,16 +157,21 @@ void Turn::add_looks(std::vector<RecallLook> looks) {
   stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
 }
 
-// What was recalled since the last looks came for them.
+// What came back since the last looks came for them.
 void Turn::note_came() {
   const std::span recalled = std::span(stats_.acts.recalled).subspan(n_recalls_told_);
+  const std::span recomputed = std::span(stats_.acts.recomputed).subspan(n_recomputed_told_);
   for (RecallLook& look : std::span(stats_.looks).subspan(n_looks_told_)) {
     for (RecallLook::Told& told : look.told) {
-      told.came = std::ranges::find(recalled, told.considered.block) != recalled.end();
+      const auto came_in = [&](std::span<const BlockIndex> blocks) {
+        return std::ranges::find(blocks, told.considered.block) != blocks.end();
+      };
+      told.came = came_in(recalled) || came_in(recomputed);
     }
   }
   n_looks_told_ = stats_.looks.size();
   n_recalls_told_ = stats_.acts.recalled.size();
+  n_recomputed_told_ = stats_.acts.recomputed.size();
 }
 
 // What the prompt's end asks stays until the reply has answered it: one that no longer sees which things it was asked leaves some out.

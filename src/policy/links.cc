@@ -1,0 +1,94 @@
+#include "policy/links.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include <fmt/ranges.h>
+
+#include "policy/sentences.h"
+#include "policy/words.h"
+
+namespace ebb {
+namespace {
+
+// Cues that are followed, and how far. More: what nobody asks about comes back where there is room. Less: of long chains the end stays away.
+constexpr std::size_t kMostFollowed = 4;
+constexpr int kMostHops = 4;
+// Blocks that may hold the answer to one cue. Less: of what lies across a border, or was asked before, nothing is followed.
+constexpr std::size_t kMostTried = 3;
+
+// The weight of what a link finds, beside the cue's. More: it takes the place of what stands beside the answer itself. Less: where there is little room
+// nothing of it comes.
+constexpr double kLinkWeight = 0.85;
+
+// Of what is rare in a cue, the share that a sentence has which answers it. Less: a sentence that shares one of several words with it leads astray.
+// More: one that answers in other words leads nowhere.
+constexpr double kAnswers = 0.5;
+
+using Words = std::set<std::string>;
+
+Words words_of(std::string_view text) {
+  const std::vector<std::string> words = split_words(text);
+  return {words.begin(), words.end()};
+}
+
+double rarity_of(const Words& words, const Words& among, const WordIndex& index) {
+  double sum = 0.0;
+  for (const std::string& word : words) {
+    if (among.contains(word)) sum += index.rarity(word);
+  }
+  return sum;
+}
+
+// The words of the sentence that has most of what is rare in `wanted`; none: no sentence has enough.
+Words find_answer(std::string_view passage, const Words& wanted, const WordIndex& index) {
+  double most = kAnswers * rarity_of(wanted, wanted, index);
+  Words answer;
+  if (most == 0.0) return answer;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < passage.size();) {
+    const std::size_t n = sentence_mark_bytes(passage, at);
+    at += std::max<std::size_t>(n, 1);
+    if (n == 0 && at < passage.size()) continue;
+    Words words = words_of(passage.substr(begin, at - begin));
+    begin = at;
+    const double rarity = rarity_of(wanted, words, index);
+    if (rarity < most || (rarity == most && !answer.empty())) continue;
+    most = rarity;
+    answer = std::move(words);
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const CueRanking> found,
+                                     const LinkSource& source) {
+  std::vector<CueRanking> linked;
+  Words said;
+  for (const Cue& cue : cues) said.merge(words_of(cue.text));
+  for (std::size_t i = 0; i < std::min(leading_cues(cues).size(), kMostFollowed); ++i) {
+    Words wanted = words_of(cues[i].text);
+    std::vector<Scored> ranked = found[i].ranked;
+    std::set<BlockIndex> passed;
+    for (int hop = 0; hop < kMostHops && !ranked.empty(); ++hop) {
+      Words links;
+      for (std::size_t r = 0; r < std::min(ranked.size(), kMostTried) && links.empty(); ++r) {
+        passed.insert(ranked[r].block);
+        for (const std::string& word : find_answer(source.passage(ranked[r].block), wanted, source.words)) {
+          if (source.words.is_rare(word) && said.insert(word).second) links.insert(word);
+        }
+      }
+      if (links.empty()) break;
+      ranked = source.words.rank(fmt::format("{}", fmt::join(links, " ")));
+      std::erase_if(ranked, [&](const Scored& scored) { return passed.contains(scored.block); });
+      wanted = std::move(links);
+      if (!ranked.empty())
+        linked.push_back({.weight = kLinkWeight * cues[i].weight, .is_linked = true, .ranked = ranked});
+    }
+  }
+  return linked;
+}
+
+}  // namespace ebb

@@ -1,0 +1,31 @@
+// Links: where one fact leads to another ("the owner of the boat is Ada", "Ada lives in Athens"), the words by which the second is found: those
+// that the sentence which answers a cue says beside it.
+//
+// It knows words and what blocks say, and chooses nothing. Thread rule: pure functions.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policy/cues.h"
+#include "policy/rare_words.h"
+#include "policy/select.h"
+
+namespace ebb {
+
+// What links are followed through.
+struct LinkSource {
+  const WordIndex& words;
+  // A block's text with some of what stands around it, so that no sentence of it is cut; empty where it cannot be told.
+  std::function<std::string(BlockIndex)> passage;
+};
+
+// What is found by the links of each cue that leads, and by theirs, of little less than the cue's weight, the nearest first. `found` is of these cues. A sentence answers
+// where it has as much of the cue's rare words as it lacks; a link is a rare word that no cue and no link before it has. Cost: a passage and a
+// ranking for each, at most 4 of each of 4 cues.
+[[nodiscard]] std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const CueRanking> found,
+                                                   const LinkSource& source);
+
+}  // namespace ebb
