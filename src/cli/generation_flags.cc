@@ -79,9 +79,9 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
          "--recall", flags.recall_blocks,
          "Evicted blocks that one selector chooses at most in one look for what a message asks, by their room: one "
          "that "
-         "is missing in half of the heads is half a block. There are several looks: before the message, of one longer "
-         "than the KV budget again before its last words and by their queries, and while the reply is written; half of "
-         "the budget bounds them all; 0: none")
+         "lacks half of the heads is half a block. There are several looks: before the message, of one longer than the "
+         "KV budget again before its last words and by their queries, and while the reply is written; half of the "
+         "budget bounds them all; 0: none")
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("BLOCKS")
       ->capture_default_str()

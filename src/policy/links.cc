@@ -72,7 +72,7 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
     Words wanted = words_of(cues[i].text);
     std::vector<Scored> ranked = found[i].ranked;
     std::set<BlockIndex> passed;
-    for (int hop = 0; hop < kMostHops && !ranked.empty(); ++hop) {
+    for (int hop = 0; hop < kMostHops; ++hop) {
       Words links;
       for (std::size_t r = 0; r < std::min(ranked.size(), kMostTried) && links.empty(); ++r) {
         passed.insert(ranked[r].block);
@@ -84,8 +84,8 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
       ranked = source.words.rank(fmt::format("{}", fmt::join(links, " ")));
       std::erase_if(ranked, [&](const Scored& scored) { return passed.contains(scored.block); });
       wanted = std::move(links);
-      if (!ranked.empty())
-        linked.push_back({.weight = kLinkWeight * cues[i].weight, .is_linked = true, .ranked = ranked});
+      if (ranked.empty()) break;
+      linked.push_back({.weight = kLinkWeight * cues[i].weight, .is_linked = true, .ranked = ranked});
     }
   }
   return linked;
