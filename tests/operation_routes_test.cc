@@ -27,12 +27,12 @@ class OperationRoutes : public Server {
     return samples;
   }
 
-  // A fact and what is said after it, far beyond the budget; then the fact is asked for.
+  // A fact and what is said after it, so far beyond the budget that of some blocks nothing is hot; then the fact is asked for.
   void talk_beyond_the_budget(const std::string& id) {
     Json messages = Json::array({user("The code of the north gate is 4711.")});
     std::string filler = "Read this:";
     for (int i = 0; i < 32; ++i) filler += " The shepherd crossed the quiet harbour before the rain began.";
-    for (int turn = 0; turn < 5; ++turn) {
+    for (int turn = 0; turn < 10; ++turn) {
       messages.push_back({{"role", "assistant"}, {"content", "Noted."}});
       messages.push_back(user(filler));
       ASSERT_EQ(chat(messages, {}, {{"x-session-id", id}})->status(), 200);

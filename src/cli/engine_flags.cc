@@ -201,7 +201,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->group(cache);
   app.add_option("--block-size", flags.block_size,
                  "Tokens of a block, which is chosen, evicted and recalled as a whole. Below 16, keys take the room of "
-                 "16. 0: 64, and of KV budgets below 640 tokens 32, below 320 16")
+                 "16. 0: 64, and of KV budgets below 2048 tokens 32, below 1024 16")
       ->check(CLI::Range(0, 128))
       ->type_name("TOKENS")
       ->capture_default_str()

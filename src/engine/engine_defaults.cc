@@ -17,8 +17,9 @@ std::size_t available_memory_bytes() {
 }
 
 std::int32_t block_size_for(std::int32_t budget_tokens) {
-  // Ten blocks at least, as far as keys of 16 let.
-  constexpr std::int32_t kBlocks = 10;
+  // So many blocks at least, as far as keys of 16 let. More: digests, whose boxes are of blocks, take a larger part of what there is. Fewer: of ten
+  // facts that a budget has room for, half have a block.
+  constexpr std::int32_t kBlocks = 32;
   for (const std::int32_t size : {64, 32}) {
     if (budget_tokens <= 0 || budget_tokens >= kBlocks * size) return size;
   }

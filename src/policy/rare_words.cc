@@ -78,11 +78,10 @@ double WordIndex::rarity(const std::string& word) const {
   return found == postings_.end() ? 0.0 : rarity(found->second.size());
 }
 
-bool WordIndex::is_rare(const std::string& word) const {
+bool WordIndex::stands_in_few(const std::string& word, std::size_t part) const {
   constexpr std::size_t kFew = 3;
-  constexpr std::size_t kSmallPart = 32;
   const auto found = postings_.find(word);
-  return found != postings_.end() && found->second.size() <= std::max(kFew, documents_.size() / kSmallPart);
+  return found != postings_.end() && found->second.size() <= std::max(kFew, documents_.size() / part);
 }
 
 double WordIndex::rarity(std::size_t n_documents_with) const {

@@ -47,7 +47,10 @@ class WordIndex {
   // log(1 + (n - n_with + .5) / (n_with + .5)); 0 for a word of no block, or of all blocks where there are several.
   [[nodiscard]] double rarity(const std::string& word) const;
   // In few blocks, or in a small part of them; not in none.
-  [[nodiscard]] bool is_rare(const std::string& word) const;
+  [[nodiscard]] bool is_rare(const std::string& word) const { return stands_in_few(word, kSmallPart); }
+  // Rare, or in no more than a quarter of the blocks: a subject that much is said of tells blocks apart too, and what every sentence has
+  // does not.
+  [[nodiscard]] bool tells(const std::string& word) const { return stands_in_few(word, kTellingPart); }
   // A word of one block: how often, and its first and last place among the block's words.
   struct Use {
     std::int32_t count = 0;
@@ -82,6 +85,11 @@ class WordIndex {
     const std::vector<Posting>* postings = nullptr;
   };
 
+  // One of so many blocks has the word, at most.
+  static constexpr std::size_t kSmallPart = 32;
+  static constexpr std::size_t kTellingPart = 4;
+
+  [[nodiscard]] bool stands_in_few(const std::string& word, std::size_t part) const;
   [[nodiscard]] double rarity(std::size_t n_documents_with) const;
   [[nodiscard]] double mean_words() const;
   [[nodiscard]] std::vector<Term> terms_of(std::string_view question) const;

@@ -57,6 +57,19 @@ TEST(RareWords, words_of_every_block_and_of_no_block_weigh_nothing) {
   EXPECT_THAT(index.rank("the unheard"), IsEmpty());
 }
 
+TEST(RareWords, a_word_of_a_quarter_of_the_blocks_tells_and_is_not_rare) {
+  WordIndex index;
+  for (std::int32_t b = 0; b < 40; ++b) {
+    index.add(BlockIndex(b), std::string(b == 0 ? "once " : "") + (b < 10 ? "quarter " : "") + (b < 11 ? "more " : ""));
+  }
+  EXPECT_TRUE(index.is_rare("once"));
+  EXPECT_TRUE(index.tells("once"));
+  EXPECT_FALSE(index.is_rare("quarter"));
+  EXPECT_TRUE(index.tells("quarter"));
+  EXPECT_FALSE(index.tells("more"));
+  EXPECT_FALSE(index.tells("never"));
+}
+
 TEST(RareWords, a_removed_block_leaves_no_trace) {
   WordIndex index;
   index.add(BlockIndex(0), "red gate");

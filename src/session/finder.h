@@ -70,8 +70,9 @@ class Finder {
 
   // Of a look for one sentence by words: as cost_in_tokens() has it.
   [[nodiscard]] double cost_of_words() const;
-  // Of a word that few blocks have; 0 of others.
-  [[nodiscard]] double rarity(const std::string& word) { return words().is_rare(word) ? words().rarity(word) : 0.0; }
+  // Of a word that tells blocks apart; 0 of others.
+  [[nodiscard]] double rarity(const std::string& word) { return words().tells(word) ? words().rarity(word) : 0.0; }
+  [[nodiscard]] bool is_rare(const std::string& word) { return words().is_rare(word); }
 
   [[nodiscard]] bool makes_digests() const { return deps_.scorer != nullptr && deps_.room != nullptr; }
   // Of full blocks that have a digest or are hot and get one now, those that anything is given; and how many there are. `rows` are queries

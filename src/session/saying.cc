@@ -88,10 +88,10 @@ Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answere
   return meant;
 }
 
-void Saying::end_words(const RarityOf& rarity_of) {
+void Saying::end_words(const std::function<bool(const std::string&)>& is_in_few) {
   for (const std::string& word : words_.take_ended()) {
     has_word_ended_ = true;
-    has_said_rare_ |= rarity_of(word) > 0.0;
+    has_said_few_ |= is_in_few(word);
   }
 }
 
@@ -101,10 +101,10 @@ std::optional<Saying::News> Saying::find_news(std::span<const Cue> cues, const R
   if (!meant.says_rare) return expect(cues);
   if (is_ahead_ && meant.cue != cue_ && may_be(cues[*cue_], sentence(), rarity_of)) return std::nullopt;
   is_ahead_ = false;
-  const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_rare_;
+  const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_few_;
   if (!is_new) return std::nullopt;
   cue_ = meant.cue;
-  has_said_rare_ = false;
+  has_said_few_ = false;
   return News{.cue = cue_};
 }
 
@@ -119,7 +119,7 @@ std::optional<Saying::News> Saying::expect(std::span<const Cue> cues) {
   if (answered_.empty() && next_cue(cues, next->place) == nullptr) return std::nullopt;
   cue_ = static_cast<std::size_t>(next - cues.data());
   is_ahead_ = true;
-  has_said_rare_ = false;
+  has_said_few_ = false;
   return News{.cue = cue_};
 }
 

@@ -32,7 +32,7 @@ struct Meant {
   // Another one has as many: what comes will tell.
   bool is_open = false;
 };
-// How much a word tells where it is said; 0 of one that is not rare.
+// How much a word tells of what is meant where it is said: WordIndex::rarity of those that tell, here called rare, and 0 of others.
 using RarityOf = std::function<double(const std::string&)>;
 // `expected`: the one of them that is answered next if the reply keeps their order; null: none.
 [[nodiscard]] Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, const Cue* expected,
@@ -42,8 +42,8 @@ class Saying {
  public:
   // The bytes that the next token adds.
   void add(std::string_view piece) { words_.add(piece); }
-  // Words that have ended by now are there to be looked for.
-  void end_words(const RarityOf& rarity_of);
+  // Words that have ended by now are there to be looked for: those by themselves that few blocks have.
+  void end_words(const std::function<bool(const std::string&)>& is_in_few);
   [[nodiscard]] bool has_ended_words() const { return has_word_ended_; }
   [[nodiscard]] std::string_view sentence() const { return words_.sentence(); }
   // Whether the sentence repeats a cue, or is expected to.
@@ -60,8 +60,8 @@ class Saying {
 
   ReplyWords words_;
   bool has_word_ended_ = false;
-  // A rare one that was not looked for.
-  bool has_said_rare_ = false;
+  // One that few blocks have, and that was not looked for.
+  bool has_said_few_ = false;
   // What the sentence was looked for by, and whether it has said nothing rare yet.
   std::optional<std::size_t> cue_;
   bool is_ahead_ = false;

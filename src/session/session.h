@@ -292,7 +292,9 @@ class Session {
   // it, and of other words nothing.
   [[nodiscard]] std::vector<RecallLook> look_for_words(const RecallAsk& ask, const SayingAsk& saying);
   [[nodiscard]] double cost_of_words() const { return finder_.cost_of_words(); }
+  // WordIndex's of full blocks; rarity of a word that tells, and 0 of others.
   [[nodiscard]] double rarity(const std::string& word) { return finder_.rarity(word); }
+  [[nodiscard]] bool is_rare(const std::string& word) { return finder_.is_rare(word); }
   [[nodiscard]] std::size_t digest_bytes() const { return finder_.digest_bytes(); }
   // Cold blocks that may fill holes, the most wanted first.
   [[nodiscard]] std::vector<BlockIndex> choose_holes(std::span<const Cue> cues, Holes holes);

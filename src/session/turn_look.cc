@@ -261,7 +261,7 @@ void Turn::note_said(Token token) {
   const Result<std::string> piece = session_->vocabulary().piece(token);
   if (!piece.ok()) return;
   saying_.add(*piece);
-  if (session_->has_cold()) saying_.end_words([this](const std::string& word) { return session_->rarity(word); });
+  if (session_->has_cold()) saying_.end_words([this](const std::string& word) { return session_->is_rare(word); });
 }
 
 // An answer that goes on to a second fact looks for it. What comes is seen by the next token; those that asked are said already.

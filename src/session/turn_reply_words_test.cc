@@ -101,6 +101,27 @@ TEST_P(ReplyTurns, words_that_stand_nowhere_or_in_many_blocks_ask_for_nothing) {
   EXPECT_EQ(turn.settle().writing.n, 1);
 }
 
+// Of fifty blocks six name it, and the first alone says what it eats.
+TEST_P(ReplyTurns, a_subject_that_many_blocks_name_is_looked_for_where_it_was_asked_for_and_not_by_itself) {
+  for (const bool is_asked : {true, false}) {
+    session_ = make_session(kBudgetBlocks);
+    std::string text = "zebra eats ";
+    for (int i = 0; i < 5; ++i) text += std::string(80, 'w') + " zebra ";
+    say(text + std::string(300, 'w'));
+    ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));
+    ASSERT_FALSE(session_->is_rare("zebra"));
+    ASSERT_GT(session_->rarity("zebra"), 0.0);
+    Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
+    turn.recall({.cues = {{.text = is_asked ? "what the zebra eats" : "go on"}},
+                 .max_blocks = 1,
+                 .selectors = SelectorList::parse("lexical").value()});
+    compute(turn, 7);
+    write(turn, "the zebra ");
+    EXPECT_EQ(turn.settle().writing.n, is_asked ? 1 : 0);
+    EXPECT_EQ(session_->hot().is_hot(BlockIndex(0)), is_asked);
+  }
+}
+
 TEST_P(ReplyTurns, a_sentence_that_repeats_a_question_is_looked_for_by_all_of_the_question) {
   say("quagga " + std::string(76, 'w') + " quagga zebra " + std::string(60, 'w') + " dodo " + std::string(300, 'w'));
   Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
