@@ -213,6 +213,22 @@ TEST_F(RecallRequests, a_question_in_front_of_a_document_is_in_sight_when_it_end
   for (const Json& look : none["ebb"]["recall"]) EXPECT_EQ(look["chosen"], 0) << look.dump();
 }
 
+TEST_F(RecallRequests, a_question_before_the_message_with_the_document_is_in_sight_too) {
+  const std::string asked = "What is the code of the north gate?";
+  const Json shown =
+      Json::array({user(asked), {{"role", "assistant"}, {"content", "Show me."}}, user("Hear. " + document())});
+  const Json told =
+      Json::array({{{"role", "system"}, {"content", "Say it in a few words. " + asked}}, user("Hear. " + document())});
+  for (const auto& [messages, name] : {std::pair(shown, "user0#0"), std::pair(told, "system#0")}) {
+    const Json reply = reply_to(messages, {{"ebb", {{"recall", {{"explain", true}, {"selectors", "lexical"}}}}}});
+    const Json& looks = reply["ebb"]["recall"];
+    const auto question = std::ranges::find_if(looks, [](const Json& look) { return look["selector"] == "question"; });
+    ASSERT_TRUE(question != looks.end()) << looks.dump();
+    EXPECT_EQ((*question)["blocks"][0]["name"], name);
+    EXPECT_THAT(looks.dump(), HasSubstr("\"came\":true"));
+  }
+}
+
 // With random weights, which find what is the same word for word.
 TEST_F(RecallRequests, what_was_said_is_found_by_an_embedding_model_while_others_are_served) {
   const ToyGguf toy({.n_ctx_train = 300});

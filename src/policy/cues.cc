@@ -225,14 +225,22 @@ double weight_within(std::size_t n_lines, bool ends_ask, bool outer_demands) {
   return ends_ask ? kOuterLineWeight : 1.0;
 }
 
-void add_cues(const SaidText& said, double weight, std::int64_t place, std::vector<Cue>& cues) {
+struct SaidHow {
+  double weight = 1.0;
+  std::int64_t place = 0;
+  // Something asks elsewhere: what people in it say asks nobody.
+  bool is_asked = false;
+};
+
+// Whether anything in it asks or demands.
+bool add_cues(const SaidText& said, const SaidHow& how, std::vector<Cue>& cues) {
   const bool is_long = said.text.size() > 2 * kCueEdgeBytes;
   Within lines;
   // Of what tools return, only what stands at its ends may be meant for who called them.
   if (is_long && said.source == Source::kUser) lines = find_within(said.text);
   std::vector<Sentence> sentences = find_sentences(said.text, lines);
   std::vector<Sentence>& within = lines.sentences;
-  leave_quoted(sentences, !within.empty());
+  leave_quoted(sentences, how.is_asked || !within.empty());
   const auto asks_at_end = [](const Sentence& sentence) { return sentence.asks && sentence.is_cut_line; };
   const bool ends_ask = std::ranges::any_of(sentences, &Sentence::asks) || std::ranges::any_of(within, asks_at_end);
   const bool ends_demand = std::ranges::any_of(sentences, &Sentence::demands);
@@ -240,10 +248,10 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
   const bool any_asks = ends_ask || ends_demand || !within.empty();
   const auto add = [&](const Sentence& sentence, double share) {
     cues.push_back({.text = std::string(sentence.text),
-                    .weight = share * weight,
-                    .place = place + (sentence.text.data() - said.text.data()),
+                    .weight = share * how.weight,
+                    .place = how.place + (sentence.text.data() - said.text.data()),
                     .asks = sentence.asks,
-                    .is_within = sentence.is_within});
+                    .where = sentence.is_within ? SaidWhere::kWithin : SaidWhere::kAtEnds});
   };
   const bool outer_demands = !within.empty() && outer_line_demands(said.text);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
@@ -258,24 +266,57 @@ void add_cues(const SaidText& said, double weight, std::int64_t place, std::vect
   }
   const double share = weight_within(lines.n_lines, ends_ask, outer_demands);
   for (const Sentence& sentence : within) add(sentence, sentence.is_cut_line ? 1.0 : share);
+  return any_asks;
+}
+
+// What the last short message before one that is there to be read asks; system texts demand much that is not to be found.
+std::vector<Cue> find_cues_before(std::span<const SaidText> said) {
+  std::vector<Cue> cues;
+  std::int64_t place = 0;
+  for (auto text = said.rbegin(); text != said.rend() && cues.empty(); ++text) {
+    place -= std::ssize(text->text);
+    if (!text->is_before || text->text.size() > 2 * kCueEdgeBytes) continue;
+    std::vector<Sentence> sentences = split_sentences(text->text, CutAt::kNowhere);
+    std::ranges::reverse(sentences);
+    for (const Sentence& sentence : sentences) {
+      if (!sentence.asks && !(sentence.demands && text->source == Source::kUser)) continue;
+      cues.push_back({.text = std::string(sentence.text),
+                      .place = place + (sentence.text.data() - text->text.data()),
+                      .asks = sentence.asks,
+                      .where = SaidWhere::kBefore});
+    }
+  }
+  return cues;
 }
 
 }  // namespace
 
 std::vector<Cue> find_cues(std::span<const SaidText> said) {
+  const auto users = std::find_if(said.rbegin(), said.rend(),
+                                  [](const SaidText& text) { return text.source == Source::kUser && !text.is_before; });
+  const bool reads = users != said.rend() && users->text.size() > 2 * kCueEdgeBytes;
+  std::vector<Cue> before;
+  if (reads) before = find_cues_before(said);
   std::vector<Cue> cues;
   double weight = 1.0;
-  bool is_task_told = false;
   std::int64_t place = 0;
-  for (auto text = said.rbegin(); text != said.rend(); ++text, weight *= kOlder) {
+  // The user's last message asks by itself.
+  bool asks = false;
+  for (auto text = said.rbegin(); text != said.rend() && !text->is_before; ++text, weight *= kOlder) {
     place -= std::ssize(text->text);
     const bool is_users = text->source == Source::kUser;
-    if (is_users && !is_task_told) {
-      is_task_told = true;
-      add_cues(*text, std::max(weight, kTask), place, cues);
+    if (text == users) {
+      asks = add_cues(*text, {.weight = std::max(weight, kTask), .place = place, .is_asked = !before.empty()}, cues);
     } else if (cues.size() < 4 * kMostCues) {
-      add_cues(*text, is_users ? weight : kNotTheUsers * weight, place, cues);
+      add_cues(*text, {.weight = is_users ? weight : kNotTheUsers * weight, .place = place}, cues);
     }
+  }
+  if (!asks && !before.empty()) {
+    for (Cue& cue : cues) cue.weight *= kBesideQuestion;
+  }
+  for (Cue& cue : before) {
+    if (asks) cue.weight *= kBesideWithin;
+    cues.push_back(std::move(cue));
   }
   std::ranges::stable_sort(cues, std::ranges::greater(), &Cue::weight);
   if (cues.size() > kMostCues) cues.resize(kMostCues);

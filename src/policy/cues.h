@@ -5,7 +5,7 @@
 // front of a document or behind it. Where some sentences ask, by a question mark or else by how they begin, the others say little
 // of what is wanted, and weigh less; of a long message the others are no cues, but for its first and its last line where that is short
 // and no sentence, and where none asks all but the outermost two weigh less. Between its ends what a user asks is a cue where it stands
-// in a line by itself (policy/asking.h). What was said before the last message weighs less, and what tools and systems say beside the
+// in a line by itself (policy/asking.h). Of a long one that asks nothing, what is asked was said before it, and weighs more. What was said before the last message weighs less, and what tools and systems say beside the
 // user; and what people in a document say in quotation marks asks nobody.
 //
 // It knows words and no blocks. Thread rule: pure functions.
@@ -34,7 +34,12 @@ inline constexpr std::size_t kCueEdgeBytes = 512;
 struct SaidText {
   std::string text;
   Source source = Source::kUser;
+  // Before the assistant last spoke. It asks where what the user says now is long, to be read: "Where does Ada live?", "Show me the text."
+  bool is_before = false;
 };
+
+// Where in what was said a cue stands: at the ends of the user's last message, or of one that is not the user's; between those ends; before.
+enum class SaidWhere : std::uint8_t { kAtEnds, kWithin, kBefore };
 
 struct Cue {
   std::string text;
@@ -43,11 +48,11 @@ struct Cue {
   std::int64_t place = 0;
   // A question, or what is demanded beside one.
   bool asks = false;
-  // It stands between the ends of a long message, and if it is a question, `text` has its mark.
-  bool is_within = false;
+  // Of one between the ends that is a question, `text` has its mark.
+  SaidWhere where = SaidWhere::kAtEnds;
 };
 
-// Of what was said since the assistant last spoke to the user, oldest first. Heaviest first, of those that weigh the same the
+// Of what was said since the assistant last spoke to the user, behind what was said before, oldest first. Heaviest first, of those that weigh the same the
 // newest, and of a long message those nearest to its ends; at most 24.
 [[nodiscard]] std::vector<Cue> find_cues(std::span<const SaidText> said);
 // Of one message of the user's.

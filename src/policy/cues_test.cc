@@ -126,11 +126,32 @@ std::string novel(int n_lines) {
   return text;
 }
 
+TEST(Cues, of_a_long_message_that_asks_nothing_are_what_was_asked_before) {
+  const std::string asked = "Who sold the red boat?";
+  const auto cues_of = [](const SaidText& before, const std::string& now) {
+    return find_cues(std::vector<SaidText>{before, {.text = now}});
+  };
+  for (const Source source : {Source::kUser, Source::kSystem}) {
+    const SaidText before = {.text = "Be brief. " + asked, .source = source, .is_before = true};
+    const std::vector<Cue> cues = cues_of(before, novel(40));
+    EXPECT_EQ(bare_text(cues.front()), "Who sold the red boat");
+    EXPECT_TRUE(cues.front().where == SaidWhere::kBefore);
+    EXPECT_EQ(leading_cues(cues).size(), 1U) << "and not the outermost lines of what is to be read";
+    const std::vector<Cue> asks_itself = cues_of(before, novel(40) + "Where is the mill?");
+    EXPECT_EQ(bare_text(asks_itself.front()), "Where is the mill");
+    EXPECT_TRUE(leading_cues(asks_itself).back().where == SaidWhere::kAtEnds);
+    for (const Cue& cue : cues_of(before, "And the mill?")) EXPECT_TRUE(cue.where != SaidWhere::kBefore);
+  }
+  // What systems demand is how to answer.
+  const SaidText demand = {.text = "Tell me the owner of the boat.", .source = Source::kSystem, .is_before = true};
+  for (const Cue& cue : cues_of(demand, novel(40))) EXPECT_TRUE(cue.where != SaidWhere::kBefore);
+}
+
 TEST(Cues, what_a_user_asks_between_the_ends_of_a_long_message_is_one_with_its_mark) {
   const std::string asked = "Who sold the red boat?";
   const std::vector<Cue> alone = find_cues(novel(40) + asked + "\n" + novel(40));
   EXPECT_EQ(texts(alone), (std::vector<std::string>{asked}));
-  EXPECT_TRUE(alone.front().is_within);
+  EXPECT_TRUE(alone.front().where == SaidWhere::kWithin);
   EXPECT_EQ(alone.front().weight, 1.0);
   const std::string instructions =
       "\n" + std::string(600, '-') + " Answer in one short sentence. If the text does not say it, say so.\n";
@@ -146,10 +167,12 @@ TEST(Cues, what_a_user_asks_between_the_ends_of_a_long_message_is_one_with_its_m
   std::string several;
   for (int i = 0; i < 9; ++i) several += "Who sold boat number " + std::to_string(i) + "? ";
   const std::vector<Cue> nine = find_cues("When it rained, he stayed.\n" + novel(40) + several + "\n" + novel(40));
-  EXPECT_EQ(std::ranges::count_if(nine, [](const Cue& cue) { return cue.weight == 1.0 && cue.is_within; }), 9);
+  EXPECT_EQ(
+      std::ranges::count_if(nine, [](const Cue& cue) { return cue.weight == 1.0 && cue.where == SaidWhere::kWithin; }),
+      9);
   // Tools return pages that ask.
   const std::vector<SaidText> page = {{.text = novel(40) + asked + "\n" + novel(40), .source = Source::kTool}};
-  for (const Cue& cue : find_cues(page)) EXPECT_FALSE(cue.is_within) << cue.text;
+  for (const Cue& cue : find_cues(page)) EXPECT_FALSE(cue.where == SaidWhere::kWithin) << cue.text;
 }
 
 TEST(Cues, a_last_line_that_only_demands_asks_as_much_as_the_first_lines_of_what_is_to_be_read) {

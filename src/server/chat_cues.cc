@@ -51,19 +51,22 @@ std::string text_of(const Json& message) {
 
 std::vector<Cue> chat_cues(const ChatRequest& request) {
   std::vector<SaidText> said;
+  bool is_before = false;
   for (auto message = request.messages.rbegin(); message != request.messages.rend(); ++message) {
     const Source source = source_of(message->value("role", std::string()));
     const bool is_unfinished = request.continues_last_message && message == request.messages.rbegin();
-    if (source == Source::kAssistant && !message->contains("tool_calls") && !is_unfinished) break;
     // What the server or the client says before any message is of no one turn.
     const bool is_first = static_cast<std::size_t>(request.messages.rend() - message) <= request.n_put_in_front + 1;
-    if (source == Source::kSystem && is_first) break;
-    const bool is_users_last =
-        source == Source::kUser && std::ranges::find(said, source, &SaidText::source) == said.end();
-    if (said.size() >= kMostMessages && !is_users_last) continue;
+    is_before |= source == Source::kAssistant && !message->contains("tool_calls") && !is_unfinished;
+    is_before |= source == Source::kSystem && is_first;
+    const bool is_told = std::ranges::any_of(
+        said, [&](const SaidText& one) { return one.source == source && one.is_before == is_before; });
+    if (is_before && (is_told || (source != Source::kUser && source != Source::kSystem))) continue;
+    const bool is_users_last = source == Source::kUser && !is_told;
+    if (said.size() >= kMostMessages && !is_users_last && !is_before) continue;
     std::string text = text_of(*message);
     if (source != Source::kUser && text.size() > 2 * kEndBytes) text.erase(kEndBytes, text.size() - 2 * kEndBytes);
-    said.push_back({.text = std::move(text), .source = source});
+    said.push_back({.text = std::move(text), .source = source, .is_before = is_before});
   }
   std::ranges::reverse(said);
   return find_cues(said);

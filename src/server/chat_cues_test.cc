@@ -72,6 +72,20 @@ TEST(ChatCues, a_long_result_is_looked_at_from_both_ends) {
   EXPECT_LT(all.size(), 2048U);
 }
 
+TEST(ChatCues, of_a_document_are_of_what_its_user_asked_before_it_was_shown) {
+  std::string document;
+  for (int i = 0; i < 60; ++i) document += "The mill stood by river number " + std::to_string(i) + ".\n";
+  const Json shown = {{{"role", "system"}, {"content", "Be brief. Is there a yak?"}},
+                      {{"role", "user"}, {"content", "Is there a lion?"}},
+                      {{"role", "assistant"}, {"content", "Which?"}},
+                      {{"role", "user"}, {"content", "What eats the zebra?"}},
+                      {{"role", "assistant"}, {"content", "Show me the text."}},
+                      {{"role", "user"}, {"content", document}}};
+  const std::string cues = all_cues(shown.dump().c_str());
+  EXPECT_THAT(cues, testing::StartsWith("What eats the zebra"));
+  for (const char* const old : {"lion", "yak", "Show"}) EXPECT_THAT(cues, testing::Not(testing::HasSubstr(old)));
+}
+
 TEST(ChatCues, of_no_message_but_the_system_text_are_none) {
   EXPECT_TRUE(chat_cues(request_of(R"([{"role":"system","content":"Be brief about yaks."}])")).empty());
 }

@@ -77,7 +77,7 @@ std::vector<BlockIndex> Finder::find_said(std::span<const Cue> cues, std::span<c
   constexpr std::size_t kMostTried = 4;
   std::set<BlockIndex> found;
   for (std::size_t i = 0; i < leading_cues(cues).size(); ++i) {
-    if (cues[i].is_within != (in.where == SaidWhere::kWithin)) continue;
+    if (cues[i].where != in.where) continue;
     std::size_t n_tried = 0;
     const std::string_view text = bare_text(cues[i]);
     for (const Scored& scored : rankings[i].ranked) {

@@ -27,8 +27,7 @@
 
 namespace ebb {
 
-// What of a message is looked through for cues: these blocks, for those of its ends or for those between them.
-enum class SaidWhere : std::uint8_t { kAtEnds, kWithin };
+// What of what was said is looked through for cues: these blocks, for those that stand there.
 struct SaidIn {
   BlockIndex from;
   BlockIndex to;

@@ -131,8 +131,8 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
 std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const SayingAsk& saying) {
   const Stopwatch watch;
   std::vector<Cue> cues = {{.text = std::string(saying.text)}};
-  if (saying.cue != nullptr) cues.front().is_within = saying.cue->is_within;
-  if (saying.next != nullptr) cues.push_back({.text = saying.next->text, .is_within = saying.next->is_within});
+  if (saying.cue != nullptr) cues.front().where = saying.cue->where;
+  if (saying.next != nullptr) cues.push_back({.text = saying.next->text, .where = saying.next->where});
   std::vector<CueRanking> words = finder_.rank(cues);
   std::vector<RecallLook> looks;
   if (saying.cue != nullptr) {
@@ -233,10 +233,21 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
     }
   };
   for (const auto& [from, to] : find_ends(last->span)) look_in(from, to, SaidWhere::kAtEnds);
-  if (std::ranges::any_of(cues, &Cue::is_within)) {
-    const BlockIndex from = hot().block_at(last->span.begin);
-    const BlockIndex back = hot().block_at(std::min(last->span.end, end()) - 1);
-    look_in(from, BlockIndex(back.value() + 1), SaidWhere::kWithin);
+  const auto look_in_part = [&](const Part& part, SaidWhere where) {
+    const BlockIndex from = hot().block_at(part.span.begin);
+    const BlockIndex back = hot().block_at(std::min(part.span.end, end()) - 1);
+    look_in(from, BlockIndex(back.value() + 1), where);
+  };
+  const auto asks_in = [&](SaidWhere where) { return std::ranges::find(cues, where, &Cue::where) != cues.end(); };
+  if (asks_in(SaidWhere::kWithin)) look_in_part(*last, SaidWhere::kWithin);
+  if (asks_in(SaidWhere::kBefore)) {
+    const auto of = [](Source source) { return [source](const Part& part) { return part.source == source; }; };
+    if (const auto before = std::find_if(std::next(last), parts.rend(), of(Source::kUser)); before != parts.rend()) {
+      look_in_part(*before, SaidWhere::kBefore);
+    }
+    if (const auto system = std::ranges::find_if(parts, of(Source::kSystem)); system != parts.end()) {
+      look_in_part(*system, SaidWhere::kBefore);
+    }
   }
   look.told = tell(considered);
   look.ms = watch.elapsed_ms();
