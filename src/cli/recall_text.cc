@@ -19,11 +19,23 @@ std::string in_heads(const Considered& considered) {
 // What the block beside it says begins or ends across the border between them.
 std::string beside(const Considered& considered) { return considered.score == 0.0 ? ", beside what was found" : ""; }
 
+std::string away_text(const RecallLook::Told& told) {
+  if (!told.away) return "did not come";
+  switch (*told.away) {
+    case Away::kNoRoom: return "no room beside what came before it";
+    case Away::kLate: return "reading it would have taken too long";
+    case Away::kLost: return "lost";
+  }
+  return "";
+}
+
 std::string became_text(const RecallLook::Told& told) {
   switch (told.considered.verdict) {
-    case Verdict::kAsks: return told.came ? "the question; came back" : "the question";
+    case Verdict::kAsks:
+      return told.came ? "the question; came back" : told.away ? "the question; " + away_text(told) : "the question";
     case Verdict::kRecall:
-      return (told.came ? "came back" + in_heads(told.considered) : "chosen, did not come") + beside(told.considered);
+      return (told.came ? "came back" + in_heads(told.considered) : "chosen, " + away_text(told)) +
+             beside(told.considered);
     case Verdict::kKeep: return "was hot, stayed";
     case Verdict::kWeak: return "too weak";
     case Verdict::kBeyond: return "no place left";

@@ -18,6 +18,7 @@ nlohmann::ordered_json recall_json(std::span<const RecallLook> looks, bool tells
                           {"score", told.considered.score},
                           {"verdict", verdict_name(told.considered.verdict)},
                           {"came", told.came}});
+        if (told.away) blocks.back()["away"] = away_name(*told.away);
         if (!told.considered.heads.empty()) blocks.back()["heads"] = told.considered.heads;
       }
       json["blocks"] = std::move(blocks);

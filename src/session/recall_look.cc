@@ -37,6 +37,15 @@ std::string_view moment_name(Moment moment) {
   return "";
 }
 
+std::string_view away_name(Away away) {
+  switch (away) {
+    case Away::kNoRoom: return "no_room";
+    case Away::kLate: return "late";
+    case Away::kLost: return "lost";
+  }
+  return "";
+}
+
 std::int32_t RecallLook::n_chosen() const { return static_cast<std::int32_t>(std::ranges::count_if(told, is_chosen)); }
 
 std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block) {

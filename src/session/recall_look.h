@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,6 +72,11 @@ struct SayingAsk {
   std::span<const BlockIndex> asking;
 };
 
+// Why what was chosen did not come back: what came before it has all the room that may come back; its read would have ended later than a turn
+// waits; its bytes are lost.
+enum class Away : std::uint8_t { kNoRoom, kLate, kLost };
+[[nodiscard]] std::string_view away_name(Away away);
+
 struct RecallLook {
   struct Told {
     Considered considered;
@@ -78,6 +84,8 @@ struct RecallLook {
     std::string name;
     // It came back before the next look.
     bool came = false;
+    // Chosen, and none of this: it was hot by then, or left again, or another look chose it in other heads.
+    std::optional<Away> away;
   };
 
   Moment moment = Moment::kBeforePrompt;

@@ -79,8 +79,11 @@ void Turn::recall(std::span<const BlockIndex> blocks) {
   for (const BlockIndex block : kept) n_left -= n_frames_kept(block);
   std::vector<BlockIndex> wanted;
   for (const BlockIndex block : blocks) {
-    if (n_left <= 0) break;
     if (std::ranges::find(kept, block) != kept.end()) continue;
+    if (n_left <= 0) {
+      away_.try_emplace(block, Away::kNoRoom);
+      continue;
+    }
     kept.push_back(block);
     n_left -= n_frames_kept(block);
     if (!missing_heads(block).empty()) wanted.push_back(block);
@@ -143,6 +146,7 @@ std::optional<Turn::Ready> Turn::look() {
 
 // Beside what earlier looks found, which are to choose once more.
 void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLook> earlier) {
+  note_came();
   std::vector<RecallLook> all(earlier.begin(), earlier.end());
   all.insert(all.end(), looks.begin(), looks.end());
   const std::vector<BlockIndex> wanted = full_of(all);
@@ -153,7 +157,6 @@ void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLoo
 }
 
 void Turn::add_looks(std::vector<RecallLook> looks) {
-  note_came();
   stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
 }
 
@@ -167,8 +170,12 @@ void Turn::note_came() {
         return std::ranges::find(blocks, told.considered.block) != blocks.end();
       };
       told.came = came_in(recalled) || came_in(recomputed);
+      const auto away = away_.find(told.considered.block);
+      const bool is_wanted = told.considered.verdict == Verdict::kRecall || told.considered.verdict == Verdict::kAsks;
+      if (is_wanted && !told.came && away != away_.end()) told.away = away->second;
     }
   }
+  away_.clear();
   n_looks_told_ = stats_.looks.size();
   n_recalls_told_ = stats_.acts.recalled.size();
   n_recomputed_told_ = stats_.acts.recomputed.size();
@@ -339,6 +346,7 @@ std::optional<Turn::Ready> Turn::recall_now(std::vector<RecallLook> by_words, st
     for (const BlockIndex block : told_now_) note_heads(looks, block);
   }
   for (const BlockIndex block : seen) note_heads(looks, block);
+  note_came();
   const std::vector<BlockIndex> before = std::exchange(session_->holds().kept, {});
   recall(asked_now_);
   if (saying_.repeats_cue()) {

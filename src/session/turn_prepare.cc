@@ -51,6 +51,7 @@ std::optional<Turn::Ready> Turn::end_waves() {
     if (!std::exchange(wave_refills_, false) || n_blocks_to_come() <= session_->budget_blocks()) {
       recompute_.add(acts.lost);
     }
+    for (const BlockIndex block : acts.lost) away_.insert_or_assign(block, Away::kLost);
     came_ |= !acts.recalled.empty();
     stats_.acts += acts;
     return Ready::kMore;
@@ -146,6 +147,7 @@ void Turn::leave_late() {
   for (const BlockIndex block : late) {
     if (missing_heads(block).empty()) continue;
     ++stats_.n_late;
+    away_.insert_or_assign(block, Away::kLate);
     std::erase(session_->holds().kept, block);
   }
 }

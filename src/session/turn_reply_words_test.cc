@@ -72,6 +72,26 @@ TEST_P(ReplyTurns, what_is_there_is_not_looked_for_and_a_sentence_asks_for_its_o
   turn.settle();
 }
 
+TEST_P(ReplyTurns, what_is_chosen_beyond_the_room_says_that_it_has_none) {
+  tell();
+  std::vector<std::string> names;
+  for (std::int32_t b = 0; b < 12; ++b) names.push_back(session_->block_name(BlockIndex(b)));
+  Turn turn(*session_, Prompt(*vocabulary_->tokenize("go on ")));
+  turn.recall({.names = names, .max_blocks = 2, .selectors = SelectorList::parse("identity").value()});
+  compute(turn, 7);
+  const TurnStats& stats = turn.settle();
+  ASSERT_FALSE(stats.looks.empty());
+  std::ptrdiff_t n_came = 0;
+  std::ptrdiff_t n_without_room = 0;
+  for (const RecallLook::Told& told : stats.looks.front().told) {
+    n_came += told.came ? 1 : 0;
+    n_without_room += told.away == Away::kNoRoom ? 1 : 0;
+    EXPECT_FALSE(told.came && told.away) << told.name;
+  }
+  EXPECT_GT(n_came, 0);
+  EXPECT_EQ(n_without_room, std::ssize(stats.looks.front().told) - n_came);
+}
+
 TEST_P(ReplyTurns, who_does_not_want_it_says_so) {
   for (const std::string_view selectors : {"lexical:writing=0", "identity", "none"}) {
     session_ = make_session(kBudgetBlocks);

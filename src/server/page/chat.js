@@ -80,18 +80,20 @@ function noteOf(turn) {
   if (!turn.prompt) return "stopped";
   const parts = [`${count(turn.total)} tokens`];
   if (turn.recalled > 0) parts.push(`${count(turn.recalled)} recalled`);
+  if (turn.blocksBack > 0) parts.push(`${count(turn.blocksBack)} block${turn.blocksBack === 1 ? "" : "s"} came back`);
   if (turn.prompt.holes > 0) parts.push(`${count(turn.prompt.holes)} in holes`);
   if (turn.outRate > 0) parts.push(`${count(Math.round(turn.outRate))} tok/s`);
   return parts.join(" · ");
 }
 
+const kAway = { no_room: "no room beside what came before it", late: "its read would have taken too long", lost: "lost" };
 const kVerdicts = { asks: "the question", keep: "stayed", weak: "too weak", beyond: "no place left" };
 
 function becameOf(block) {
   const where = block.heads ? ` in ${block.heads.length} head${block.heads.length === 1 ? "" : "s"}` : "";
   // What the block beside it says begins or ends across the border between them.
   const beside = block.score === 0 ? ", beside what was found" : "";
-  if (block.verdict === "recall") return (block.came ? `came back${where}` : "did not come") + beside;
+  if (block.verdict === "recall") return (block.came ? `came back${where}` : kAway[block.away] ?? "did not come") + beside;
   return kVerdicts[block.verdict] ?? block.verdict;
 }
 
@@ -130,13 +132,15 @@ function setBusy(busy) {
 // --- a turn ---
 
 function turnOf(begin, event) {
-  const { prompt, evicted_blocks, recall_ms, recall } = event.ebb;
+  const { prompt, evicted_blocks, recalled_blocks, recall_ms, recall } = event.ebb;
   return {
     begin,
     end: event.usage.total_tokens,
     total: event.usage.total_tokens,
     prompt,
     recalled: prompt.recalled_exact + prompt.recalled_approximate,
+    // For the prompt, for its tail and while the reply was written.
+    blocksBack: recalled_blocks,
     evicted: evicted_blocks,
     recallMs: recall_ms,
     looks: recall,
