@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "base/for_each_parallel.h"
 #include "base/to_size.h"
@@ -19,26 +21,67 @@ bool is_sound(std::span<const float> query) {
   return std::ranges::all_of(query, [](float x) { return std::abs(x) < 1e15F; });
 }
 
-GroupRows turned_rows(const QuerySetup& setup, const TailQueries& queries, Span rows, std::size_t head,
-                      std::int32_t n_turned) {
-  GroupRows turned;
+// As attention has them, and scaled.
+GroupRows rotated_rows(const QuerySetup& setup, const TailQueries& queries, Span rows, std::size_t head) {
+  GroupRows rotated;
   for (Position row = rows.begin; row < rows.end; row = row + 1) {
     const RopeFrequencies& frequencies = setup.layers[setup.layer_of(head)].frequencies;
     const KeyRotation rotation =
-        setup.with_magnitude(make_key_rotation(frequencies, queries.anchor(row).value() - n_turned), head);
+        setup.with_magnitude(make_key_rotation(frequencies, queries.anchor(row).value()), head);
     for (std::size_t g = 0; g < setup.group_size(); ++g) {
       const std::span<const float> query = queries.query(setup.query_head(head, g), row);
       if (!is_sound(query)) continue;
-      const std::size_t at = turned.queries.size();
-      turned.queries.insert(turned.queries.end(), query.begin(), query.end());
-      turned.of_query_head.push_back(g);
-      turned.of_row.push_back(row - rows.begin);
-      const std::span<float> own = std::span(turned.queries).subspan(at);
+      const std::size_t at = rotated.queries.size();
+      rotated.queries.insert(rotated.queries.end(), query.begin(), query.end());
+      rotated.of_query_head.push_back(g);
+      rotated.of_row.push_back(row - rows.begin);
+      const std::span<float> own = std::span(rotated.queries).subspan(at);
       rotate_row(rotation, own);
       for (float& x : own) x *= static_cast<float>(setup.scale);
     }
   }
-  return turned;
+  return rotated;
+}
+
+// For keys that were turned by so much since: one rotation for all rows.
+GroupRows turned_rows(const QuerySetup& setup, GroupRows rows, std::size_t head, std::int32_t n_turned) {
+  if (n_turned == 0 || rows.of_row.empty()) return rows;
+  const KeyRotation back = make_key_rotation(setup.layers[setup.layer_of(head)].frequencies, -n_turned);
+  const std::size_t n_dims = rows.queries.size() / rows.of_row.size();
+  for (std::size_t row = 0; row < rows.of_row.size(); ++row) {
+    rotate_row(back, std::span(rows.queries).subspan(row * n_dims, n_dims));
+  }
+  return rows;
+}
+
+// Past the trained context each rebase turns each block by another number, and each takes the queries anew. Where they are many, the nearest of few
+// stands for each: what is looked up over thousands of tokens is not lost for some hundreds more or less.
+std::set<std::int32_t> few_turns(std::vector<KeyScorer::Block>& blocks) {
+  constexpr std::size_t kMostTurns = 8;
+  std::set<std::int32_t> turns;
+  for (const KeyScorer::Block& block : blocks) turns.insert(block.n_turned);
+  if (turns.size() <= kMostTurns) return turns;
+  // Of powers of two, so that it seldom is another one at the next look.
+  std::int32_t step = 1;
+  while (static_cast<std::size_t>((*turns.rbegin() - *turns.begin()) / step) + 1 >= kMostTurns) step *= 2;
+  turns.clear();
+  for (KeyScorer::Block& block : blocks) {
+    const double n_steps = std::round(block.n_turned / static_cast<double>(step));
+    block.n_turned = static_cast<std::int32_t>(n_steps) * step;
+    turns.insert(block.n_turned);
+  }
+  return turns;
+}
+
+// Where each of the blocks, which are put in that order, stood before.
+std::vector<std::size_t> order_by_turn(std::vector<KeyScorer::Block>& blocks) {
+  std::vector<std::size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t block) { return blocks[block].n_turned; });
+  std::vector<KeyScorer::Block> ordered;
+  for (const std::size_t block : order) ordered.push_back(blocks[block]);
+  blocks = std::move(ordered);
+  return order;
 }
 
 }  // namespace
@@ -92,17 +135,19 @@ double KeyScorer::cost_in_tokens(std::int32_t n_rows, std::size_t n_blocks, cons
 }
 
 // Heads by themselves, so that threads change no bit.
-std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> blocks,
+std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::span<const Block> given,
                                     const KeyDigestLayout& layout, KeyEstimate estimate, KeyBounds* kept) const {
-  if (estimate == KeyEstimate::kRepresentative) return score_representatives(setup_, queries, rows, blocks, layout);
+  if (estimate == KeyEstimate::kRepresentative) return score_representatives(setup_, queries, rows, given, layout);
+  std::vector<Block> blocks(given.begin(), given.end());
+  const std::set<std::int32_t> turns = few_turns(blocks);
+  // Those that were turned alike lie together, since runs of them are computed at once.
+  const std::vector<std::size_t> order = order_by_turn(blocks);
   const std::size_t n_heads = setup_.n_kv_heads_in_all();
   std::vector<float> scores(blocks.size() * n_heads, 0.0F);
   if (blocks.empty() || rows.empty()) return scores;
   const bool sketches = estimate == KeyEstimate::kSketch;
   Extent asked{.n_rows = rows.n_tokens(), .n_sketched = 0};
   if (sketches) asked = extent(rows.n_tokens(), blocks.size(), layout);
-  std::set<std::int32_t> turns;
-  for (const Block& block : blocks) turns.insert(block.n_turned);
   KeyBounds own;
   KeyBounds* bounds = asked.n_sketched == blocks.size() ? nullptr : kept != nullptr ? kept : &own;
   if (bounds != nullptr) bounds->begin(blocks, layout, n_heads, estimate == KeyEstimate::kBox);
@@ -115,11 +160,12 @@ std::vector<float> KeyScorer::score(const TailQueries& queries, Span rows, std::
     for (std::size_t head = worker; head < n_heads; head += n_workers) {
       if (setup_.layers[setup_.layer_of(head)].slides) continue;
       of_head.begin(head);
+      const GroupRows rotated = rotated_rows(setup_, queries, last, head);
       for (const std::int32_t n_turned : turns) {
-        of_head.add_queries(n_turned, turned_rows(setup_, queries, last, head, n_turned));
+        of_head.add_queries(n_turned, turned_rows(setup_, rotated, head, n_turned));
       }
       const std::vector<float> scored = of_head.find_scores();
-      for (std::size_t b = 0; b < blocks.size(); ++b) scores[b * n_heads + head] = scored[b];
+      for (std::size_t b = 0; b < blocks.size(); ++b) scores[order[b] * n_heads + head] = scored[b];
     }
   });
   return scores;

@@ -65,7 +65,8 @@ class KeyScorer {
     std::uint64_t digest_id = 0;
     // Of its begin, when the digest was made; kRepresentative alone goes by it (model/representative_keys.h).
     Position anchor{0};
-    // By how many anchors its keys have been turned since.
+    // By how many anchors its keys have been turned since. Where blocks have more than 8 such numbers the nearest multiple of a power of two, which
+    // makes them 8 at most, stands for each (but for kRepresentative): a look takes the queries anew for each of them.
     std::int32_t n_turned = 0;
     // And not the session's first, which heads look at when they look for nothing.
     bool is_cold = false;

@@ -215,6 +215,31 @@ TEST_F(KeyScores, keys_that_were_turned_are_met_by_queries_turned_back) {
   for (std::size_t i = 0; i < turned.size(); ++i) EXPECT_NEAR(turned[i], nearer[i], 1e-5);
 }
 
+// Past the trained context: forty numbers from 0 to -639, for which every 128th stands.
+TEST_F(KeyScores, of_blocks_turned_by_many_numbers_the_nearest_of_few_stands_for_each) {
+  draw(40, 16, 2, Position(5000));
+  const KeyScorer scorer(setup());
+  const auto score = [&](const std::vector<KeyScorer::Block>& some) {
+    return scorer.score(*queries_, queries_->rows(), some, layout_, KeyEstimate::kSketch);
+  };
+  std::vector<KeyScorer::Block> many = blocks();
+  std::vector<KeyScorer::Block> few = many;
+  for (std::size_t b = 0; b < many.size(); ++b) {
+    many[b].n_turned = -static_cast<std::int32_t>(b * 7919 % 640);
+    few[b].n_turned = -128 * ((-many[b].n_turned + 64) / 128);
+  }
+  const std::vector<float> scores = score(few);
+  const std::vector<float> of_many = score(many);
+  for (std::size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(of_many[i], scores[i], 1e-6) << i;
+  // Blocks turned alike are computed together, wherever they stand.
+  std::ranges::reverse(few);
+  const std::vector<float> reversed = score(few);
+  constexpr std::size_t kN = kLayers * kKvHeads;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    EXPECT_NEAR(reversed[(few.size() - 1 - i / kN) * kN + i % kN], scores[i], 1e-2) << i;
+  }
+}
+
 // A key that answers a query stands in one block of many; the others are drawn like those of a model, so that no cuboid hides it.
 TEST_F(KeyScores, of_many_blocks_the_best_by_their_cuboids_are_scored_by_their_keys) {
   draw(static_cast<std::int32_t>(kMostSketched) + 200, 16, 1, Position(0));
