@@ -279,10 +279,10 @@ class Turn {
   std::size_t n_renewal_seen_ = 0;     // of what was recalled, what was looked at for renewal
   // Of the turn's looks, and of what came back, what is told of one another.
   std::size_t n_looks_told_ = 0;
-  // Of what was chosen since: why it does not come.
-  std::map<BlockIndex, Away> away_;
   std::size_t n_recalls_told_ = 0;
   std::size_t n_recomputed_told_ = 0;
+  // Of what was chosen since then, why it stays away.
+  std::map<BlockIndex, Away> away_;
   std::optional<Wave> wave_;
   bool wave_refills_ = false;
   Stopwatch wave_since_;
