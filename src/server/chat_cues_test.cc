@@ -78,12 +78,27 @@ TEST(ChatCues, of_a_document_are_of_what_its_user_asked_before_it_was_shown) {
   const Json shown = {{{"role", "system"}, {"content", "Be brief. Is there a yak?"}},
                       {{"role", "user"}, {"content", "Is there a lion?"}},
                       {{"role", "assistant"}, {"content", "Which?"}},
+                      {{"role", "system"}, {"content", "Is there an okapi?"}},
                       {{"role", "user"}, {"content", "What eats the zebra?"}},
                       {{"role", "assistant"}, {"content", "Show me the text."}},
                       {{"role", "user"}, {"content", document}}};
   const std::string cues = all_cues(shown.dump().c_str());
   EXPECT_THAT(cues, testing::StartsWith("What eats the zebra"));
-  for (const char* const old : {"lion", "yak", "Show"}) EXPECT_THAT(cues, testing::Not(testing::HasSubstr(old)));
+  for (const char* const old : {"lion", "yak", "okapi", "Show"})
+    EXPECT_THAT(cues, testing::Not(testing::HasSubstr(old)));
+}
+
+TEST(ChatCues, of_a_document_alone_are_of_what_the_first_system_text_asks_and_no_later_one) {
+  std::string document;
+  for (int i = 0; i < 60; ++i) document += "The mill stood by river number " + std::to_string(i) + ".\n";
+  const Json shown = {{{"role", "system"}, {"content", "Be brief. Is there a yak?"}},
+                      {{"role", "assistant"}, {"content", "Show me the text."}},
+                      {{"role", "system"}, {"content", "Is there an okapi?"}},
+                      {{"role", "assistant"}, {"content", "Please."}},
+                      {{"role", "user"}, {"content", document}}};
+  const std::string cues = all_cues(shown.dump().c_str());
+  EXPECT_THAT(cues, testing::HasSubstr("Is there a yak"));
+  EXPECT_THAT(cues, testing::Not(testing::HasSubstr("okapi")));
 }
 
 TEST(ChatCues, of_no_message_but_the_system_text_are_none) {

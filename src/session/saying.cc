@@ -50,22 +50,22 @@ Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answere
   std::vector<Words> of_cues;
   for (const Cue& cue : cues) of_cues.push_back(sorted_words(cue.text));
   Meant meant;
-  std::map<std::string, double> rare;  // of those that were said, what some cue has
+  std::map<std::string, double> telling;  // of those that were said, what some cue has
   for (const std::string& word : said) {
     const double rarity = rarity_of(word);
-    meant.says_rare |= rarity > 0.0;
+    meant.says_telling |= rarity > 0.0;
     const bool is_asked = std::ranges::any_of(of_cues, [&](const Words& own) { return holds(own, word); });
-    if (rarity > 0.0 && is_asked) rare.emplace(word, rarity);
+    if (rarity > 0.0 && is_asked) telling.emplace(word, rarity);
   }
   const Words* best = nullptr;
-  // How rare what is said and not of it is; then whether it is expected, how many of the rare words times how much of its own, how many of all
+  // How rare what is said and not of it is; then whether it is expected, how many of the telling words times how much of its own, how many of all
   // words, and how many there are beside them.
   std::tuple<double, bool, double, std::ptrdiff_t, std::ptrdiff_t> best_fit;
   for (std::size_t i = 0; i < of_cues.size(); ++i) {
     const Words& own = of_cues[i];
     double beside = 0.0;
     double n = 0.0;
-    for (const auto& [word, rarity] : rare) {
+    for (const auto& [word, rarity] : telling) {
       if (holds(own, word)) {
         ++n;
       } else {
@@ -88,23 +88,23 @@ Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answere
   return meant;
 }
 
-void Saying::end_words(const std::function<bool(const std::string&)>& is_in_few) {
+void Saying::end_words(const std::function<bool(const std::string&)>& is_rare) {
   for (const std::string& word : words_.take_ended()) {
     has_word_ended_ = true;
-    has_said_few_ |= is_in_few(word);
+    has_said_rare_ |= is_rare(word);
   }
 }
 
 std::optional<Saying::News> Saying::find_news(std::span<const Cue> cues, const RarityOf& rarity_of) {
   has_word_ended_ = false;
   const Meant meant = find_meant(leading_cues(cues), answered_, next_cue(cues, answered_place_), sentence(), rarity_of);
-  if (!meant.says_rare) return expect(cues);
+  if (!meant.says_telling) return expect(cues);
   if (is_ahead_ && meant.cue != cue_ && may_be(cues[*cue_], sentence(), rarity_of)) return std::nullopt;
   is_ahead_ = false;
-  const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_few_;
+  const bool is_new = meant.cue ? !meant.is_open && meant.cue != cue_ : has_said_rare_;
   if (!is_new) return std::nullopt;
   cue_ = meant.cue;
-  has_said_few_ = false;
+  has_said_rare_ = false;
   return News{.cue = cue_};
 }
 
@@ -119,7 +119,7 @@ std::optional<Saying::News> Saying::expect(std::span<const Cue> cues) {
   if (answered_.empty() && next_cue(cues, next->place) == nullptr) return std::nullopt;
   cue_ = static_cast<std::size_t>(next - cues.data());
   is_ahead_ = true;
-  has_said_few_ = false;
+  has_said_rare_ = false;
   return News{.cue = cue_};
 }
 

@@ -23,16 +23,16 @@
 namespace ebb {
 
 struct Meant {
-  // A rare word has ended in the sentence.
-  bool says_rare = false;
-  // The one that has a rare word that has ended, and of those that any has lacks none, or the least rare; then the one that is expected; then most of
-  // them and fewest others that are rare; then most of the other words, then least beside them. One that was answered before has all of its rare
+  // A word that tells has ended in the sentence.
+  bool says_telling = false;
+  // The one that has a telling word that has ended, and of those that any has lacks none, or the least rare; then the one that is expected; then most
+  // of them and fewest others that tell; then most of the other words, then least beside them. One that was answered before has all of its telling
   // words said.
   std::optional<std::size_t> cue;
   // Another one has as many: what comes will tell.
   bool is_open = false;
 };
-// How much a word tells of what is meant where it is said: WordIndex::rarity of those that tell, here called rare, and 0 of others.
+// How much a word tells of what is meant where it is said: WordIndex::rarity of those that tell, and 0 of others.
 using RarityOf = std::function<double(const std::string&)>;
 // `expected`: the one of them that is answered next if the reply keeps their order; null: none.
 [[nodiscard]] Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answered, const Cue* expected,
@@ -42,8 +42,8 @@ class Saying {
  public:
   // The bytes that the next token adds.
   void add(std::string_view piece) { words_.add(piece); }
-  // Words that have ended by now are there to be looked for: those by themselves that few blocks have.
-  void end_words(const std::function<bool(const std::string&)>& is_in_few);
+  // Words that have ended by now are there to be looked for; a sentence that repeats no cue is where one of them is rare (WordIndex::is_rare).
+  void end_words(const std::function<bool(const std::string&)>& is_rare);
   [[nodiscard]] bool has_ended_words() const { return has_word_ended_; }
   [[nodiscard]] std::string_view sentence() const { return words_.sentence(); }
   // Whether the sentence repeats a cue, or is expected to.
@@ -60,9 +60,9 @@ class Saying {
 
   ReplyWords words_;
   bool has_word_ended_ = false;
-  // One that few blocks have, and that was not looked for.
-  bool has_said_few_ = false;
-  // What the sentence was looked for by, and whether it has said nothing rare yet.
+  // A rare one that was not looked for.
+  bool has_said_rare_ = false;
+  // What the sentence was looked for by, and whether it has said nothing that tells yet.
   std::optional<std::size_t> cue_;
   bool is_ahead_ = false;
   // By earlier sentences, and the place of the last of them.

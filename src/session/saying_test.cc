@@ -26,8 +26,8 @@ class MeantCue : public testing::Test {
 };
 
 TEST_F(MeantCue, is_the_one_that_the_sentence_repeats_by_its_words_that_have_ended) {
-  EXPECT_FALSE(find("The ").says_rare);
-  EXPECT_FALSE(find("The code").says_rare) << "it may go on";
+  EXPECT_FALSE(find("The ").says_telling);
+  EXPECT_FALSE(find("The code").says_telling) << "it may go on";
   EXPECT_THAT(find("The zebra ").cue, testing::Optional(2U));
   EXPECT_THAT(find("The code of the big ").cue, testing::Optional(1U));
   EXPECT_THAT(find("The code of the old vault ").cue, testing::Optional(0U));
@@ -36,7 +36,7 @@ TEST_F(MeantCue, is_the_one_that_the_sentence_repeats_by_its_words_that_have_end
 
 TEST_F(MeantCue, is_none_where_no_rare_word_was_asked_with) {
   EXPECT_EQ(find("The quagga of the house ").cue, std::nullopt);
-  EXPECT_TRUE(find("The quagga of the house ").says_rare);
+  EXPECT_TRUE(find("The quagga of the house ").says_telling);
   EXPECT_THAT(find("The quagga of the vault ").cue, testing::Optional(0U));
 }
 
