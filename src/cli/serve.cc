@@ -38,9 +38,9 @@ constexpr const char* kServeFooter = R"(Examples:
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hello"}]}'
 
-Clients of OpenAI's API work unchanged: give them http://127.0.0.1:8080/v1 as the base URL. They may send their whole
-history with each request; a session is found again by the client's session id or by what it says, and only what is
-new is computed. Set a client's context limit to the window that you want it to have, not to the KV budget. SIGTERM or
+Clients of OpenAI's API work unchanged: give them http://127.0.0.1:8080/v1 as the base URL; and those of Anthropic's:
+http://127.0.0.1:8080. They may send their whole history with each request; a session is found again by the client's
+session id or by what it says, and only what is new is computed. Set a client's context limit to the window that you want it to have, not to the KV budget. SIGTERM or
 Ctrl-C lets answers under way end for a while, then stops; a second one ends the program at once.)";
 
 constexpr std::chrono::milliseconds kGrace{10'000};
@@ -292,7 +292,7 @@ void add_default_flags(CLI::App& command, ServeFlags& flags) {
 
 void add_serve(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServeFlags>();
-  CLI::App* command = app.add_subcommand("serve", "Answer clients of OpenAI's API");
+  CLI::App* command = app.add_subcommand("serve", "Answer clients of OpenAI's and Anthropic's APIs");
   command->footer(kServeFooter);
   const char* group = "Server";
   command

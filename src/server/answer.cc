@@ -74,7 +74,7 @@ void Answer::cancel() {
 }
 
 void Answer::begin_stream() {
-  HttpStreamHead head{.headers = sse_headers(), .ping = std::string(kSsePing), .ping_after = options_.ping_after};
+  HttpStreamHead head{.headers = sse_headers(), .ping = std::string(shape_->ping()), .ping_after = options_.ping_after};
   head.headers.insert(head.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->begin_stream(std::move(head));
   has_begun_stream_ = true;
@@ -160,7 +160,7 @@ void Answer::fail(const ApiError& error) {
     write(shape_->failure(error));
     return responder_->finish();
   }
-  HttpAnswer answer = to_answer(error);
+  HttpAnswer answer = to_answer(error, shape_->error_shape());
   answer.headers.insert(answer.headers.end(), options_.headers.begin(), options_.headers.end());
   responder_->send(std::move(answer));
 }

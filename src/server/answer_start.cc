@@ -42,7 +42,7 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                   const std::vector<AskedChoices>& asked, std::unique_ptr<ReplyShape> shape) {
   std::vector<AnswerPart> parts;
   for (const AskedChoices& choices : asked) {
-    if (const auto too_long = context_error(state, choices.history.n_tokens())) return call.send(to_answer(*too_long));
+    if (const auto too_long = context_error(state, choices.history.n_tokens())) return call.refuse(*too_long);
     for (std::int32_t i = 0; i < choices.n; ++i) {
       AnswerPart part{.request = {.owner = call.owner,
                                   .lane_id = choice_lane(choices.lane_id, parts.size()),

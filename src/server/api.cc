@@ -28,6 +28,7 @@ struct Entry {
   Route route;
   By by = By::kWorker;
   bool is_open = false;  // to those without a key
+  ErrorShape error_shape = error_json;
 };
 
 constexpr std::array kRoutes = {
@@ -56,6 +57,8 @@ constexpr std::array kRoutes = {
     Entry{"POST", "/chat/completions", answer_chat},
     Entry{"POST", "/chat/completions/input_tokens", answer_chat_input_tokens},
     Entry{"POST", "/responses", answer_responses},
+    Entry{"POST", "/messages", answer_messages, By::kWorker, false, anthropic_error_json},
+    Entry{"POST", "/messages/count_tokens", answer_messages_tokens, By::kWorker, false, anthropic_error_json},
     Entry{"POST", "/completions", answer_completion},
     Entry{"POST", "/embeddings", answer_embeddings},
     Entry{"POST", "/completion", answer_native_completion},
@@ -229,17 +232,18 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   for (const Entry& entry : kRoutes) {
     if (!matches(entry.path, path, call)) continue;
     methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
+    call.error_shape = entry.error_shape;
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }
   const std::optional<ApiError> refusal = find_refusal(state_->options, call.request);
-  if (refusal && (found == nullptr || !found->is_open)) return call.send(to_answer(*refusal));
+  if (refusal && (found == nullptr || !found->is_open)) return call.refuse(*refusal);
   call.owner = state_->options.keys.find_owner(call.request).value_or("");
   if (found == nullptr && methods.empty()) {
-    return call.send(to_answer({.status = 404, .type = "not_found_error", .message = "no such route"}));
+    return call.refuse({.status = 404, .type = "not_found_error", .message = "no such route"});
   }
   if (found == nullptr) {
     call.headers.push_back({"Allow", methods});
-    return call.send(to_answer({.status = 405, .message = "this route takes " + methods}));
+    return call.refuse({.status = 405, .message = "this route takes " + methods});
   }
   if (found->by == By::kCaller) return answer_guarded(call, [&] { found->route(*state_, call); });
   auto shared = std::make_shared<ApiCall>(std::move(call));
@@ -249,10 +253,10 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
                     route = found->route] { answer_guarded(*shared, [&] { route(*state, *shared); }); },
                    state_->options.max_waiting);
   if (is_posted) return;
-  shared->send(to_answer({.status = 503,
-                          .type = "unavailable_error",
-                          .message = "too many requests are waiting to be read; try again later",
-                          .retry_after_s = 1}));
+  shared->refuse({.status = 503,
+                  .type = "unavailable_error",
+                  .message = "too many requests are waiting to be read; try again later",
+                  .retry_after_s = 1});
 }
 
 }  // namespace ebb

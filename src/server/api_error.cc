@@ -1,5 +1,7 @@
 #include "server/api_error.h"
 
+#include <utility>
+
 namespace ebb {
 namespace {
 
@@ -9,6 +11,18 @@ Json named_field(std::string_view message) {
   if (!message.starts_with(kBegin)) return nullptr;
   message.remove_prefix(kBegin.size());
   return message.substr(0, message.find('\''));
+}
+
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    default: return status < 500 ? "invalid_request_error" : "api_error";
+  }
 }
 
 }  // namespace
@@ -26,8 +40,17 @@ HttpAnswer json_answer(const Json& json, int status) {
   return {.status = status, .headers = {{"Content-Type", "application/json; charset=utf-8"}}, .body = json_text(json)};
 }
 
-HttpAnswer to_answer(const ApiError& error) {
-  HttpAnswer answer = json_answer(error_json(error), error.status);
+Json anthropic_error_json(const ApiError& error) {
+  // Clients compact when they read these words.
+  const bool is_too_long = error.type == "exceed_context_size_error";
+  Json inner = {{"type", anthropic_type(error.status)},
+                {"message", (is_too_long ? "prompt is too long: " : "") + error.message}};
+  inner.update(error.more);
+  return {{"type", "error"}, {"error", std::move(inner)}};
+}
+
+HttpAnswer to_answer(const ApiError& error, ErrorShape shape) {
+  HttpAnswer answer = json_answer(shape(error), error.status);
   if (error.retry_after_s > 0) answer.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
   return answer;
 }

@@ -1,5 +1,5 @@
-// API errors: what a client is told, in OpenAI's shape. SDKs raise by the HTTP status and read error.message, type and
-// code; they try again after 409, 429 and 5xx, so what is wrong for good is never one of those.
+// API errors: what a client is told, in OpenAI's shape or Anthropic's. SDKs raise by the HTTP status and read
+// error.message, type and code; they try again after 409, 429 and 5xx, so what is wrong for good is never one of those.
 #pragma once
 
 #include <string>
@@ -20,8 +20,13 @@ struct ApiError {
   int retry_after_s = 0;
 };
 
+// How a family of routes says an error: a function of its own.
+using ErrorShape = Json (*)(const ApiError&);
+// {"error": {"code", "type", "param", "message", ...}}
 [[nodiscard]] Json error_json(const ApiError& error);
-[[nodiscard]] HttpAnswer to_answer(const ApiError& error);
+// {"type": "error", "error": {"type", "message", ...}}, with Anthropic's types, which go by the status.
+[[nodiscard]] Json anthropic_error_json(const ApiError& error);
+[[nodiscard]] HttpAnswer to_answer(const ApiError& error, ErrorShape shape = error_json);
 // What a lower room says of a request: kInvalidArgument and kUnsupported are the client's, the rest is ours.
 [[nodiscard]] ApiError to_api_error(const Status& status);
 // The error for what was thrown: it does not say what, for that may hold text of the request.

@@ -31,11 +31,11 @@ void answer_guarded(const ApiCall& call, const std::function<void()>& work) {
     work();
   } catch (const std::exception&) {
     if (call.responder->is_closed()) return;
-    call.send(to_answer(internal_error()));
+    call.refuse(internal_error());
   }
 }
 
-void refuse(const ApiCall& call, const Status& status) { call.send(to_answer(to_api_error(status))); }
+void refuse(const ApiCall& call, const Status& status) { call.refuse(to_api_error(status)); }
 
 std::optional<Json> read_body(const ApiCall& call) {
   Result<Json> body = parse_json(call.request.body);

@@ -26,7 +26,10 @@ struct ApiCall {
   // What stands in the path where the route has {id} and {act}.
   std::string id = {};
   std::string act = {};
+  // How the route says errors.
+  ErrorShape error_shape = error_json;
 
+  void refuse(const ApiError& error) const { send(to_answer(error, error_shape)); }
   void send(HttpAnswer answer) const {
     answer.headers.insert(answer.headers.end(), headers.begin(), headers.end());
     responder->send(std::move(answer));
@@ -122,6 +125,8 @@ void answer_page(ApiState& state, const ApiCall& call);
 void answer_chat(ApiState& state, const ApiCall& call);
 void answer_responses(ApiState& state, const ApiCall& call);
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call);
+void answer_messages(ApiState& state, const ApiCall& call);
+void answer_messages_tokens(ApiState& state, const ApiCall& call);
 void answer_apply_template(ApiState& state, const ApiCall& call);
 
 // completion_routes.cc

@@ -91,4 +91,13 @@ Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& m
   return Prompt(std::exchange(plan.tokens, {}), std::move(parts));
 }
 
+std::int32_t tokens_of_first(const ApiState& state, const ChatPlan& plan, std::size_t n_messages) {
+  std::int32_t n_tokens = 0;
+  for (const MessageRun& run : find_message_runs(state.engine.vocabulary(), plan.prompt, plan.tokens)) {
+    if (run.message && *run.message >= n_messages + plan.request.n_put_in_front) break;
+    n_tokens += run.n_tokens;
+  }
+  return n_tokens;
+}
+
 }  // namespace ebb

@@ -16,4 +16,7 @@ namespace ebb {
 // kInvalidArgument names the field, also for pins that hold more than half of what a request at work can have hot at least.
 Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& messages);
 
+// Tokens of the prompt up to the end of this many of the client's messages, and what stands before all of them.
+[[nodiscard]] std::int32_t tokens_of_first(const ApiState& state, const ChatPlan& plan, std::size_t n_messages);
+
 }  // namespace ebb

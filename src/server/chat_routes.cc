@@ -1,4 +1,4 @@
-// Chats: OpenAI's chat completions and Responses, the prompt that a chat would be, and its size.
+// Chats: OpenAI's chat completions and Responses, Anthropic's Messages, the prompt that a chat would be, and its size.
 #include "chat/same_reply.h"
 #include "server/answer_start.h"
 #include "server/chat_cues.h"
@@ -6,6 +6,8 @@
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
 #include "server/lane_id.h"
+#include "server/messages_request.h"
+#include "server/messages_shape.h"
 #include "server/replies.h"
 #include "server/responses_request.h"
 #include "server/responses_shape.h"
@@ -26,6 +28,22 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
     return is_same_reply(rules, written, said);
   };
   return asked;
+}
+
+// A body of Messages as a plan of chat's; otherwise it is refused.
+struct MessagesPlan {
+  MessagesRequest request;
+  ChatPlan plan;
+};
+std::optional<MessagesPlan> plan_messages(const ApiState& state, const ApiCall& call) {
+  const std::optional<Json> body = read_body(call);
+  if (!body) return std::nullopt;
+  Result<MessagesRequest> request = read_messages_request(*body);
+  if (!request.ok()) return refuse(call, request.status()), std::nullopt;
+  add_missing(request->chat, state.default_members);
+  Result<ChatPlan> plan = plan_chat(state, request->chat);
+  if (!plan.ok()) return refuse(call, plan.status()), std::nullopt;
+  return MessagesPlan{.request = *std::move(request), .plan = *std::move(plan)};
 }
 
 }  // namespace
@@ -58,6 +76,26 @@ void answer_responses(ApiState& state, const ApiCall& call) {
   warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
   auto shape = make_responses_shape(reply_head(state, "resp_", plan->generation, std::move(warnings)), *body);
   start_answer(state, call, plan->generation, {*asked}, std::move(shape));
+}
+
+void answer_messages(ApiState& state, const ApiCall& call) {
+  std::optional<MessagesPlan> planned = plan_messages(state, call);
+  if (!planned) return;
+  auto& [request, plan] = *planned;
+  std::vector<std::string> warnings = std::move(request.warnings);
+  warnings.insert(warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, std::move(warnings)),
+                             .max_tokens = plan.generation.options.max_tokens,
+                             .hides_thinking = request.hides_thinking};
+  if (request.n_marked) shape.n_marked_tokens = tokens_of_first(state, plan, *request.n_marked);
+  const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);
+  if (!asked.ok()) return refuse(call, asked.status());
+  start_answer(state, call, plan.generation, {*asked}, make_messages_shape(std::move(shape)));
+}
+
+void answer_messages_tokens(ApiState& state, const ApiCall& call) {
+  const std::optional<MessagesPlan> planned = plan_messages(state, call);
+  if (planned) call.send(json_answer({{"input_tokens", planned->plan.tokens.size()}}));
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {

@@ -1,4 +1,5 @@
-// ReplyShape: how one family of routes writes an answer: OpenAI's chat and text completions, llama.cpp's, Responses.
+// ReplyShape: how one family of routes writes an answer: OpenAI's chat and text completions and Responses, llama.cpp's,
+// Anthropic's Messages.
 //
 // It makes JSON and events of what came out so far (Choice); when, and to whom, is the Answer's affair. Thread rule:
 // one thread at a time.
@@ -15,6 +16,7 @@
 #include "engine/scheduler.h"
 #include "json/json_fields.h"
 #include "server/api_error.h"
+#include "server/sse.h"
 
 namespace ebb {
 
@@ -67,6 +69,10 @@ class ReplyShape {
   [[nodiscard]] virtual std::string end_all(std::span<const Choice> choices) = 0;
   // Instead of what is missing.
   [[nodiscard]] virtual std::string failure(const ApiError& error);
+  // How an error is said before anything else was.
+  [[nodiscard]] virtual ErrorShape error_shape() const { return error_json; }
+  // What keeps a silent stream alive.
+  [[nodiscard]] virtual std::string_view ping() const { return kSsePing; }
 
   // The answer that is no stream.
   [[nodiscard]] virtual Json whole(std::span<Choice> choices) = 0;

@@ -1,41 +1,15 @@
 #include "server/responses_request.h"
 
 #include <array>
-#include <span>
 #include <utility>
 
-#include "server/sampling_fields.h"
+#include "server/passed_fields.h"
 
 namespace ebb {
 namespace {
 
-// What means the same in both, besides kSamplingFields.
-constexpr std::array kShared = {"model",
-                                "stop",
-                                "stream",
-                                "user",
-                                "metadata",
-                                "parallel_tool_calls",
-                                "tool_choice",
-                                "chat_template_kwargs",
-                                "reasoning_format",
-                                "reasoning_budget_tokens",
-                                "prompt_cache_key",
-                                "cache_prompt",
-                                "sse_ping_interval",
-                                "grammar",
-                                "kv_reuse",
-                                "kv_reuse_recompute",
-                                "kv_eviction",
-                                "kv_prompt_budget",
-                                "kv_sparse_prompt",
-                                "ebb"};
-
-void copy_fields(const Json& from, std::span<const char* const> names, Json& to) {
-  for (const char* name : names) {
-    if (from.contains(name)) to[name] = from[name];
-  }
-}
+// What means the same in both, besides what pass_fields() takes.
+constexpr std::array kShared = {"stop", "user", "parallel_tool_calls", "tool_choice", "reasoning_budget_tokens"};
 
 // A string, or parts of text whatever their type is called.
 std::string read_text(JsonFields& item, std::string_view name) {
@@ -163,8 +137,8 @@ Result<ResponsesRequest> read_responses_request(const Json& body) {
   ResponsesRequest request;
   refuse_kept(fields);
   request.chat["messages"] = read_messages(fields);
+  pass_fields(body, request.chat);
   copy_fields(body, kShared, request.chat);
-  copy_fields(body, kSamplingFields, request.chat);
   if (const Json* n = fields.find("max_output_tokens"); n != nullptr) request.chat["max_tokens"] = *n;
   lift(fields, "reasoning", "effort", "reasoning_effort", request.chat);
   lift(fields, "text", "format", "response_format", request.chat);
