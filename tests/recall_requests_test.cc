@@ -132,6 +132,9 @@ TEST_F(RecallRequests, blocks_come_back_by_name_whatever_is_asked) {
   const Json& last = reply["ebb"]["recall"].back();
   EXPECT_EQ(last["selector"], "identity");
   EXPECT_EQ(last["unknown_names"], Json::array({"nobody#7"}));
+  for (const Json& look : reply["ebb"]["recall"]) {
+    if (look.contains("unknown_names")) EXPECT_EQ(look["unknown_names"], Json::array({"nobody#7"}));
+  }
 }
 
 TEST_F(RecallRequests, selectors_are_named_in_one_text_or_in_a_list) {
@@ -142,6 +145,20 @@ TEST_F(RecallRequests, selectors_are_named_in_one_text_or_in_a_list) {
   }
   const Json none = reply_to(messages, {{"ebb", {{"recall", {{"selectors", Json::array()}}}}}});
   EXPECT_TRUE(none["ebb"]["recall"].empty());
+}
+
+TEST_F(RecallRequests, what_is_named_comes_back_whoever_chooses_the_rest) {
+  const Json messages = Json::array({user(document() + "\nGood morning to you.")});
+  for (const char* selectors : {"none", "digest", "lexical"}) {
+    const Json recall = {{"selectors", selectors}, {"names", {"user0#2"}}};
+    const Json reply = reply_to(messages, {{"ebb", {{"recall", recall}}}});
+    std::int32_t n_named = 0;
+    for (const Json& look : reply["ebb"]["recall"]) {
+      if (look["selector"] == "identity") n_named += look["chosen"].get<int>();
+      if (std::string_view(selectors) == "none") EXPECT_EQ(look["selector"], "identity");
+    }
+    EXPECT_EQ(n_named, 1) << selectors;
+  }
 }
 
 // Each look tells of its own: what came back later, for what the reply said, did not come for the question.

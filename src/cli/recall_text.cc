@@ -59,6 +59,9 @@ std::string beginning_of(const Session& session, BlockIndex block) {
 std::string look_text(const Session& session, const RecallLook& look) {
   std::string text = fmt::format("{}, {}: looked at {} blocks in {:.2f} ms, chose {}\n", moment_name(look.moment),
                                  look.selector, look.n_looked_at, look.ms, look.n_chosen());
+  if (const std::int32_t n_other = session.n_blocks() - look.n_looked_at; look.selector == kEmbedding && n_other > 0) {
+    text += fmt::format("{} others have no vector yet (embedding:wait=MS waits longer)\n", n_other);
+  }
   for (const std::string& name : look.unknown_names) text += fmt::format("nothing is called {}\n", name);
   if (look.told.empty()) return text;
   TextTable table({{"block", TextTable::Align::kLeft},

@@ -14,6 +14,10 @@ namespace {
 // many things some are not found.
 constexpr std::size_t kMostCues = 24;
 
+// An outer paragraph of a long message that asks farther than kCueEdgeBytes from its end is one of its ends where it is no longer. More: the
+// document's own paragraphs ask. Less: what stands in front of rules for the answer is not found.
+constexpr std::size_t kMostEdgeBytes = 2048;
+
 // A sentence of fewer words is no cue by itself, and part of the one before it: "And in spring?"
 constexpr std::size_t kLeastWords = 3;
 // A line of more words is something to be read. More: the last of a document without marks is taken for what is asked. Fewer: long
@@ -141,6 +145,50 @@ std::string_view first_bytes(std::string_view text, std::size_t n) {
   return text.substr(0, end);
 }
 
+// Of a long message: cues stand before n_first and from last_begin on. Where an outer paragraph asks farther from its end of the message, as
+// where how to answer stands beside what is asked, the end is as long as that paragraph.
+struct Ends {
+  std::size_t n_first = 0;
+  std::size_t last_begin = 0;
+};
+
+bool has_question(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = sentence_mark_bytes(text, at);
+    if (n > 0 && is_question_mark(text.substr(at, n))) return true;
+    at += std::max<std::size_t>(n, 1);
+  }
+  return false;
+}
+
+Ends find_ends(std::string_view text) {
+  constexpr std::string_view kBreak = "\n\n";
+  Ends ends{.n_first = first_bytes(text, kCueEdgeBytes).size(),
+            .last_begin = text.size() - last_bytes(text, kCueEdgeBytes).size()};
+  const std::size_t paragraph_end = text.find(kBreak, ends.n_first);
+  const bool reaches_first = paragraph_end <= kMostEdgeBytes && paragraph_end < ends.last_begin;
+  if (reaches_first && has_question(text.substr(ends.n_first, paragraph_end - ends.n_first)) &&
+      !has_question(text.substr(0, ends.n_first))) {
+    ends.n_first = paragraph_end;
+  }
+  const std::size_t before = text.rfind(kBreak, ends.last_begin);
+  if (before == std::string_view::npos || before < ends.n_first) return ends;
+  const std::size_t paragraph = before + kBreak.size();
+  if (text.size() - paragraph <= kMostEdgeBytes && !has_question(text.substr(ends.last_begin)) &&
+      has_question(text.substr(paragraph, ends.last_begin - paragraph))) {
+    ends.last_begin = paragraph;
+  }
+  return ends;
+}
+
+// A sentence, which is a view of the text, with the question mark behind it, if there is one.
+std::string_view with_question_mark(std::string_view text, std::string_view sentence) {
+  const auto end = static_cast<std::size_t>(sentence.data() - text.data()) + sentence.size();
+  const std::size_t n = end < text.size() ? sentence_mark_bytes(text, end) : 0;
+  const bool is_asked = n > 0 && is_question_mark(text.substr(end, n));
+  return {sentence.data(), sentence.size() + (is_asked ? n : 0)};
+}
+
 // What lines between the ends of a long message ask, the last first; and of lines that an end cuts, what it has not whole.
 struct Within {
   std::vector<Sentence> sentences;
@@ -151,10 +199,9 @@ struct Within {
 };
 
 // Each question with its mark, so that it is told from what answers in the same words. What is whole in an end is not told twice.
-Within find_within(std::string_view text) {
+Within find_within(std::string_view text, const Ends& ends) {
   Within within;
-  const std::size_t n_first = first_bytes(text, kCueEdgeBytes).size();
-  const std::size_t last_begin = text.size() - last_bytes(text, kCueEdgeBytes).size();
+  const auto& [n_first, last_begin] = ends;
   for (const std::string_view line : find_asked_lines(text)) {
     const auto begin = static_cast<std::size_t>(line.data() - text.data());
     const std::size_t end = begin + line.size();
@@ -167,10 +214,7 @@ Within find_within(std::string_view text) {
       const auto sentence_begin = static_cast<std::size_t>(sentence.text.data() - text.data());
       const std::size_t sentence_end = sentence_begin + sentence.text.size();
       if (sentence_end <= n_first || sentence_begin >= last_begin) continue;
-      const std::size_t n = sentence_end < end ? sentence_mark_bytes(text, sentence_end) : 0;
-      if (n > 0 && is_question_mark(text.substr(sentence_end, n))) {
-        sentence.text = {sentence.text.data(), sentence.text.size() + n};
-      }
+      sentence.text = with_question_mark(text, sentence.text);
       sentence.is_within = true;
       sentence.is_cut_line = is_cut;
       if (sentence.asks || sentence.demands) within.sentences.push_back(sentence);
@@ -181,19 +225,26 @@ Within find_within(std::string_view text) {
 }
 
 // The last first; of a long text its last, its first, the one before the last, and so on inwards.
-std::vector<Sentence> find_sentences(std::string_view text, const Within& within) {
+std::vector<Sentence> find_sentences(std::string_view text, const Ends& ends, const Within& within) {
   if (text.size() <= 2 * kCueEdgeBytes) {
     std::vector<Sentence> sentences = split_sentences(text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     return sentences;
   }
-  std::vector<Sentence> first = split_sentences(first_bytes(text, kCueEdgeBytes), CutAt::kEnd);
-  const std::string_view end = last_bytes(text, kCueEdgeBytes);
+  std::vector<Sentence> first = split_sentences(text.substr(0, ends.n_first), CutAt::kEnd);
+  const std::string_view end = text.substr(ends.last_begin);
   std::vector<Sentence> last = split_sentences(end, CutAt::kBegin, quotes_before(text, text.size() - end.size()));
   if (within.cuts_first && !first.empty()) first.pop_back();
   if (within.cuts_last && !last.empty()) last.erase(last.begin());
   if (!first.empty()) first.front().is_outermost = true;
   if (!last.empty()) last.back().is_outermost = true;
+  for (std::vector<Sentence>* of_end : {&first, &last}) {
+    for (Sentence& sentence : *of_end) {
+      const auto begin = static_cast<std::size_t>(sentence.text.data() - text.data());
+      sentence.is_within = begin >= kCueEdgeBytes && begin + sentence.text.size() + kCueEdgeBytes <= text.size();
+      if (sentence.is_within) sentence.text = with_question_mark(text, sentence.text);
+    }
+  }
   // What is to be read may ask where it begins; "Tell me the owner of the mill" at the end, in a line by itself, asks as much.
   if (!last.empty() && last.back().demands && !last.back().is_quoted && line_demands(text, last.back().text)) {
     last.back().asks = true;
@@ -235,10 +286,12 @@ struct SaidHow {
 // Whether anything in it asks or demands.
 bool add_cues(const SaidText& said, const SaidHow& how, std::vector<Cue>& cues) {
   const bool is_long = said.text.size() > 2 * kCueEdgeBytes;
+  Ends ends;
   Within lines;
+  if (is_long) ends = find_ends(said.text);
   // Of what tools return, only what stands at its ends may be meant for who called them.
-  if (is_long && said.source == Source::kUser) lines = find_within(said.text);
-  std::vector<Sentence> sentences = find_sentences(said.text, lines);
+  if (is_long && said.source == Source::kUser) lines = find_within(said.text, ends);
+  std::vector<Sentence> sentences = find_sentences(said.text, ends, lines);
   std::vector<Sentence>& within = lines.sentences;
   leave_quoted(sentences, how.is_asked || !within.empty());
   const auto asks_at_end = [](const Sentence& sentence) { return sentence.asks && sentence.is_cut_line; };

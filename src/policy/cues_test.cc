@@ -236,6 +236,26 @@ TEST(Cues, of_lines_that_ask_within_beside_ends_that_ask_few_weigh_nearly_as_muc
   EXPECT_LT(many[1].weight, 0.5);
 }
 
+TEST(Cues, rules_that_stand_beside_a_question_in_its_paragraph_do_not_hide_it) {
+  std::string rules;
+  for (int i = 0; i < 12; ++i)
+    rules += " Keep the names and the numbers just as they are, and be brief in all you say.";
+  for (const std::string& asked : {"Where does Ada live?" + rules, rules + " Where does Ada live?" + rules}) {
+    for (const std::string& text : {novel(80) + "\n\n" + asked, asked + "\n\n" + novel(80)}) {
+      const std::vector<Cue> cues = find_cues(text);
+      EXPECT_NE(cues[0].text.find("Where does Ada live"), std::string::npos) << cues[0].text;
+      EXPECT_TRUE(cues[0].asks);
+      // Far from both ends it is looked for elsewhere, and told by its mark from what answers.
+      const bool is_far = !text.starts_with("Where");
+      EXPECT_EQ(cues[0].where == SaidWhere::kWithin, is_far);
+      EXPECT_EQ(cues[0].text.ends_with('?'), is_far);
+    }
+  }
+  // A paragraph of what is to be read is none of them.
+  const std::string read = "Where does Ben live? he asked." + rules + rules + rules;
+  EXPECT_EQ(find_cues(novel(80) + "\n\n" + read).front().text.find("Where does Ben"), std::string::npos);
+}
+
 TEST(Cues, sentences_of_scripts_with_marks_of_their_own_end_there) {
   EXPECT_EQ(
       texts(find_cues("\u7eff\u8272\u7684\u8239\u5728\u54ea\u91cc\uff1f\u7ea2\u8272\u7684\u8239\u5f88\u65e7\u3002"))

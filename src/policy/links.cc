@@ -26,6 +26,14 @@ constexpr double kLinkWeight = 0.85;
 // More: one that answers in other words leads nowhere.
 constexpr double kAnswers = 0.5;
 
+// Blocks with so much of the best one's score, of which so many are a crowd, and so many are looked at. Lower: where a few tell the same, which
+// comes first changes for nothing. Higher: the half of a sentence that a border cuts is not looked at.
+constexpr double kMaySpeak = 0.3;
+constexpr std::size_t kCrowd = 8;
+constexpr std::size_t kMostLookedAt = 64;
+// How far what tells more stands above all others. Less: it comes behind what says the asked words twice.
+constexpr double kTellsMore = 1.5;
+
 using Words = std::set<std::string>;
 
 Words words_of(std::string_view text) {
@@ -41,24 +49,45 @@ double rarity_of(const Words& words, const Words& among, const WordIndex& index)
   return sum;
 }
 
-// The words of the sentence that has most of what is rare in `wanted`; none: no sentence has enough.
-Words find_answer(std::string_view passage, const Words& wanted, const WordIndex& index) {
-  double most = kAnswers * rarity_of(wanted, wanted, index);
-  Words answer;
-  if (most == 0.0) return answer;
+template <typename Visit>
+void for_each_sentence(std::string_view passage, const Visit& visit) {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < passage.size();) {
     const std::size_t n = sentence_mark_bytes(passage, at);
     at += std::max<std::size_t>(n, 1);
     if (n == 0 && at < passage.size()) continue;
-    Words words = words_of(passage.substr(begin, at - begin));
+    visit(words_of(passage.substr(begin, at - begin)), begin, at);
     begin = at;
+  }
+}
+
+// The words of the sentence that has most of what is rare in `wanted`; none: no sentence has enough.
+Words find_answer(std::string_view passage, const Words& wanted, const WordIndex& index) {
+  double most = kAnswers * rarity_of(wanted, wanted, index);
+  Words answer;
+  if (most == 0.0) return answer;
+  for_each_sentence(passage, [&](Words words, std::size_t, std::size_t) {
     const double rarity = rarity_of(wanted, words, index);
-    if (rarity < most || (rarity == most && !answer.empty())) continue;
+    if (rarity < most || (rarity == most && !answer.empty())) return;
     most = rarity;
     answer = std::move(words);
-  }
+  });
   return answer;
+}
+
+// Of sentences that stand in the block, or in a part, and say a rare word beside what is wanted, how much of what is rare in it the best one
+// has; 0: none has enough.
+double told_of(const Passage& passage, const Words& wanted, const WordIndex& index) {
+  const double least = kAnswers * rarity_of(wanted, wanted, index);
+  double most = 0.0;
+  for_each_sentence(passage.text, [&](const Words& words, std::size_t begin, std::size_t end) {
+    if (begin >= passage.end || end <= passage.begin) return;
+    const double rarity = rarity_of(wanted, words, index);
+    if (rarity < least || rarity <= most) return;
+    const auto is_new = [&](const std::string& word) { return !wanted.contains(word) && index.is_rare(word); };
+    if (std::ranges::any_of(words, is_new)) most = rarity;
+  });
+  return most;
 }
 
 }  // namespace
@@ -76,7 +105,7 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
       Words links;
       for (std::size_t r = 0; r < std::min(ranked.size(), kMostTried) && links.empty(); ++r) {
         passed.insert(ranked[r].block);
-        for (const std::string& word : find_answer(source.passage(ranked[r].block), wanted, source.words)) {
+        for (const std::string& word : find_answer(source.passage(ranked[r].block).text, wanted, source.words)) {
           if (source.words.is_rare(word) && said.insert(word).second) links.insert(word);
         }
       }
@@ -89,6 +118,29 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
     }
   }
   return linked;
+}
+
+void prefer_telling(std::span<const Cue> cues, std::vector<CueRanking>& found, const LinkSource& source) {
+  for (std::size_t i = 0; i < std::min(leading_cues(cues).size(), kMostFollowed); ++i) {
+    std::vector<Scored>& ranked = found[i].ranked;
+    std::size_t n = 0;
+    while (n < ranked.size() && ranked[n].score >= kMaySpeak * ranked.front().score) ++n;
+    if (n < kCrowd) continue;
+    const Words wanted = words_of(cues[i].text);
+    const auto looked_at = std::span(ranked).first(std::min(n, kMostLookedAt));
+    std::vector<double> told;
+    for (const Scored& scored : looked_at) told.push_back(told_of(source.passage(scored.block), wanted, source.words));
+    const double most_told = *std::ranges::max_element(told);
+    const double most = kTellsMore * ranked.front().score;
+    for (std::size_t r = 0; r < looked_at.size(); ++r) {
+      Scored& scored = looked_at[r];
+      const double score = most_told > 0.0 ? most * told[r] / most_told : 0.0;
+      if (score <= scored.score) continue;
+      for (WordScore& word : scored.words) word.score *= score / scored.score;
+      scored.score = score;
+    }
+    std::ranges::stable_sort(ranked, std::ranges::greater(), &Scored::score);
+  }
 }
 
 }  // namespace ebb

@@ -30,14 +30,20 @@ void leave_out(std::vector<CueRanking>& words, std::span<const BlockIndex> askin
 }
 
 // With so much around it that no sentence of usual length is cut.
-std::string passage_of(const Session& session, BlockIndex block) {
+Passage passage_of(const Session& session, BlockIndex block) {
   constexpr std::int32_t kTokensAround = 24;
   const Span span = session.hot().span(block);
   const Position begin(std::max(0, span.begin.value() - kTokensAround));
   const Position end(std::min(session.end().value(), span.end.value() + kTokensAround));
-  const Result<std::string> text = session.vocabulary().detokenize(
-      session.tokens().subspan(begin.index(), to_size(end - begin)), SpecialTokens::kShow);
-  return text.ok() ? *text : std::string();
+  const auto text_until = [&](Position to) {
+    return session.vocabulary().detokenize(session.tokens().subspan(begin.index(), to_size(to - begin)),
+                                           SpecialTokens::kShow);
+  };
+  Result<std::string> text = text_until(end);
+  const Result<std::string> before = text_until(span.begin);
+  const Result<std::string> until = text_until(span.end);
+  if (!text.ok() || !before.ok() || !until.ok()) return {};
+  return {.text = *std::move(text), .begin = before->size(), .end = until->size()};
 }
 
 }  // namespace
@@ -92,9 +98,10 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   if (asks_words) {
-    std::vector<CueRanking> linked = follow_links(
-        ask.cues, words,
-        {.words = finder_.words(), .passage = [this](BlockIndex block) { return passage_of(*this, block); }});
+    const LinkSource source{.words = finder_.words(),
+                            .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
+    prefer_telling(ask.cues, words, source);
+    std::vector<CueRanking> linked = follow_links(ask.cues, words, source);
     words.insert(words.end(), std::make_move_iterator(linked.begin()), std::make_move_iterator(linked.end()));
   }
   const std::int32_t reach = this->reach();
@@ -142,6 +149,8 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
   }
   words.resize(1);
   leave_out(words, saying.asking);
+  prefer_telling(std::span(cues).first(1), words,
+                 {.words = finder_.words(), .passage = [this](BlockIndex block) { return passage_of(*this, block); }});
   std::vector<Scored>& ranked = words.front().ranked;
   std::erase_if(ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
   if (ranked.empty()) return looks;

@@ -49,6 +49,30 @@ constexpr double kFirstWordTokens = 4.0;
 // What a token of a prompt takes, beside one that is computed alone.
 constexpr double kPromptToken = 0.2;
 
+// What is named comes, whoever chooses the rest, and where nobody does.
+RecallAsk bringing_named(RecallAsk ask) {
+  const auto by_name = [](const auto& selector) { return selector->asks().names; };
+  if (ask.names.empty() || std::ranges::any_of(ask.selectors.all(), by_name)) return ask;
+  std::string list(kIdentity);
+  if (ask.selectors.all().empty()) {
+    ask.max_blocks = 0;
+  } else {
+    list += "+" + ask.selectors.text();
+  }
+  ask.selectors = SelectorList::parse(list).value();
+  return ask;
+}
+
+// A part of the prompt under way has no name before it is there: what a later look knows is not unknown.
+void forget_unknown(std::span<RecallLook> looks, const RecallLook& later) {
+  if (later.selector != kIdentity) return;
+  for (RecallLook& look : looks) {
+    std::erase_if(look.unknown_names, [&](const std::string& name) {
+      return std::ranges::find(later.unknown_names, name) == later.unknown_names.end();
+    });
+  }
+}
+
 }  // namespace
 
 std::int32_t Turn::n_tail_tokens(const Session& session) {
@@ -56,7 +80,7 @@ std::int32_t Turn::n_tail_tokens(const Session& session) {
 }
 
 void Turn::recall(RecallAsk ask) {
-  ask_ = std::move(ask);
+  ask_ = bringing_named(std::move(ask));
   has_looked_ = false;
   // What fits its budget is not looked through.
   const bool lets_go = session_->has_cold() || n_blocks_to_come() > session_->budget_blocks();
@@ -157,6 +181,7 @@ void Turn::recall_found(std::vector<RecallLook> looks, std::span<const RecallLoo
 }
 
 void Turn::add_looks(std::vector<RecallLook> looks) {
+  for (const RecallLook& look : looks) forget_unknown(stats_.looks, look);
   stats_.looks.insert(stats_.looks.end(), std::make_move_iterator(looks.begin()), std::make_move_iterator(looks.end()));
 }
 
