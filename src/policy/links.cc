@@ -30,9 +30,19 @@ constexpr double kAnswers = 0.5;
 // comes first changes for nothing. Higher: the half of a sentence that a border cuts is not looked at.
 constexpr double kMaySpeak = 0.3;
 constexpr std::size_t kCrowd = 8;
-constexpr std::size_t kMostLookedAt = 64;
+constexpr std::size_t kMostLookedAt = 96;
 // How far what tells more stands above all others. Less: it comes behind what says the asked words twice.
 constexpr double kTellsMore = 1.5;
+
+// What a heading says of the lines below it counts so much beside what they say themselves ("# config.py", "retries = 17"). More: what stands beside a
+// sentence that speaks of what is asked is taken for its answer. Less: lines of tables and settings are none.
+constexpr double kSaidBeside = 0.5;
+// English words that ask, or hold a sentence together. In a text that hardly asks they are rarer than what it speaks of.
+constexpr std::string_view kSayNothing[] = {
+    "a",    "an",    "and",   "are", "as",   "at",    "be",    "by",   "can",  "did", "do",   "does",
+    "for",  "from",  "had",   "has", "have", "how",   "i",     "in",   "is",   "it",  "its",  "me",
+    "my",   "of",    "on",    "or",  "that", "the",   "there", "this", "to",   "was", "were", "what",
+    "when", "where", "which", "who", "whom", "whose", "why",   "will", "with", "you", "your"};
 
 using Words = std::set<std::string>;
 
@@ -75,19 +85,27 @@ Words find_answer(std::string_view passage, const Words& wanted, const WordIndex
   return answer;
 }
 
-// Of sentences that stand in the block, or in a part, and say a rare word beside what is wanted, how much of what is rare in it the best one
-// has; 0: none has enough.
+// Of sentences that stand in the block, or in a part, and say a rare word beside something that is wanted, how much of what is rare in it the best
+// one has, with a share of what stands around it; 0: none has enough.
 double told_of(const Passage& passage, const Words& wanted, const WordIndex& index) {
-  const double least = kAnswers * rarity_of(wanted, wanted, index);
+  const double all = rarity_of(wanted, wanted, index);
+  const double around = rarity_of(wanted, words_of(passage.text), index);
   double most = 0.0;
   for_each_sentence(passage.text, [&](const Words& words, std::size_t begin, std::size_t end) {
     if (begin >= passage.end || end <= passage.begin) return;
-    const double rarity = rarity_of(wanted, words, index);
-    if (rarity < least || rarity <= most) return;
+    const double own = rarity_of(wanted, words, index);
+    const double told = own + kSaidBeside * (around - own);
+    if (own == 0.0 || told < kAnswers * all || told <= most) return;
     const auto is_new = [&](const std::string& word) { return !wanted.contains(word) && index.is_rare(word); };
-    if (std::ranges::any_of(words, is_new)) most = rarity;
+    if (std::ranges::any_of(words, is_new)) most = told;
   });
   return most;
+}
+
+Words telling_words_of(std::string_view text) {
+  Words words = words_of(text);
+  for (const std::string_view word : kSayNothing) words.erase(std::string(word));
+  return words;
 }
 
 }  // namespace
@@ -125,8 +143,8 @@ void prefer_telling(std::span<const Cue> cues, std::vector<CueRanking>& found, c
     std::vector<Scored>& ranked = found[i].ranked;
     std::size_t n = 0;
     while (n < ranked.size() && ranked[n].score >= kMaySpeak * ranked.front().score) ++n;
-    if (n < kCrowd) continue;
-    const Words wanted = words_of(cues[i].text);
+    const Words wanted = telling_words_of(cues[i].text);
+    if (n < kCrowd || wanted.empty()) continue;
     const auto looked_at = std::span(ranked).first(std::min(n, kMostLookedAt));
     std::vector<double> told;
     for (const Scored& scored : looked_at) told.push_back(told_of(source.passage(scored.block), wanted, source.words));

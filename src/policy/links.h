@@ -36,8 +36,8 @@ struct LinkSource {
 [[nodiscard]] std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const CueRanking> found,
                                                    const LinkSource& source);
 
-// Where a crowd of blocks shares a leading cue's words, those come in front that have a sentence which answers, as above, and says a rare word
-// beside the cue; of these the ones with the most of it. Cost: a passage for each of 64 blocks of each of 4 cues.
+// Where a crowd of blocks shares a leading cue's words, those come in front that have a sentence, or a line below a heading, which answers as above and
+// says a rare word beside the cue; of these the ones with the most of it. Cost: a passage for each of 96 blocks of each of 4 cues.
 void prefer_telling(std::span<const Cue> cues, std::vector<CueRanking>& found, const LinkSource& source);
 
 }  // namespace ebb
