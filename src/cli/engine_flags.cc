@@ -165,7 +165,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option(
          "--kv-budget", flags.kv_budget,
          "Tokens that may be hot at once; 0: what the model was trained for, as far as memory allows. Beyond it, "
-         "blocks are evicted to the cold store; chat recalls those that a message asks about")
+         "blocks are evicted to the cold store, and those that a message asks about come back")
       ->check(CLI::Range(0, kMost))
       ->type_name("TOKENS")
       ->capture_default_str()
