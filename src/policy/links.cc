@@ -66,7 +66,7 @@ void for_each_sentence(std::string_view passage, const Visit& visit) {
     const std::size_t n = sentence_mark_bytes(passage, at);
     at += std::max<std::size_t>(n, 1);
     if (n == 0 && at < passage.size()) continue;
-    visit(words_of(passage.substr(begin, at - begin)), begin, at);
+    visit(passage.substr(begin, at - begin), begin, at);
     begin = at;
   }
 }
@@ -76,7 +76,8 @@ Words find_answer(std::string_view passage, const Words& wanted, const WordIndex
   double most = kAnswers * rarity_of(wanted, wanted, index);
   Words answer;
   if (most == 0.0) return answer;
-  for_each_sentence(passage, [&](Words words, std::size_t, std::size_t) {
+  for_each_sentence(passage, [&](std::string_view sentence, std::size_t, std::size_t) {
+    Words words = words_of(sentence);
     const double rarity = rarity_of(wanted, words, index);
     if (rarity < most || (rarity == most && !answer.empty())) return;
     most = rarity;
@@ -85,27 +86,64 @@ Words find_answer(std::string_view passage, const Words& wanted, const WordIndex
   return answer;
 }
 
+// A word that is looked for, and how rare it is.
+struct Wanted {
+  std::string word;
+  double rarity = 0.0;
+};
+
+// What a sentence has of what is wanted, and else.
+struct Said {
+  std::vector<std::string> words;
+  std::vector<bool> has;  // [wanted]
+};
+
+Said read_sentence(std::string_view sentence, std::span<const Wanted> wanted) {
+  Said said{.words = split_words(sentence), .has = std::vector<bool>(wanted.size())};
+  std::erase_if(said.words, [&](const std::string& word) {
+    const auto found = std::ranges::find(wanted, word, &Wanted::word);
+    if (found == wanted.end()) return false;
+    said.has[static_cast<std::size_t>(found - wanted.begin())] = true;
+    return true;
+  });
+  return said;
+}
+
+double rarity_of(const std::vector<bool>& has, std::span<const Wanted> wanted) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) sum += has[i] ? wanted[i].rarity : 0.0;
+  return sum;
+}
+
 // Of sentences that stand in the block, or in a part, and say a rare word beside something that is wanted, how much of what is rare in it the best
 // one has, with a share of what stands around it; 0: none has enough.
-double told_of(const Passage& passage, const Words& wanted, const WordIndex& index) {
-  const double all = rarity_of(wanted, wanted, index);
-  const double around = rarity_of(wanted, words_of(passage.text), index);
-  double most = 0.0;
-  for_each_sentence(passage.text, [&](const Words& words, std::size_t begin, std::size_t end) {
-    if (begin >= passage.end || end <= passage.begin) return;
-    const double own = rarity_of(wanted, words, index);
-    const double told = own + kSaidBeside * (around - own);
-    if (own == 0.0 || told < kAnswers * all || told <= most) return;
-    const auto is_new = [&](const std::string& word) { return !wanted.contains(word) && index.is_rare(word); };
-    if (std::ranges::any_of(words, is_new)) most = told;
+double told_of(const Passage& passage, std::span<const Wanted> wanted, const WordIndex& index) {
+  std::vector<Said> own;
+  std::vector<bool> around(wanted.size());
+  for_each_sentence(passage.text, [&](std::string_view sentence, std::size_t begin, std::size_t end) {
+    Said said = read_sentence(sentence, wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) around[i] = around[i] || said.has[i];
+    if (begin < passage.end && end > passage.begin) own.push_back(std::move(said));
   });
+  const double all = rarity_of(std::vector<bool>(wanted.size(), true), wanted);
+  const double beside = rarity_of(around, wanted);
+  double most = 0.0;
+  for (const Said& said : own) {
+    const double has = rarity_of(said.has, wanted);
+    const double told = has + kSaidBeside * (beside - has);
+    if (has == 0.0 || told < kAnswers * all || told <= most) continue;
+    if (std::ranges::any_of(said.words, [&](const std::string& word) { return index.is_rare(word); })) most = told;
+  }
   return most;
 }
 
-Words telling_words_of(std::string_view text) {
-  Words words = words_of(text);
-  for (const std::string_view word : kSayNothing) words.erase(std::string(word));
-  return words;
+std::vector<Wanted> find_wanted(std::string_view cue, const WordIndex& index) {
+  std::vector<Wanted> wanted;
+  for (const std::string& word : words_of(cue)) {
+    if (std::ranges::find(kSayNothing, word) != std::end(kSayNothing)) continue;
+    if (const double rarity = index.rarity(word); rarity > 0.0) wanted.push_back({.word = word, .rarity = rarity});
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -143,7 +181,7 @@ void prefer_telling(std::span<const Cue> cues, std::vector<CueRanking>& found, c
     std::vector<Scored>& ranked = found[i].ranked;
     std::size_t n = 0;
     while (n < ranked.size() && ranked[n].score >= kMaySpeak * ranked.front().score) ++n;
-    const Words wanted = telling_words_of(cues[i].text);
+    const std::vector<Wanted> wanted = find_wanted(cues[i].text, source.words);
     if (n < kCrowd || wanted.empty()) continue;
     const auto looked_at = std::span(ranked).first(std::min(n, kMostLookedAt));
     std::vector<double> told;

@@ -91,18 +91,20 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   const Stopwatch ranking;
   std::vector<CueRanking> words;
   if (seeks_question || asks_words) words = finder_.rank(ask.cues);
-  const double rank_ms = ranking.elapsed_ms();
+  double words_ms = ranking.elapsed_ms();
   if (seeks_question && !ask.cues.empty()) {
     RecallLook question = look_for_question(ask.cues, words, moment);
     leave_out(words, asking_blocks({&question, 1}));
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   if (asks_words) {
+    const Stopwatch reading;
     const LinkSource source{.words = finder_.words(),
                             .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
     prefer_telling(ask.cues, words, source);
     std::vector<CueRanking> linked = follow_links(ask.cues, words, source);
     words.insert(words.end(), std::make_move_iterator(linked.begin()), std::make_move_iterator(linked.end()));
+    words_ms += reading.elapsed_ms();
   }
   const std::int32_t reach = this->reach();
   for (const auto& selector : ask.selectors.all()) {
@@ -128,7 +130,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
                                                                  : missing.size());
     if (wants.meanings) look.n_looked_at = meanings_.n_known();
     look.told = tell(selector->select(evidence));
-    look.ms = watch.elapsed_ms() + (wants.words ? rank_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
+    look.ms = watch.elapsed_ms() + (wants.words ? words_ms : 0.0) + (wants.meanings ? meanings_.waited_ms() : 0.0);
     looks.push_back(std::move(look));
   }
   if (!goes_by_queries(moment)) meanings_.end_look();
