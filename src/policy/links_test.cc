@@ -30,20 +30,12 @@ class Links : public testing::Test {
   }
 
   // Each block's own text and nothing around it.
-  LinkSource source() {
+  BlockTexts source() {
     return {.words = words_, .passage = [this](BlockIndex block) {
               ++n_passages_;
               const std::string& text = texts_[block.index()];
               return Passage{.text = text, .end = text.size()};
             }};
-  }
-
-  // Which block comes first for it, where those that tell more come in front.
-  std::int32_t best_telling(const Cue& cue) {
-    std::vector<CueRanking> found = {{.ranked = words_.rank(cue.text)}};
-    prefer_telling({&cue, 1}, found, source());
-    EXPECT_TRUE(std::ranges::is_sorted(found.front().ranked, std::ranges::greater(), &Scored::score));
-    return found.front().ranked.front().block.value();
   }
 
   std::vector<std::int32_t> firsts(const std::vector<Cue>& cues) {
@@ -113,35 +105,6 @@ TEST_F(Links, text_that_cannot_be_told_leads_nowhere) {
   const std::vector<Cue> cues = {{.text = "owner of the boat"}};
   const std::vector<CueRanking> found = {{.ranked = words_.rank(cues.front().text)}};
   EXPECT_TRUE(follow_links(cues, found, {.words = words_, .passage = [](BlockIndex) { return Passage(); }}).empty());
-}
-
-TEST_F(Links, of_a_crowd_that_speaks_of_what_is_asked_what_says_more_comes_first) {
-  const Cue cue{.text = "What is the code of the stone tower?"};
-  fill(60);
-  tell(
-      {"It rained. The code of the stone tower is 4711. We sang, and the long day of the week went by without a "
-       "word."});
-  for (int i = 0; i < 12; ++i) tell({"Nobody knows the code of the stone tower, the code of the stone tower."});
-  EXPECT_GT(words_.rank(cue.text).front().block, BlockIndex(60));
-  EXPECT_EQ(best_telling(cue), 60);
-}
-
-TEST_F(Links, what_says_more_of_something_else_does_not) {
-  const Cue cue{.text = "What is the code of the stone tower?"};
-  fill(60);
-  tell({"The tower is 4711 feet high.", "The code of the stone tower was told to Ada."});
-  for (int i = 0; i < 12; ++i) tell({"Nobody knows the code of the stone tower, the code of the stone tower."});
-  EXPECT_EQ(best_telling(cue), 61);
-}
-
-TEST_F(Links, where_few_speak_of_it_the_order_stays) {
-  const Cue cue{.text = "What is the code of the stone tower?"};
-  fill(60);
-  tell({"It rained. The code of the stone tower is 4711. We sang, and the long day of the week went by without a word.",
-        "Nobody knows the code of the stone tower, the code of the stone tower."});
-  n_passages_ = 0;
-  EXPECT_EQ(best_telling(cue), 61);
-  EXPECT_EQ(n_passages_, 0);
 }
 
 }  // namespace

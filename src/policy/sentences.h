@@ -4,6 +4,7 @@
 // drowns. It knows marks and no language. Thread rule: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -13,6 +14,19 @@ namespace ebb {
 
 // The bytes of a mark that ends a sentence at `at`; 0 where none stands. A full stop within a number, a name or a path ends none.
 [[nodiscard]] std::size_t sentence_mark_bytes(std::string_view text, std::size_t at);
+
+// Calls visit(sentence, begin) for each, its mark included; the last may have none.
+template <typename Visit>
+void for_each_sentence(std::string_view text, const Visit& visit) {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = sentence_mark_bytes(text, at);
+    at += std::max<std::size_t>(n, 1);
+    if (n == 0 && at < text.size()) continue;
+    visit(text.substr(begin, at - begin), begin);
+    begin = at;
+  }
+}
 
 struct Passages {
   // Sentences; one of few words goes with the one before it.

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/to_size.h"
+#include "policy/crowd.h"
 #include "policy/links.h"
 #include "session/session.h"
 
@@ -99,10 +100,10 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   }
   if (asks_words) {
     const Stopwatch reading;
-    const LinkSource source{.words = finder_.words(),
-                            .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
-    prefer_telling(ask.cues, words, source);
-    std::vector<CueRanking> linked = follow_links(ask.cues, words, source);
+    const BlockTexts texts{.words = finder_.words(),
+                           .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
+    prefer_telling(ask.cues, words, texts);
+    std::vector<CueRanking> linked = follow_links(ask.cues, words, texts);
     words.insert(words.end(), std::make_move_iterator(linked.begin()), std::make_move_iterator(linked.end()));
     words_ms += reading.elapsed_ms();
   }
