@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/api_error.h"
 #include "server/passed_fields.h"
 #include "text/stop_strings.h"
 
@@ -177,8 +178,6 @@ class Messages {
     const Json function = {{"name", block.needed_text("name")}, {"arguments", json_text(arguments)}};
     said["tool_calls"].push_back({{"id", block.needed_text("id")}, {"type", "function"}, {"function", function}});
   }
-
-  static std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
   void note_mark(JsonFields& block) { is_marked_ = block.object("cache_control").has_value() || is_marked_; }
   void take_mark() {

@@ -6,24 +6,15 @@
 Needs the package anthropic, which script/deps --tests puts into .venv; exit status 77 without it. The bundled model never
 learned to call a tool or to think: grammars and templates make it.
 """
-import os
 import pathlib
 import sys
 import tempfile
 import unittest
 
-SKIPPED = 77
-VENV_PYTHON = pathlib.Path(__file__).resolve().parent.parent.parent / ".venv" / "bin" / "python"
-
-try:
-    import anthropic
-except ImportError:
-    if VENV_PYTHON.exists() and pathlib.Path(sys.prefix) != VENV_PYTHON.parent.parent:
-        os.execv(VENV_PYTHON, [VENV_PYTHON, *sys.argv])
-    print("skipped: no package anthropic; script/deps --tests installs it")
-    sys.exit(SKIPPED)
-
+from packages import need
 from server import Server
+
+anthropic = need("anthropic")
 
 KEY = "a-key-for-tests"
 BUDGET = ("--kv-budget", "1024", "-t", "1")

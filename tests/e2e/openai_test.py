@@ -7,24 +7,14 @@ Needs the package openai, which script/deps --tests puts into .venv; exit status
 learned to call a tool: grammars make it.
 """
 import json
-import os
-import pathlib
 import sys
 import unittest
 
-SKIPPED = 77
-VENV_PYTHON = pathlib.Path(__file__).resolve().parent.parent.parent / ".venv" / "bin" / "python"
-
-try:
-    import openai
-    from pydantic import BaseModel
-except ImportError:
-    if VENV_PYTHON.exists() and pathlib.Path(sys.prefix) != VENV_PYTHON.parent.parent:
-        os.execv(VENV_PYTHON, [VENV_PYTHON, *sys.argv])
-    print("skipped: no package openai; script/deps --tests installs it")
-    sys.exit(SKIPPED)
-
+from packages import need
 from server import Server
+
+openai = need("openai")
+BaseModel = need("pydantic").BaseModel
 
 KEY = "a-key-for-tests"
 BUDGET = ("--kv-budget", "1024", "-t", "1")
