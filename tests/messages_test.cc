@@ -82,5 +82,103 @@ TEST_F(Messages, errors_are_said_as_anthropics_servers_say_them) {
   EXPECT_EQ(wrong_method->json()["type"], "error");
 }
 
+// Files that a tool read, one behind the other; each says a code.
+Json files_read(int n) {
+  Json messages = Json::array({{{"role", "user"}, {"content", "Read the files."}}});
+  for (int i = 0; i < n; ++i) {
+    std::string text =
+        "The code of the " + std::string(i == 0 ? "north" : "south") + " gate is " + std::to_string(4711 + i) + ". ";
+    for (int line = 0; line < 12; ++line) text += "The warden keeps the bridge by night. ";
+    const std::string id = "call" + std::to_string(i);
+    const Json use = {{"type", "tool_use"}, {"id", id}, {"name", i == 1 ? "list" : "read"}, {"input", Json::object()}};
+    const Json result = {{"type", "tool_result"}, {"tool_use_id", id}, {"content", text}};
+    messages.push_back({{"role", "assistant"}, {"content", Json::array({use})}});
+    messages.push_back({{"role", "user"}, {"content", Json::array({result})}});
+  }
+  return messages;
+}
+
+Json clearing(int trigger, int keep) {
+  return {{"edits", Json::array({{{"type", "clear_tool_uses_20250919"},
+                                  {"trigger", {{"type", "input_tokens"}, {"value", trigger}}},
+                                  {"keep", {{"type", "tool_uses"}, {"value", keep}}}}})}};
+}
+
+TEST_F(Messages, what_is_cleared_leaves_and_is_counted_and_comes_back_when_it_is_asked_for) {
+  Json history = files_read(4);
+  history.push_back({{"role", "user"}, {"content", "Who keeps the bridge?"}});
+  const Json plain = tell({{"messages", history}})->json();
+  EXPECT_FALSE(plain.contains("context_management"));
+  const Json counted =
+      tell({{"messages", history}, {"context_management", clearing(100, 1)}}, "/v1/messages/count_tokens")->json();
+  const int n_whole = counted["context_management"]["original_input_tokens"];
+  EXPECT_LT(counted["input_tokens"], n_whole);
+
+  const Json cleared = tell({{"messages", history}, {"context_management", clearing(100, 1)}})->json();
+  const Json& edit = cleared["context_management"]["applied_edits"][0];
+  EXPECT_EQ(edit["type"], "clear_tool_uses_20250919");
+  EXPECT_EQ(edit["cleared_tool_uses"], 3);
+  EXPECT_EQ(edit["cleared_input_tokens"].get<int>(), n_whole - counted["input_tokens"].get<int>());
+  const Json& usage = cleared["usage"];
+  EXPECT_EQ(cleared["ebb"]["prompt"]["holes"], 0);
+  EXPECT_EQ(usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>() +
+                cleared["ebb"]["prompt"]["cleared"].get<int>(),
+            n_whole);
+  EXPECT_GT(usage["cache_read_input_tokens"], 0) << "what stands before and behind stays valid";
+  EXPECT_LT(cleared["ebb"]["hot_tokens"], plain["ebb"]["hot_tokens"]);
+
+  history.push_back({{"role", "assistant"}, {"content", cleared["content"]}});
+  history.push_back({{"role", "user"}, {"content", "What is the code of the north gate?"}});
+  const Json asked = tell({{"messages", history}, {"context_management", clearing(100, 1)}})->json();
+  EXPECT_THAT(asked["content"][0]["text"].get<std::string>(), HasSubstr("4711"));
+  EXPECT_GT(asked["ebb"]["cleared_in_sight"], 0);
+  EXPECT_LT(asked["ebb"]["computed_again"].get<int>() + asked["usage"]["input_tokens"].get<int>(), 120)
+      << "nothing of what is cleared is computed again";
+  // Whoever no longer clears has all of it again.
+  const Json again = tell({{"messages", history}})->json();
+  EXPECT_EQ(again["ebb"]["prompt"]["cleared"], 0);
+  EXPECT_EQ(again["ebb"]["prompt"]["holes"], 0);
+}
+
+TEST_F(Messages, edits_wait_for_their_trigger_and_leave_what_they_exclude) {
+  const Json history = files_read(4);
+  const auto applied = [&](Json management) {
+    return tell({{"messages", history}, {"context_management", std::move(management)}})
+        ->json()["context_management"]["applied_edits"];
+  };
+  EXPECT_TRUE(applied(clearing(100'000, 1)).empty());
+  Json excluding = clearing(0, 0);
+  excluding["edits"][0]["exclude_tools"] = {"list"};
+  EXPECT_EQ(applied(excluding)[0]["cleared_tool_uses"], 3);
+  Json much = clearing(0, 3);
+  much["edits"][0]["clear_at_least"] = {{"type", "input_tokens"}, {"value", 1000}};
+  EXPECT_TRUE(applied(much).empty());
+  Json by_uses = clearing(0, 2);
+  by_uses["edits"][0]["trigger"] = {{"type", "tool_uses"}, {"value", 4}};
+  EXPECT_TRUE(applied(by_uses).empty());
+  by_uses["edits"][0]["trigger"]["value"] = 3;
+  EXPECT_EQ(applied(by_uses)[0]["cleared_tool_uses"], 2);
+}
+
+TEST_F(Messages, a_stream_tells_what_was_cleared_with_its_end) {
+  const auto kept = tell({{"messages", files_read(3)}, {"stream", true}, {"context_management", clearing(0, 1)}});
+  const std::size_t at = kept->body().find("event: message_delta\ndata: ");
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t begin = kept->body().find('{', at);
+  const Json ended = Json::parse(kept->body().substr(begin, kept->body().find('\n', begin) - begin));
+  EXPECT_EQ(ended["context_management"]["applied_edits"][0]["cleared_tool_uses"], 2);
+}
+
+TEST_F(Messages, a_message_that_says_so_is_cleared_in_a_chat_too) {
+  std::string text = "The code of the north gate is 4711. ";
+  for (int line = 0; line < 20; ++line) text += "The warden keeps the bridge by night. ";
+  Json messages = Json::array({{{"role", "user"}, {"content", text}, {"ebb", {{"cleared", true}}}},
+                               {{"role", "assistant"}, {"content", "Noted."}},
+                               {{"role", "user"}, {"content", "Who keeps the bridge?"}}});
+  const Json body = {{"messages", messages}, {"max_tokens", 8}, {"temperature", 0}};
+  const Json answer = ask("POST", "/v1/chat/completions", body.dump())->json();
+  EXPECT_GT(answer["ebb"]["prompt"]["cleared"].get<int>() + answer["ebb"]["cleared_in_sight"].get<int>(), 100);
+}
+
 }  // namespace
 }  // namespace ebb

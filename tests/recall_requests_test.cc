@@ -173,8 +173,10 @@ TEST_F(RecallRequests, metrics_count_the_looks_and_what_came_for_them) {
   double n_looks = 0;
   for (const Json& look : reply["ebb"]["recall"]) {
     if (look["selector"] != "lexical") continue;
-    n_looks += look["when"] == "while writing" ? 0 : 1;
-    for (const Json& block : look["blocks"]) n_came += block["came"].get<bool>() ? 1 : 0;
+    ++n_looks;
+    for (const Json& block : look["blocks"]) {
+      n_came += block["came"].get<bool>() && block["verdict"] == "recall" ? 1 : 0;
+    }
   }
   EXPECT_GT(n_came, 0);
   EXPECT_THAT(metrics->body(), HasSubstr(fmt::format("ebb:recall_looks_total{{selector=\"lexical\"}} {}\n", n_looks)));

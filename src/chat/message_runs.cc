@@ -1,7 +1,10 @@
 #include "chat/message_runs.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+
+#include "json/json_string.h"
 
 namespace ebb {
 namespace {
@@ -41,6 +44,26 @@ std::vector<std::size_t> begins_of(const Vocabulary& vocabulary, std::size_t n_t
   return begins;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  const std::size_t end = text.find_last_not_of(kSpace);
+  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
+// Where in the text of the stretch, from `from` on; its length as it is written there.
+struct Place {
+  std::size_t begin;
+  std::size_t n_bytes;
+};
+std::optional<Place> find_text(std::string_view within, std::size_t from, std::string_view text) {
+  if (const std::size_t at = within.find(text, from); at != std::string_view::npos) return Place{at, text.size()};
+  std::string written = to_json_string(text);
+  written = written.substr(1, written.size() - 2);
+  const std::size_t at = within.find(written, from);
+  return at == std::string_view::npos ? std::nullopt : std::optional(Place{at, written.size()});
+}
+
 }  // namespace
 
 std::vector<MessageRun> find_message_runs(const Vocabulary& vocabulary, const ChatPrompt& prompt,
@@ -68,6 +91,33 @@ std::vector<MessageRun> find_message_runs(const Vocabulary& vocabulary, const Ch
   }
   end_run(tokens.size());
   return runs;
+}
+
+std::vector<Span> find_texts(const Vocabulary& vocabulary, const ChatPrompt& prompt, std::span<const Token> tokens,
+                             std::span<const MessageText> texts) {
+  const std::string whole = prompt.text();
+  const std::vector<std::size_t> begins = begins_of(vocabulary, whole.size(), tokens);
+  std::map<std::size_t, Stretch> left;  // of each message, what is not looked through yet
+  for (const Stretch& stretch : stretches_of(prompt)) {
+    const auto [known, is_new] = left.emplace(stretch.message, stretch);
+    if (!is_new) known->second.end = stretch.end;
+  }
+  std::vector<Span> spans;
+  for (const MessageText& wanted : texts) {
+    spans.emplace_back();
+    const std::string_view text = trimmed(wanted.text);
+    const auto found = left.find(wanted.message);
+    if (text.empty() || found == left.end()) continue;
+    Stretch& stretch = found->second;
+    const std::optional<Place> place = find_text(std::string_view(whole).substr(0, stretch.end), stretch.begin, text);
+    if (!place) continue;
+    stretch.begin = place->begin + place->n_bytes;
+    const auto first = std::ranges::lower_bound(begins, place->begin) - begins.begin();
+    const auto end = std::ranges::upper_bound(begins, stretch.begin) - begins.begin() - 1;
+    if (first < end)
+      spans.back() = {Position(static_cast<std::int32_t>(first)), Position(static_cast<std::int32_t>(end))};
+  }
+  return spans;
 }
 
 }  // namespace ebb

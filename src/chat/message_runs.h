@@ -10,9 +10,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "base/ids.h"
+#include "base/span.h"
 #include "chat/chat_prompt.h"
 #include "text/vocabulary.h"
 
@@ -29,5 +30,16 @@ struct MessageRun {
 // In order, none empty, together all of `tokens`, which are tokenize_prompt() of `prompt`.
 [[nodiscard]] std::vector<MessageRun> find_message_runs(const Vocabulary& vocabulary, const ChatPrompt& prompt,
                                                         std::span<const Token> tokens);
+
+// A text that a message holds.
+struct MessageText {
+  std::size_t message = 0;
+  std::string_view text;
+};
+
+// Of each, the tokens that lie in it wholly, by their places in `tokens`; none where the prompt does not hold the text as it is, or as JSON
+// writes it, white space around it aside. Of several of one message each is looked for behind the one before.
+[[nodiscard]] std::vector<Span> find_texts(const Vocabulary& vocabulary, const ChatPrompt& prompt,
+                                           std::span<const Token> tokens, std::span<const MessageText> texts);
 
 }  // namespace ebb

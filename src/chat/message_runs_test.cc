@@ -62,5 +62,42 @@ TEST(MessageRuns, of_nothing_are_none) {
   EXPECT_TRUE(texts_of(*vocabulary, {}).empty());
 }
 
+// The text of the tokens of each.
+std::vector<std::string> found_in(const Vocabulary& vocabulary, const ChatPrompt& prompt,
+                                  const std::vector<MessageText>& texts) {
+  const std::vector<Token> tokens = *tokenize_prompt(vocabulary, prompt, true);
+  std::vector<std::string> found;
+  for (const Span span : find_texts(vocabulary, prompt, tokens, texts)) {
+    const auto own = std::span(tokens).subspan(span.begin.index(), static_cast<std::size_t>(span.n_tokens()));
+    found.push_back(*vocabulary.detokenize(own, SpecialTokens::kShow));
+  }
+  return found;
+}
+
+TEST(MessageTexts, are_found_in_their_messages_each_behind_the_one_before) {
+  const ToyFile file(toy_bpe().bytes());
+  const auto vocabulary = *Vocabulary::load(file.path());
+  const ChatPrompt prompt = {
+      {ours("<|im_start|>"), said("one one", 0), ours("<|im_end|><|im_start|>"), said("one", 1), ours("<|im_end|>")}};
+  EXPECT_EQ(found_in(*vocabulary, prompt,
+                     {{.message = 1, .text = "one"}, {.message = 0, .text = " one\n"}, {.message = 0, .text = "one"}}),
+            (std::vector<std::string>{"one", "one", "one"}));
+  EXPECT_EQ(found_in(*vocabulary, prompt, {{.message = 0, .text = "two"}, {.message = 7, .text = "one"}, {}}),
+            (std::vector<std::string>(3)));
+  const std::vector<Token> tokens = *tokenize_prompt(*vocabulary, prompt, true);
+  const std::vector<MessageText> both = {{.message = 0, .text = "one"}, {.message = 0, .text = "one"}};
+  const std::vector<Span> spans = find_texts(*vocabulary, prompt, tokens, both);
+  EXPECT_LT(spans[0].end, spans[1].end);
+  EXPECT_LE(spans[0].end, spans[1].begin);
+}
+
+TEST(MessageTexts, are_found_as_json_writes_them) {
+  const ToyFile file(toy_bpe().bytes());
+  const auto vocabulary = *Vocabulary::load(file.path());
+  const ChatPrompt prompt = {{said(R"({"text": "a \"b\"\n c"})", 0)}};
+  EXPECT_EQ(found_in(*vocabulary, prompt, {{.message = 0, .text = "a \"b\"\n c"}}),
+            std::vector<std::string>{R"(a \"b\"\n c)"});
+}
+
 }  // namespace
 }  // namespace ebb

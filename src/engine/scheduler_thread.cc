@@ -369,7 +369,7 @@ void Scheduler::State::break_off(const Status& status) {
 void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) {
   const TurnStats& turn = end.turn;
   const std::scoped_lock lock(mutex);
-  stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from[Origin::kHole]);
+  stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from.n_unseen());
   stats.n_computed_tokens += turn.n_computed;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.from += turn.from;
@@ -383,8 +383,7 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   for (const RecallLook& look : turn.looks) {
     LookSums& sums = stats.looks[look.selector];
     sums.n_chosen += look.n_chosen();
-    sums.n_came += std::ranges::count_if(look.told, &RecallLook::Told::came);
-    if (look.moment == Moment::kWhileWriting) continue;
+    sums.n_came += look.n_came();
     ++sums.n_looks;
     sums.ms += look.ms;
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kMostCrowdedCues = 4;
 // Blocks with so much of the best one's score, of which so many are a crowd, and so many are looked at. Lower: where a few tell the same, which
 // comes first changes for nothing. Higher: the half of a sentence that a border cuts is not looked at.
 constexpr double kMaySpeak = 0.3;
-constexpr std::size_t kCrowd = 8;
+constexpr std::size_t kCrowd = 5;
 constexpr std::size_t kMostLookedAt = 96;
 // How far what tells more stands above all others. Less: it comes behind what says the asked words twice.
 constexpr double kTellsMore = 1.5;
@@ -33,9 +33,15 @@ constexpr std::string_view kSayNothing[] = {
     "my",   "of",    "on",    "or",  "that", "the",   "there", "this", "to",   "was", "were", "what",
     "when", "where", "which", "who", "whom", "whose", "why",   "will", "with", "you", "your"};
 
+// What a sentence counts that says no number and no name, where others do. More: "Nobody knew what the code was for" is taken for an answer, since it
+// says the asked words and others that are rare. Less: "The owner of the mill is the miller" is none.
+constexpr double kPlainWords = 0.4;
+
 // Of what is rare in a cue, the share that a sentence has which answers it, with what stands around it. Less: one that shares one of several words with
 // it leads astray. More: one that answers in other words does not come.
 constexpr double kLeastTold = 0.5;
+// The same where it says a number or a name: "The home city of Ada is Rome" answers where Ada lives, among others that say "live".
+constexpr double kLeastOfValue = 0.35;
 
 // A word that is looked for, and how rare it is.
 struct Wanted {
@@ -45,12 +51,13 @@ struct Wanted {
 
 // What a sentence has of what is wanted, and else.
 struct Said {
+  std::string_view sentence;
   std::vector<std::string> words;
   std::vector<bool> has;  // [wanted]
 };
 
 Said read_sentence(std::string_view sentence, std::span<const Wanted> wanted) {
-  Said said{.words = split_words(sentence), .has = std::vector<bool>(wanted.size())};
+  Said said{.sentence = sentence, .words = split_words(sentence), .has = std::vector<bool>(wanted.size())};
   std::erase_if(said.words, [&](const std::string& word) {
     const auto found = std::ranges::find(wanted, word, &Wanted::word);
     if (found == wanted.end()) return false;
@@ -66,8 +73,43 @@ double rarity_of(const std::vector<bool>& has, std::span<const Wanted> wanted) {
   return sum;
 }
 
+// Whether a word as it is written may be what answers: a number or an identifier, or inside a sentence one that begins with a capital.
+bool is_value(std::string_view written, bool is_first) {
+  if (std::ranges::any_of(written, [](char c) { return c >= '0' && c <= '9'; })) return true;
+  return !is_first && written.front() >= 'A' && written.front() <= 'Z';
+}
+
+// Whether it says a rare word beside what is wanted, and whether one of these is a number or a name. What is written without small letters has neither.
+struct Tells {
+  bool any = false;
+  bool value = false;
+};
+Tells tells(const Said& said, const WordIndex& index) {
+  Tells tells;
+  const auto is_told = [&](const std::string& word) { return std::ranges::find(said.words, word) != said.words.end(); };
+  const std::string_view sentence = said.sentence;
+  bool is_first = true;
+  for (std::size_t at = 0; at < sentence.size();) {
+    std::size_t end = at;
+    while (end < sentence.size() && is_word_byte(sentence[end])) ++end;
+    if (end == at) {
+      ++at;
+      continue;
+    }
+    const std::string_view written = sentence.substr(at, end - at);
+    const std::vector<std::string> words = split_words(written);
+    if (std::ranges::any_of(words, [&](const std::string& word) { return is_told(word) && index.is_rare(word); })) {
+      tells.any = true;
+      tells.value |= is_value(written, is_first);
+    }
+    is_first = false;
+    at = end;
+  }
+  return tells;
+}
+
 // Of sentences that stand in the block, or in a part, and say a rare word beside something that is wanted, how much of what is rare in it the best
-// one has, with a share of what stands around it; 0: none has enough.
+// one has, with a share of what stands around it; 0: none has enough. Of one that says no number and no name, less.
 double told_of(const Passage& passage, std::span<const Wanted> wanted, const WordIndex& index) {
   std::vector<Said> own;
   std::vector<bool> around(wanted.size());
@@ -82,8 +124,10 @@ double told_of(const Passage& passage, std::span<const Wanted> wanted, const Wor
   for (const Said& said : own) {
     const double has = rarity_of(said.has, wanted);
     const double told = has + kSaidBeside * (beside - has);
-    if (has == 0.0 || told < kLeastTold * all || told <= most) continue;
-    if (std::ranges::any_of(said.words, [&](const std::string& word) { return index.is_rare(word); })) most = told;
+    if (has == 0.0 || told < kLeastOfValue * all || told <= most) continue;
+    const Tells tells = ebb::tells(said, index);
+    if (!tells.any || (!tells.value && told < kLeastTold * all)) continue;
+    most = std::max(most, tells.value ? told : kPlainWords * told);
   }
   return most;
 }

@@ -83,6 +83,22 @@ TEST_F(Crowd, a_line_below_a_heading_tells_more_than_what_only_speaks_of_both) {
   EXPECT_EQ(best_telling(cue), 200);
 }
 
+TEST_F(Crowd, what_says_a_number_or_a_name_comes_before_what_says_other_rare_words) {
+  fill(60);
+  tell({"The home city of Anna is Rome."});
+  const std::vector<std::string> rare = {"letter", "candle", "garden", "ladder",
+                                         "window", "basket", "needle", "hammer"};
+  for (const std::string& word : rare) tell({"Anna had a " + word + ", and went home with it that evening."});
+  EXPECT_EQ(best_telling({.text = "Where does Anna live?"}), 60);
+  tell({"The code of the stone tower is 4711, they said to Ada that day."});
+  for (const std::string& word : rare) tell({"The " + word + " was beside the code of the stone tower."});
+  EXPECT_EQ(best_telling({.text = "What is the code of the stone tower?"}), 69);
+  // Where nothing says any, what says most does.
+  tell({"The owner of the long pier is the miller."});
+  for (int i = 0; i < 12; ++i) tell({"They were at the long pier, by the long pier."});
+  EXPECT_EQ(best_telling({.text = "Who is the owner of the long pier?"}), 78);
+}
+
 // A sentence beside the block is another block's.
 TEST_F(Crowd, what_stands_around_a_block_is_not_its_own) {
   const Cue cue{.text = "What is the code of the stone tower?"};

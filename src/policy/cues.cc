@@ -33,6 +33,9 @@ constexpr double kBesideWithin = 0.5;
 // the last message first, and what a tool has just said before what was asked two calls ago.
 constexpr double kOlder = 0.7;
 constexpr double kNotTheUsers = 0.6;
+// Of what a tool returned that is long and asks nothing, what its ends weigh where something else that was said since asks. More: what is there to be
+// read hides what another result asks.
+constexpr double kBesideAsking = 0.5;
 // And what the user said last weighs at least, however many calls it took since.
 constexpr double kTask = 0.3;
 
@@ -355,13 +358,24 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
   std::int64_t place = 0;
   // The user's last message asks by itself.
   bool asks = false;
+  std::vector<std::pair<std::size_t, std::size_t>>
+      to_read;  // cues of what is long and asks nothing, and not the user's
   for (auto text = said.rbegin(); text != said.rend() && !text->is_before; ++text, weight *= kOlder) {
     place -= std::ssize(text->text);
     const bool is_users = text->source == Source::kUser;
     if (text == users) {
       asks = add_cues(*text, {.weight = std::max(weight, kTask), .place = place, .is_asked = !before.empty()}, cues);
     } else if (cues.size() < 4 * kMostCues) {
-      add_cues(*text, {.weight = is_users ? weight : kNotTheUsers * weight, .place = place}, cues);
+      const std::size_t n_before = cues.size();
+      const bool any_asks =
+          add_cues(*text, {.weight = is_users ? weight : kNotTheUsers * weight, .place = place}, cues);
+      const bool is_long = text->text.size() > 2 * kCueEdgeBytes;
+      if (is_long && !any_asks && !is_users) to_read.emplace_back(n_before, cues.size());
+    }
+  }
+  if (std::ranges::any_of(cues, &Cue::asks)) {
+    for (const auto& [first, end] : to_read) {
+      for (std::size_t i = first; i < end; ++i) cues[i].weight *= kBesideAsking;
     }
   }
   if (!asks && !before.empty()) {

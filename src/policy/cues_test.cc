@@ -275,6 +275,22 @@ TEST(Cues, the_last_thing_said_comes_first_and_what_a_tool_says_weighs_less_than
   EXPECT_EQ(find_cues(asked)[0].text, "What does that mean now");
 }
 
+TEST(Cues, what_one_result_asks_comes_before_what_stands_at_the_ends_of_another_that_is_there_to_be_read) {
+  std::string prose = "The prince rode out in the early morning";
+  for (int i = 0; i < 40; ++i) prose += ". The road was long and the wind cold that day";
+  const std::vector<SaidText> said = {{.text = "Read the files and do what they say."},
+                                      {.text = "What is the code of the red gate?", .source = Source::kTool},
+                                      {.text = prose + ". The horses were tired", .source = Source::kTool}};
+  EXPECT_EQ(texts(find_cues(said)).at(1), "What is the code of the red gate") << "behind what the user said";
+  // What is short may be all that is meant, and where nobody asks the last one leads.
+  std::vector<SaidText> is_short = said;
+  is_short.back().text = "The manager of the office is Kim";
+  EXPECT_EQ(find_cues(is_short).front().text, "The manager of the office is Kim");
+  std::vector<SaidText> none_asks = said;
+  none_asks[1].text = "The code of the red gate";
+  EXPECT_EQ(find_cues(none_asks).front().text, " The horses were tired");
+}
+
 TEST(Cues, nothing_said_and_nothing_but_marks_are_none) {
   EXPECT_TRUE(find_cues("").empty());
   EXPECT_TRUE(find_cues(" ... ?!\n\n").empty());

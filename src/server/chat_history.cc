@@ -1,5 +1,6 @@
 #include "server/chat_history.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -50,7 +51,8 @@ std::string name_of(const ChatRequest& request, const CalledFunctions& functions
   return fmt::format("{}{}{}{:.100}", role, index - request.n_put_in_front, function.empty() ? "" : ":", function);
 }
 
-Status take_hints(const Json& messages, std::size_t index, PromptPart& part) {
+// Where the message is cleared, `run` joins what is.
+Status take_hints(const Json& messages, std::size_t index, Span run, PromptPart& part, std::vector<Span>& cleared) {
   if (!messages.is_array() || index >= messages.size()) return {};
   JsonFields message(messages[index], fmt::format("messages[{}]", index));
   std::optional<JsonFields> hints = message.object("ebb");
@@ -62,6 +64,7 @@ Status take_hints(const Json& messages, std::size_t index, PromptPart& part) {
   if (!name.empty()) part.name = std::move(name);
   part.pinned = hints->boolean("pin", false);
   part.priority = static_cast<double>(hints->number("priority", 1.0F, 0.0F, kMostPriority));
+  if (hints->boolean("cleared", false)) cleared.push_back(run);
   return message.status();
 }
 
@@ -70,15 +73,21 @@ Status take_hints(const Json& messages, std::size_t index, PromptPart& part) {
 Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& messages) {
   const CalledFunctions functions = called_functions(plan.request);
   std::vector<PromptPart> parts;
+  std::vector<Span> cleared = std::exchange(plan.cleared, {});
   std::int32_t n_pinned = 0;
+  Position first(0);
   for (const MessageRun& run : find_message_runs(state.engine.vocabulary(), plan.prompt, plan.tokens)) {
     PromptPart part{.n_tokens = run.n_tokens, .source = Source::kSystem, .name = "system"};
     if (run.message) {
       part.source = source_of(text_member(plan.request.messages[*run.message], "role"));
       part.name = name_of(plan.request, functions, *run.message);
       const std::size_t n_ours = plan.request.n_put_in_front;
-      if (*run.message >= n_ours) EBB_RETURN_IF_ERROR(take_hints(messages, *run.message - n_ours, part));
+      const Span tokens = {first, first + run.n_tokens};
+      if (*run.message >= n_ours) {
+        EBB_RETURN_IF_ERROR(take_hints(messages, *run.message - n_ours, tokens, part, cleared));
+      }
     }
+    first = first + run.n_tokens;
     if (part.pinned) n_pinned += run.n_tokens;
     parts.push_back(std::move(part));
   }
@@ -88,7 +97,8 @@ Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& m
         "messages with ebb.pin have {} tokens, and at most {} may be pinned; pin fewer, or raise the KV budget",
         n_pinned, most);
   }
-  return Prompt(std::exchange(plan.tokens, {}), std::move(parts));
+  std::ranges::sort(cleared, {}, &Span::begin);
+  return Prompt(std::exchange(plan.tokens, {}), std::move(parts), std::move(cleared));
 }
 
 std::int32_t tokens_of_first(const ApiState& state, const ChatPlan& plan, std::size_t n_messages) {

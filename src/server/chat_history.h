@@ -12,7 +12,8 @@ namespace ebb {
 // Who speaks in a message of this role.
 [[nodiscard]] Source source_of(std::string_view role);
 
-// Takes the plan's tokens. `messages` as the client sent them; their member "ebb" may say {"name", "pin", "priority"}.
+// Takes the plan's tokens. `messages` as the client sent them; their member "ebb" may say {"name", "pin", "priority",
+// "cleared"}.
 // kInvalidArgument names the field, also for pins that hold more than half of what a request at work can have hot at least.
 Result<Prompt> chat_history(const ApiState& state, ChatPlan& plan, const Json& messages);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/span.h"
 #include "chat/chat_prompt.h"
 #include "chat/reply_parser.h"
 #include "server/api_state.h"
@@ -19,6 +20,8 @@ struct ChatPlan {
   ChatRequest request;
   ChatPrompt prompt;
   std::vector<Token> tokens;
+  // Of them, what the client no longer wants in sight; ascending.
+  std::vector<Span> cleared = {};
   // How each choice is made; without what cold blocks are recalled for.
   GenerationRequest generation;
   ReplyRules rules;

@@ -34,6 +34,8 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
 struct MessagesPlan {
   MessagesRequest request;
   ChatPlan plan;
+  // Nothing where context_management is not asked for.
+  std::optional<ClearedContext> cleared = std::nullopt;
 };
 std::optional<MessagesPlan> plan_messages(const ApiState& state, const ApiCall& call) {
   const std::optional<Json> body = read_body(call);
@@ -43,7 +45,13 @@ std::optional<MessagesPlan> plan_messages(const ApiState& state, const ApiCall& 
   add_missing(request->chat, state.default_members);
   Result<ChatPlan> plan = plan_chat(state, request->chat);
   if (!plan.ok()) return refuse(call, plan.status()), std::nullopt;
-  return MessagesPlan{.request = *std::move(request), .plan = *std::move(plan)};
+  MessagesPlan planned{.request = *std::move(request), .plan = *std::move(plan)};
+  if (planned.request.edits) {
+    planned.cleared = clear_context(*planned.request.edits, planned.plan.request, planned.plan.prompt,
+                                    planned.plan.tokens, state.engine.vocabulary(), state.engine.shape().block_size);
+    planned.plan.cleared = planned.cleared->spans;
+  }
+  return planned;
 }
 
 }  // namespace
@@ -81,12 +89,16 @@ void answer_responses(ApiState& state, const ApiCall& call) {
 void answer_messages(ApiState& state, const ApiCall& call) {
   std::optional<MessagesPlan> planned = plan_messages(state, call);
   if (!planned) return;
-  auto& [request, plan] = *planned;
+  auto& [request, plan, cleared] = *planned;
   std::vector<std::string> warnings = std::move(request.warnings);
   warnings.insert(warnings.end(), plan.warnings.begin(), plan.warnings.end());
   MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, std::move(warnings)),
                              .max_tokens = plan.generation.options.max_tokens,
                              .hides_thinking = request.hides_thinking};
+  if (cleared) {
+    shape.context_management = applied_edits_json(*cleared);
+    shape.n_cleared_tokens = cleared->n_tokens;
+  }
   if (request.n_marked) shape.n_marked_tokens = tokens_of_first(state, plan, *request.n_marked);
   const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);
   if (!asked.ok()) return refuse(call, asked.status());
@@ -95,7 +107,14 @@ void answer_messages(ApiState& state, const ApiCall& call) {
 
 void answer_messages_tokens(ApiState& state, const ApiCall& call) {
   const std::optional<MessagesPlan> planned = plan_messages(state, call);
-  if (planned) call.send(json_answer({{"input_tokens", planned->plan.tokens.size()}}));
+  if (!planned) return;
+  const auto n_tokens = std::ssize(planned->plan.tokens);
+  Json answer = {{"input_tokens", n_tokens}};
+  if (const auto& cleared = planned->cleared) {
+    answer = {{"input_tokens", n_tokens - cleared->n_tokens},
+              {"context_management", {{"original_input_tokens", n_tokens}}}};
+  }
+  call.send(json_answer(answer));
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {

@@ -281,7 +281,7 @@ void read_messages(JsonFields& body, bool marks_tools, MessagesRequest& request)
 }
 
 void warn_of_ignored(JsonFields& body, std::vector<std::string>& warnings) {
-  for (const std::string_view name : {"mcp_servers", "container", "context_management"}) {
+  for (const std::string_view name : {"mcp_servers", "container"}) {
     const Json* given = body.find(name);
     if (given != nullptr && !given->empty()) warnings.push_back(fmt::format("{}: has no effect", name));
   }
@@ -302,6 +302,7 @@ Result<MessagesRequest> read_messages_request(const Json& body) {
   read_tool_choice(fields, request.chat);
   read_thinking(fields, request);
   read_output(fields, request.chat);
+  request.edits = read_context_edits(fields, request.warnings);
   warn_of_ignored(fields, request.warnings);
   EBB_RETURN_IF_ERROR(fields.status());
   return request;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "json/json_fields.h"
+#include "server/context_edits.h"
 
 namespace ebb {
 
@@ -26,6 +27,8 @@ struct MessagesRequest {
   // How many of its first messages end with what cache_control marks last; none: nothing is marked. A mark inside a message
   // counts for all of it, one of a tool for the system's text too, beside which templates write tools.
   std::optional<std::size_t> n_marked = std::nullopt;
+  // What is to leave sight; none: not asked for.
+  std::optional<std::vector<ContextEdit>> edits = std::nullopt;
   // Thinking is given without its text (thinking.display).
   bool hides_thinking = false;
   std::vector<std::string> warnings = {};

@@ -111,5 +111,41 @@ TEST(MessagesRequest, a_stamp_that_differs_in_each_request_is_settled) {
   EXPECT_THAT(system("1a2b3"), HasSubstr("Be brief. cch=z"));
 }
 
+TEST(MessagesRequest, edits_of_the_context_have_anthropics_defaults_and_are_refused_by_name) {
+  const auto with = [](const char* edits) {
+    return R"({"messages":[{"role":"user","content":"q"}],"context_management":{"edits":)" + std::string(edits) + "}}";
+  };
+  const MessagesRequest request = read_messages_request(Json::parse(with(R"([{"type":"clear_thinking_20251015"},
+        {"type":"clear_tool_uses_20250919"},
+        {"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":5},"keep":{"type":"tool_uses","value":0},
+         "clear_at_least":{"type":"input_tokens","value":7},"exclude_tools":["a"],"clear_tool_inputs":["b"]},
+        {"type":"clear_thinking_20251015","keep":"all"},{"type":"compact_20260112"}])")))
+                                      .value();
+  ASSERT_TRUE(request.edits);
+  const std::vector<ContextEdit>& edits = *request.edits;
+  ASSERT_EQ(edits.size(), 4U);
+  EXPECT_EQ(edits[0].kind, ContextEdit::Kind::kThinking);
+  EXPECT_EQ(edits[0].n_kept, 1);
+  EXPECT_EQ(edits[1].trigger, 100'000);
+  EXPECT_EQ(edits[1].n_kept, 3);
+  EXPECT_EQ(edits[2].trigger_unit, ContextEdit::Unit::kToolUses);
+  EXPECT_EQ(edits[2].trigger, 5);
+  EXPECT_EQ(edits[2].n_kept, 0);
+  EXPECT_EQ(edits[2].clear_at_least, 7);
+  EXPECT_EQ(edits[2].excluded_tools, std::vector<std::string>{"a"});
+  EXPECT_EQ(edits[2].tools_of_inputs, std::vector<std::string>{"b"});
+  EXPECT_EQ(edits[3].n_kept, std::nullopt);
+  ASSERT_EQ(request.warnings.size(), 1U);
+  EXPECT_THAT(request.warnings[0], HasSubstr("compact_20260112"));
+  EXPECT_THAT(error_of(with(R"([{"type":"clear_all"}])").c_str()),
+              ::testing::AllOf(HasSubstr("'context_management.edits[0].type'"), HasSubstr("clear_tool_uses_20250919")));
+  EXPECT_THAT(error_of(with(R"([{"type":"clear_tool_uses_20250919","trigger":{"type":"x","value":1}}])").c_str()),
+              HasSubstr("'context_management.edits[0].trigger.type'"));
+  EXPECT_THAT(
+      error_of(with(R"([{"type":"clear_thinking_20251015","keep":{"type":"thinking_turns","value":0}}])").c_str()),
+      HasSubstr("'context_management.edits[0].keep.value'"));
+  EXPECT_FALSE(read_messages_request(Json::parse(R"({"messages":[{"role":"user","content":"q"}]})")).value().edits);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -78,9 +78,10 @@ class MessagesShape final : public ReplyShape {
 
   std::string end_all(std::span<const Choice> choices) override {
     const Choice& choice = choices.front();
-    event("message_delta", {{"delta", ending(choice)},
-                            {"usage", usage(usage_totals(choices))},
-                            {"ebb", ebb_json(options_.head, choices)}});
+    Json ended = {
+        {"delta", ending(choice)}, {"usage", usage(usage_totals(choices))}, {"ebb", ebb_json(options_.head, choices)}};
+    if (!options_.context_management.is_null()) ended["context_management"] = options_.context_management;
+    event("message_delta", ended);
     event("message_stop", Json::object());
     return take_events();
   }
@@ -106,6 +107,7 @@ class MessagesShape final : public ReplyShape {
     Json json = message(std::move(content), usage(usage_totals(choices)));
     json.update(ending(choice));
     json["ebb"] = ebb_json(options_.head, choices);
+    if (!options_.context_management.is_null()) json["context_management"] = options_.context_management;
     return json;
   }
 
@@ -126,8 +128,9 @@ class MessagesShape final : public ReplyShape {
   void start(const Choice& choice) {
     if (std::exchange(has_started_, true)) return;
     const std::int32_t n_cached = choice.progress ? choice.progress->n_cached : 0;
-    event("message_start",
-          {{"message", message(Json::array(), usage({.n_prompt = choice.n_prompt, .n_cached = n_cached}))}});
+    const UsageTotals so_far = {
+        .n_prompt = choice.n_prompt, .n_cached = n_cached, .n_cleared = options_.n_cleared_tokens};
+    event("message_start", {{"message", message(Json::array(), usage(so_far))}});
     events_ += kPing;
   }
 
@@ -170,11 +173,12 @@ class MessagesShape final : public ReplyShape {
     return json;
   }
 
-  // Each token of the prompt is counted as one of three: read from the cache, computed and marked to be kept, or computed.
+  // Each token of the prompt that is not cleared is counted as one of three: read from the cache, computed and marked to be kept, or
+  // computed.
   [[nodiscard]] Json usage(const UsageTotals& totals) const {
-    const std::int32_t n_created =
-        std::clamp(options_.n_marked_tokens - totals.n_cached, 0, totals.n_prompt - totals.n_cached);
-    return {{"input_tokens", totals.n_prompt - totals.n_cached - n_created},
+    const std::int32_t n_input = std::max(0, totals.n_prompt - totals.n_cached - totals.n_cleared);
+    const std::int32_t n_created = std::clamp(options_.n_marked_tokens - totals.n_cached, 0, n_input);
+    return {{"input_tokens", n_input - n_created},
             {"cache_creation_input_tokens", n_created},
             {"cache_read_input_tokens", totals.n_cached},
             {"output_tokens", totals.n_generated},

@@ -168,7 +168,9 @@ struct LookMetric {
 };
 
 constexpr std::array kLookMetrics = {
-    LookMetric{"ebb:recall_looks_total", "Looks before prompts and at their ends, by selector",
+    LookMetric{"ebb:recall_looks_total",
+               "Looks before prompts and at their ends, and of those while replies are written what found something, "
+               "by selector",
                [](const LookSums& sums) { return double(sums.n_looks); }},
     LookMetric{"ebb:recall_look_seconds_total", "Time in them", [](const LookSums& sums) { return sums.ms / 1000.0; }},
     LookMetric{"ebb:recall_chosen_blocks_total", "Blocks that a selector chose to come or to stay, also during replies",

@@ -16,7 +16,7 @@ namespace {
 // none of them.
 std::int32_t n_cached(const Choice& choice) {
   const TokenOrigins& from = choice.end->turn.from;
-  return std::max(0, choice.n_prompt - from.n_computed() - from[Origin::kHole]);
+  return std::max(0, choice.n_prompt - from.n_computed() - from.n_unseen());
 }
 
 // What one choice or several cost.
@@ -97,6 +97,7 @@ UsageTotals usage_totals(std::span<const Choice> choices) {
     if (!choice.is_first_of_prompt) continue;
     totals.n_prompt += choice.n_prompt;
     totals.n_cached += n_cached(choice);
+    totals.n_cleared += choice.end->turn.from[Origin::kCleared];
   }
   return totals;
 }
@@ -170,6 +171,7 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
                {"reply_peak_tokens", sum([](const RequestEnd& end) { return end.reply.peak; })},
                {"queued_ms", queued_ms}};
   json["late_recalls"] = sum([](const RequestEnd& end) { return end.turn.n_late; });
+  json["cleared_in_sight"] = sum([](const RequestEnd& end) { return end.turn.n_cleared_back; });
   json["computed_again"] = sum([](const RequestEnd& end) { return end.turn.n_computed_again; });
   json["renewed"] = sum([](const RequestEnd& end) { return end.turn.n_renewed; });
   json["while_writing"] = {{"looks", sum([](const RequestEnd& end) { return end.turn.writing.n; })},

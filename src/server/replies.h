@@ -24,6 +24,7 @@ namespace ebb {
 struct UsageTotals {
   std::int32_t n_prompt = 0;
   std::int32_t n_cached = 0;
+  std::int32_t n_cleared = 0;  // not in sight, since the client cleared it
   std::int32_t n_generated = 0;
   std::int32_t n_thinking = 0;
 };

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "base/span.h"
 #include "policy/evidence.h"
 
 namespace ebb {
@@ -35,6 +36,7 @@ class Prompt {
   struct Said {
     std::vector<Token> tokens;
     std::vector<PromptPart> parts;
+    std::vector<Span> cleared = {};
   };
 
  public:
@@ -46,12 +48,13 @@ class Prompt {
     said_ = std::make_shared<const Said>(Said{.tokens = std::move(tokens), .parts = {{.n_tokens = n_tokens}}});
   }
 
-  // What `parts` say of `tokens`, all of which they cover.
-  Prompt(std::vector<Token> tokens, std::vector<PromptPart> parts) {
+  // What `parts` say of `tokens`, all of which they cover. `cleared`: what whoever says it no longer wants in sight, ascending.
+  Prompt(std::vector<Token> tokens, std::vector<PromptPart> parts, std::vector<Span> cleared = {}) {
     std::int64_t n_tokens = 0;
     for (const PromptPart& part : parts) n_tokens += part.n_tokens;
     EBB_CHECK(n_tokens == std::ssize(tokens), "{} tokens in parts, of {}", n_tokens, tokens.size());
-    said_ = std::make_shared<const Said>(Said{.tokens = std::move(tokens), .parts = std::move(parts)});
+    said_ = std::make_shared<const Said>(
+        Said{.tokens = std::move(tokens), .parts = std::move(parts), .cleared = std::move(cleared)});
   }
 
   // Puts a prompt together part by part.
@@ -74,6 +77,8 @@ class Prompt {
   [[nodiscard]] std::span<const Token> tokens() const { return said_->tokens; }
   [[nodiscard]] std::int32_t n_tokens() const { return static_cast<std::int32_t>(said_->tokens.size()); }
   [[nodiscard]] std::span<const PromptPart> parts() const { return said_->parts; }
+  // Whole blocks inside it leave at once, and come back for a question alone (Session::let_go_cleared).
+  [[nodiscard]] std::span<const Span> cleared() const { return said_->cleared; }
 
  private:
   explicit Prompt(std::shared_ptr<const Said> said) : said_(std::move(said)) {}

@@ -48,6 +48,11 @@ std::string_view away_name(Away away) {
 
 std::int32_t RecallLook::n_chosen() const { return static_cast<std::int32_t>(std::ranges::count_if(told, is_chosen)); }
 
+std::int32_t RecallLook::n_came() const {
+  const auto came = [](const Told& one) { return is_chosen(one) && one.came; };
+  return static_cast<std::int32_t>(std::ranges::count_if(told, came));
+}
+
 std::vector<std::int32_t> chosen_heads(std::span<const RecallLook> looks, BlockIndex block) {
   std::set<std::int32_t> heads;
   for (const RecallLook& look : looks) {

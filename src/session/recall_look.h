@@ -98,6 +98,8 @@ struct RecallLook {
   std::vector<std::string> unknown_names;
 
   [[nodiscard]] std::int32_t n_chosen() const;
+  // Of those, what came.
+  [[nodiscard]] std::int32_t n_came() const;
 };
 
 // The looks while a reply was written: only those that found something cold are told, and of these the first kMostTold.

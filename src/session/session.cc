@@ -191,7 +191,9 @@ Origin Session::origin(BlockIndex block, const Acts& acts) const {
   const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
     return std::ranges::find(blocks, block) != blocks.end();
   };
-  if (!hot().is_hot(block) && hot().n_hot_frames(block) == 0) return Origin::kHole;
+  if (!hot().is_hot(block) && hot().n_hot_frames(block) == 0) {
+    return is_cleared(block) ? Origin::kCleared : Origin::kHole;
+  }
   if (is_of(acts.recomputed)) return Origin::kRecomputed;
   if (is_of(acts.shared)) return Origin::kShared;
   if (!is_of(acts.recalled)) return hot().is_hot(block) ? Origin::kHotAlready : Origin::kPartlyHot;
@@ -215,6 +217,7 @@ void Session::say(const Prompt& prompt, std::int32_t n_held, Position begin) {
     ++n_turns_;
     for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).recovery *= kRecoveryKept;
   }
+  cleared_ = find_cleared(prompt, n_held, begin);
   // What is held already, and asked now to be held more firmly: by name, since a reply that was held as written has other
   // positions than in the history.
   std::int32_t n_said = 0;

@@ -166,6 +166,8 @@ class Session {
   [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
   // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
   [[nodiscard]] bool is_pinned(BlockIndex block) const;
+  // Whether all of it is what the last prompt no longer wants in sight (Prompt::cleared).
+  [[nodiscard]] bool is_cleared(BlockIndex block) const;
   // Where a block that was there before `acts` is from now, and all tokens so (law 7).
   [[nodiscard]] Origin origin(BlockIndex block, const Acts& acts) const;
   [[nodiscard]] TokenOrigins origins(const Acts& acts) const;
@@ -231,6 +233,8 @@ class Session {
   void put_unfinished(std::vector<Token> tokens) { unfinished_ = std::move(tokens); }
   // Something is said behind `begin`: parts of the prompt, of which the first n_held tokens stand already.
   void say(const Prompt& prompt, std::int32_t n_held, Position begin);
+  // Of blocks that have tokens of `among`, those that are cleared and not pinned leave; a question may bring them back.
+  void let_go_cleared(Span among, Acts& acts);
   // A reply begins there, and goes on.
   void begin_reply(Position begin);
   void extend_reply(std::int32_t n_tokens) { said_.extend_last(n_tokens); }
@@ -385,6 +389,7 @@ class Session {
   void rebase(Acts& acts);
   void recall_window(Acts& acts);
   void note_full(std::span<const BlockIndex> blocks);
+  [[nodiscard]] std::vector<Span> find_cleared(const Prompt& prompt, std::int32_t n_held, Position begin) const;
 
   SessionDeps deps_;
   SessionOptions options_;
@@ -401,6 +406,7 @@ class Session {
   // The token that ended the last reply, or what a cancelled turn left.
   std::vector<Token> unfinished_;
   Parts said_;
+  std::vector<Span> cleared_;  // ascending, as the last prompt has it
   Finder finder_;
   BlockMeanings meanings_;
   Focus focus_;

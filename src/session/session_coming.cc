@@ -114,6 +114,7 @@ std::vector<BlockIndex> Session::choose_holes(std::span<const Cue> cues, Holes h
     const BlockIndex block(b);
     if (hot().is_hot(block)) continue;
     const bool is_pin = is_pinned(block);
+    if (is_cleared(block) && !is_pin) continue;
     if (holes == Holes::kOfEpoch && hot().info(block).epoch != hot().epoch() && !is_pin) continue;
     if (keeper_.io().is_saved(block)) candidates.push_back({.is_pinned = is_pin, .block = block});
   }
@@ -141,7 +142,7 @@ std::vector<BlockIndex> Session::find_missing(Holes holes) const {
   if (options_.remains == Remains::kNothing) return blocks;
   for (std::int32_t b = 0; b < n_blocks(); ++b) {
     const BlockIndex block(b);
-    if (hot().is_hot(block) || keeper_.io().is_saved(block)) continue;
+    if (hot().is_hot(block) || keeper_.io().is_saved(block) || is_cleared(block)) continue;
     if (holes == Holes::kOfEpoch && hot().info(block).epoch != hot().epoch()) continue;
     blocks.push_back(block);
   }

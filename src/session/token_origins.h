@@ -19,10 +19,11 @@ enum class Origin : std::uint8_t {
   kRecalledExact,        // from the cold store, byte for byte
   kRecalledApproximate,  // turned to another anchor, or grafted from behind other text
   kRecomputed,
-  kHole,  // visible to no head when the first token was sampled
-  kNew,   // computed for the first time
+  kHole,     // visible to no head when the first token was sampled
+  kCleared,  // likewise, since whoever said it no longer wanted it in sight
+  kNew,      // computed for the first time
 };
-inline constexpr std::size_t kOrigins = 8;
+inline constexpr std::size_t kOrigins = 9;
 
 struct OriginName {
   Origin origin;
@@ -38,6 +39,7 @@ inline constexpr std::array<OriginName, kOrigins> kOriginNames = {{
     {Origin::kRecomputed, "recomputed", "computed again"},
     {Origin::kNew, "new", "computed for the first time"},
     {Origin::kHole, "holes", "not visible to the model in any head"},
+    {Origin::kCleared, "cleared", "not visible since the client cleared it"},
 }};
 
 template <class Count>
@@ -47,6 +49,8 @@ class OriginCounts {
   [[nodiscard]] Count operator[](Origin origin) const { return n_[static_cast<std::size_t>(origin)]; }
   [[nodiscard]] Count total() const { return std::accumulate(n_.begin(), n_.end(), Count{0}); }
 
+  // To no head.
+  [[nodiscard]] Count n_unseen() const { return (*this)[Origin::kHole] + (*this)[Origin::kCleared]; }
   // By a forward pass.
   [[nodiscard]] Count n_computed() const { return (*this)[Origin::kNew] + (*this)[Origin::kRecomputed]; }
 

@@ -27,6 +27,7 @@ Turn::Turn(Session& session, Prompt prompt, std::int32_t n_held, std::vector<Tok
   session.holds() = Holds();
   session.begin_prompt(n_prompt_);
   session.say(prompt, n_held, session.end() + (n_pending() - (prompt.n_tokens() - n_held)));
+  session.let_go_cleared({Position(0), session.end()}, stats_.acts);
 }
 
 // A message that was answered before and is to be answered again would see what is hot now. Its end is computed once more, with what it asks for
@@ -302,6 +303,7 @@ void Turn::take(std::int32_t n_tokens, std::optional<Origin> origin) {
   }
   pending_.take(n_tokens);
   end_ = end_ + n_tokens;
+  session_->let_go_cleared({end_ - n_tokens, end_}, stats_.acts);
 }
 
 Status Turn::no_room() const {
@@ -337,7 +339,7 @@ std::int32_t Turn::n_to_compute() const { return std::max(0, n_prompt_ - (end_ -
 std::int32_t Turn::n_unseen() const {
   if (!origins_counted_) return std::max(0, session_->end().value() - session_->n_visible_tokens() - n_computed());
   const std::int32_t n_left_again = n_computed() - stats_.from.n_computed();
-  return stats_.from[Origin::kHole] - n_left_again;
+  return stats_.from.n_unseen() - n_left_again;
 }
 
 // Before the first step of the reply; what was counted stands as it did when its first token was sampled.
@@ -353,13 +355,14 @@ void Turn::count_origins() {
   for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
     const BlockIndex block(b);
     const Span span = session_->hot().span(block);
+    if (session_->is_cleared(block) && is_hot(block)) stats_.n_cleared_back += span.n_tokens();
     if (const Span before = intersect(span, {Position(0), first_}); !before.empty()) {
       stats_.from[session_->origin(block, stats_.acts)] += before.n_tokens();
     }
     const Span prompt = intersect(span, {first_, prompt_end});
     if (prompt.empty()) continue;
     if (!session_->hot().is_hot(block) && session_->hot().n_hot_frames(block) == 0) {
-      stats_.from[Origin::kHole] += prompt.n_tokens();
+      stats_.from[session_->is_cleared(block) ? Origin::kCleared : Origin::kHole] += prompt.n_tokens();
       continue;
     }
     std::int32_t n_new = prompt.n_tokens();

@@ -61,6 +61,8 @@ struct TurnStats {
   std::int32_t n_computed = 0;
   // Of the prompt's tail, once more or several times, since what its queries asked for came back.
   std::int32_t n_computed_again = 0;
+  // Of what is cleared, what is in sight all the same: it came back for what was asked, or is pinned.
+  std::int32_t n_cleared_back = 0;
   // Of blocks that came back, computed again where they lie (SessionOptions::renewed_tokens).
   std::int32_t n_renewed = 0;
   // Blocks that it asked back and that stayed away, since reading them would have taken too long (RecallAsk::most_ms).

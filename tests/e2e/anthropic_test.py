@@ -117,6 +117,42 @@ class Client(unittest.TestCase):
         named = self.ask(question, tools=[READ], tool_choice={"type": "tool", "name": "read"}, max_tokens=200)
         self.assertEqual(named.content[0].name, "read")
 
+    def test_what_is_cleared_of_the_context_is_told_and_recalled(self):
+        wall = "The warden keeps the bridge by night. " * 14
+        history = [{"role": "user", "content": "Read the files."}]
+        for i, gate in enumerate(["north", "south", "east"]):
+            use = {"type": "tool_use", "id": f"call{i}", "name": "read", "input": {"path": "a", "lines": 1}}
+            text = f"The code of the {gate} gate is {4711 + i}. {wall}"
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": text}
+            history += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        history += [
+            {"role": "assistant", "content": "Read."},
+            {"role": "user", "content": "What is the code of the north gate?"},
+        ]
+        edit = {
+            "type": "clear_tool_uses_20250919",
+            "trigger": {"type": "input_tokens", "value": 200},
+            "keep": {"type": "tool_uses", "value": 1},
+        }
+        how = {
+            "model": "any",
+            "messages": history,
+            "betas": ["context-management-2025-06-27"],
+            "context_management": {"edits": [edit]},
+        }
+        counted = self.client.beta.messages.count_tokens(**how)
+        n_whole = counted.context_management.original_input_tokens
+        how |= {"max_tokens": 24, "extra_body": GREEDY}
+        answer = self.client.beta.messages.create(**how)
+        applied = answer.context_management.applied_edits[0]
+        self.assertEqual((applied.type, applied.cleared_tool_uses), (edit["type"], 2))
+        self.assertEqual(applied.cleared_input_tokens, n_whole - counted.input_tokens)
+        self.assertIn("4711", answer.content[0].text)
+        self.assertGreater(answer.to_dict()["ebb"]["cleared_in_sight"], 0)
+        with self.client.beta.messages.stream(**how) as stream:
+            streamed = stream.get_final_message()
+        self.assertEqual(streamed.context_management.applied_edits[0], applied)
+
     def test_a_stop_sequence_and_the_most_tokens_are_told(self):
         stopped = self.ask(stop_sequences=["4711"])
         self.assertEqual((stopped.stop_reason, stopped.stop_sequence), ("stop_sequence", "4711"))
