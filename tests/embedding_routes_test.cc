@@ -83,13 +83,28 @@ TEST_F(Embeddings, are_the_same_for_a_text_and_its_tokens_and_in_base64) {
   EXPECT_EQ(floats_of(coded), wanted.get<std::vector<float>>());
 }
 
+TEST_F(Embeddings, of_ids_and_text_mixed_and_in_llama_cpps_own_shape) {
+  std::vector<Token> mixed = tokens("north gate");
+  const std::vector<Token> behind = tokens("rain");
+  mixed.insert(mixed.end(), behind.begin(), behind.end());
+  Json ids = Json::array();
+  for (const Token token : tokens("north gate")) ids.push_back(token.value());
+  ids.push_back("rain");
+  const std::vector<float> wanted = *embedder_->embed(mixed);
+  EXPECT_EQ(embeddings({{"input", ids}})["data"][0]["embedding"].get<std::vector<float>>(), wanted);
+  EXPECT_EQ(embeddings({{"input", Json::array({"x", ids})}})["data"][1]["embedding"].get<std::vector<float>>(), wanted);
+  const Json native = ask("POST", "/embedding", Json({{"content", ids}}).dump())->json();
+  ASSERT_TRUE(native.is_array()) << native;
+  EXPECT_EQ(native[0]["embedding"][0].get<std::vector<float>>(), wanted);
+}
+
 TEST_F(Embeddings, that_cannot_be_are_refused_with_the_field_and_the_numbers) {
   const std::vector<std::pair<Json, std::string>> bodies = {
       {Json::object(), "'input'"},
       {{{"input", 5}}, "'input'"},
       {{{"input", Json::array()}}, "0 texts; send 1 to 2048"},
       {{{"input", Json::array({"a", Json::object()})}}, "'input'"},
-      {{{"input", Json::array({1, "a"})}}, "'input'"},
+      {{{"input", Json::array({1, true})}}, "'input'"},
       {{{"input", Json::array({1, 320})}}, "token 320; the embedding model has 320"},
       {{{"input", Json::array({Json::array()})}}, "0 tokens"},
       {{{"input", std::vector<std::int32_t>(301, 65)}}, "text 0 has 301 tokens; the embedding model takes 1 to 300"},

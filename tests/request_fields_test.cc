@@ -98,6 +98,19 @@ TEST_F(RequestFields, where_ends_are_ignored_only_the_limit_ends) {
   EXPECT_EQ(longer["tokens_predicted"], 12);
 }
 
+TEST_F(RequestFields, strict_takes_what_openai_takes) {
+  const Json schema = Json::parse(R"({"type":"object","properties":{"n":{"type":"integer","multipleOf":5},
+      "at":{"type":"string","format":"ipv4"},"mail":{"type":"string","format":"email"}},"required":["n","at"],
+      "additionalProperties":false})");
+  const Json format = {{"type", "json_schema"}, {"json_schema", {{"name", "a"}, {"strict", true}, {"schema", schema}}}};
+  const Json body = {{"messages", Json::array({{{"role", "user"}, {"content", "x"}}})},
+                     {"response_format", format},
+                     {"max_tokens", 4}};
+  const auto kept = ask("POST", "/v1/chat/completions", body.dump());
+  EXPECT_EQ(kept->status(), 200) << kept->body();
+  EXPECT_THAT(kept->json()["ebb"]["warnings"][0].get<std::string>(), HasSubstr("multipleOf"));
+}
+
 TEST_F(RequestFields, what_has_no_effect_is_told) {
   const Json reply = chat(Json::array({user("hi")}), {{"cache_prompt", false},
                                                       {"return_tokens", true},

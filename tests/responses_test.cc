@@ -118,6 +118,68 @@ TEST_F(Responses, functions_are_called_and_other_tools_left_out_with_a_warning) 
   EXPECT_EQ(all.back().second["response"]["output"][0]["arguments"], json["output"][0]["arguments"]);
 }
 
+TEST_F(Responses, custom_tools_and_those_of_a_namespace_are_called_as_they_were_declared) {
+  const Json parameters =
+      Json::parse(R"({"type":"object","properties":{"all":{"type":"boolean"}},"required":["all"]})");
+  const Json list = {{"type", "function"}, {"name", "list"}, {"parameters", parameters}};
+  Json body = {{"input", "List the files."},
+               {"tools",
+                {list,
+                 {{"type", "namespace"}, {"name", "mcp"}, {"tools", {list}}},
+                 {{"type", "custom"}, {"name", "say"}, {"description", "Says a text"}}}},
+               {"parallel_tool_calls", false},
+               {"max_output_tokens", 120}};
+  const auto called = [&](const char* name) {
+    body["tool_choice"] = {{"type", "function"}, {"name", name}};
+    return respond(body)->json()["output"][0];
+  };
+  EXPECT_FALSE(called("list").contains("namespace"));
+  const Json spaced = called("mcp__list");
+  EXPECT_EQ(spaced["name"], "list");
+  EXPECT_EQ(spaced["namespace"], "mcp");
+  const Json said = called("say");
+  EXPECT_EQ(said["type"], "custom_tool_call");
+  EXPECT_TRUE(said["input"].is_string()) << said;
+  EXPECT_FALSE(said.contains("arguments"));
+  body["stream"] = true;
+  const auto all = events(respond(body)->body());
+  const auto done =
+      std::ranges::find(all, "response.custom_tool_call_input.done", &std::pair<std::string, Json>::first);
+  ASSERT_NE(done, all.end());
+  EXPECT_EQ(done->second["input"], said["input"]);
+  EXPECT_EQ(all.back().second["response"]["output"][0]["input"], said["input"]);
+}
+
+TEST_F(Responses, allowed_tools_alone_are_called_and_all_stay_in_the_prompt) {
+  const Json parameters = Json::parse(R"({"type":"object","properties":{},"additionalProperties":false})");
+  Json body = {{"input", "List the files."},
+               {"tools",
+                {{{"type", "function"}, {"name", "list"}, {"parameters", parameters}},
+                 {{"type", "function"}, {"name", "say"}, {"parameters", parameters}}}},
+               {"max_output_tokens", 60}};
+  const int n_all = ask("POST", "/v1/responses/input_tokens", body.dump())->json()["input_tokens"];
+  for (const char* name : {"list", "say"}) {
+    body["tool_choice"] = {
+        {"type", "allowed_tools"}, {"mode", "required"}, {"tools", {{{"type", "function"}, {"name", name}}}}};
+    const Json json = respond(body)->json();
+    EXPECT_EQ(json["output"][0]["name"], name);
+    EXPECT_EQ(json["usage"]["input_tokens"], n_all);
+  }
+  body["tool_choice"]["tools"][0]["name"] = "other";
+  EXPECT_EQ(respond(body)->status(), 400);
+}
+
+TEST_F(Responses, what_other_servers_tools_left_in_the_input_is_left_out_with_a_warning) {
+  Json input = history();
+  input.insert(input.begin() + 1, Json::parse(R"({"type":"web_search_call","id":"ws_1","status":"completed"})"));
+  input.insert(input.begin() + 1,
+               Json::parse(R"({"type":"custom_tool_call","call_id":"c1","name":"say","input":"hello"})"));
+  input.insert(input.begin() + 2, Json::parse(R"({"type":"custom_tool_call_output","call_id":"c1","output":"said"})"));
+  const Json json = respond({{"input", input}})->json();
+  EXPECT_EQ(json["status"], "completed") << json;
+  EXPECT_THAT(json["ebb"]["warnings"][0].get<std::string>(), HasSubstr("web_search_call"));
+}
+
 TEST_F(Responses, text_has_the_format_that_was_asked_for) {
   const Json schema = Json::parse(R"({"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]})");
   const Json format = {{"type", "json_schema"}, {"name", "a"}, {"strict", true}, {"schema", schema}};
@@ -130,7 +192,6 @@ TEST_F(Responses, what_makes_no_sense_is_refused_with_the_field_named) {
       {R"({})", "'input'"},
       {R"({"input":5})", "'input'"},
       {R"({"input":[5]})", "'input[0]'"},
-      {R"({"input":[{"type":"image"}]})", "'input[0].type'"},
       {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})", "'input[0]."},
       {R"({"input":[{"type":"function_call"}]})", "'input[0].name'"},
       {R"({"input":"x","previous_response_id":"resp_1"})", "'previous_response_id'"},
@@ -169,6 +230,16 @@ class NativeCompletion : public Server {
     return kept;
   }
 };
+
+TEST_F(NativeCompletion, a_prompt_may_be_an_object_with_its_text) {
+  const Json body = {
+      {"prompt", {{"prompt_string", "The code of the north gate is"}}}, {"n_predict", 4}, {"temperature", 0}};
+  Json plain = body;
+  plain["prompt"] = "The code of the north gate is";
+  EXPECT_EQ(ask("POST", "/completion", body.dump())->json()["content"],
+            ask("POST", "/completion", plain.dump())->json()["content"]);
+  EXPECT_EQ(ask("POST", "/completion", R"({"prompt":{}})")->status(), 400);
+}
 
 TEST_F(NativeCompletion, is_llama_cpps_shape_whole_and_streamed) {
   Json body = {

@@ -61,14 +61,19 @@ Json read_message(JsonFields& given) {
   if (std::ranges::find(kRoles, role) == kRoles.end()) {
     given.refuse("role", "must be system, developer, user, assistant or tool");
   }
-  if (given.find("content") == nullptr && (role != "assistant" || given.find("tool_calls") == nullptr)) {
-    given.refuse("content", "is missing; only an assistant's message with tool_calls needs none");
+  // A reply of which nothing came, as clients keep it, must not block all turns behind it.
+  if (given.find("content") == nullptr && role != "assistant") {
+    given.refuse("content", "is missing; only an assistant's message needs none");
   }
   Json message = Json::object();
   message["role"] = role == "developer" ? "system" : role;
   message["content"] = read_content(given);
-  for (const char* name : {"reasoning_content", "name", "tool_call_id"}) {
+  for (const char* name : {"name", "tool_call_id"}) {
     if (given.find(name) != nullptr) message[name] = given.text(name);
+  }
+  // Templates know thinking by one of these names.
+  if (std::string thinking = given.text("reasoning_content", given.text("reasoning")); !thinking.empty()) {
+    for (const char* name : {"reasoning_content", "reasoning", "thinking"}) message[name] = thinking;
   }
   if (Json calls = read_tool_calls(given); !calls.empty()) message["tool_calls"] = std::move(calls);
   return message;
@@ -93,7 +98,7 @@ void read_tools(JsonFields& fields, ChatRequest& request) {
 
 void read_template_arguments(JsonFields& fields, ChatRequest& request) {
   const std::string effort = fields.text("reasoning_effort");
-  if (effort == "none") request.arguments["enable_thinking"] = false;
+  if (!effort.empty()) request.arguments["enable_thinking"] = effort != "none";
   if (!effort.empty() && effort != "none") request.arguments["reasoning_effort"] = effort;
   std::optional<JsonFields> given = fields.object("chat_template_kwargs");
   if (!given) return;

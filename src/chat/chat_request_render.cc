@@ -1,6 +1,8 @@
 // render_chat_request: the forms of a request that a template is offered, simplest first.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <ctime>
 #include <optional>
 
 #include "chat/chat_request.h"
@@ -30,6 +32,18 @@ Result<ChatPrompt> render(const ChatTemplate& chat_template, TemplateInputs inpu
   return prompt;
 }
 
+// What templates of before strftime_now take for today: Llama 3's and Functionary's.
+void add_dates(const std::tm& now, nlohmann::ordered_json& arguments) {
+  const auto add = [&](const char* name, const char* format) {
+    if (arguments.contains(name)) return;
+    std::array<char, 64> text{};
+    const std::size_t n = std::strftime(text.data(), text.size(), format, &now);
+    arguments[name] = std::string(text.data(), n);
+  };
+  add("date_string", "%d %b %Y");
+  add("datetime", "%b %d %Y");
+}
+
 Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, const TemplateInputs& inputs,
                                  const SourcedMessages& messages) {
   unsigned always = 0;
@@ -52,12 +66,14 @@ Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const 
   SourcedMessages messages;
   for (const auto& message : request.messages) messages.push_back({message, messages.size()});
   if (request.continues_last_message) messages.pop_back();
+  nlohmann::ordered_json arguments = request.arguments;
+  add_dates(now, arguments);
   const TemplateInputs inputs{.messages = nullptr,
                               .tools = request.tools,
                               .add_generation_prompt = request.add_generation_prompt || request.continues_last_message,
                               .bos_token = tokens.bos,
                               .eos_token = tokens.eos,
-                              .arguments = request.arguments,
+                              .arguments = std::move(arguments),
                               .now = now};
   Result<ChatPrompt> prompt = render_mended(chat_template, inputs, messages);
   if (prompt.ok() && request.continues_last_message) {

@@ -97,7 +97,36 @@ TEST(ChatRequest, arguments_for_the_template_come_from_kwargs_and_effort) {
       "chat_template_kwargs": {"tone": "kind"}})"),
             "False  kind <s>");
   EXPECT_EQ(text_of(source, R"({"messages": [{"role": "user", "content": ""}], "reasoning_effort": "high"})"),
-            " high  <s>");
+            "True high  <s>");
+}
+
+TEST(ChatRequest, templates_know_thinking_by_any_of_its_names_and_the_day) {
+  const std::string source =
+      "{% for m in messages %}{{ m.reasoning_content }}|{{ m.reasoning }}|{{ m.thinking }};{% endfor %}";
+  for (const char* name : {"reasoning_content", "reasoning"}) {
+    EXPECT_EQ(
+        text_of(source, R"({"messages": [{"role": "user", "content": ""}, {"role": "assistant", "content": "", ")" +
+                            std::string(name) + R"(": "hm"}, {"role": "user", "content": ""}]})"),
+        "||;hm|hm|hm;||;");
+  }
+  const std::string dates = "{{ date_string }}|{{ datetime }}";
+  std::tm day{.tm_mday = 9, .tm_mon = 10, .tm_year = 126};
+  const ChatTemplate chat_template = ChatTemplate::compile(dates).value();
+  const auto request = [](const std::string& more) {
+    return read(R"({"messages": [{"role": "user", "content": ""}])" + more + "}").value();
+  };
+  EXPECT_EQ(render_chat_request(chat_template, request(""), {}, day)->text(), "09 Nov 2026|Nov 09 2026");
+  EXPECT_EQ(
+      render_chat_request(chat_template, request(R"(, "chat_template_kwargs": {"date_string": "today"})"), {}, day)
+          ->text(),
+      "today|Nov 09 2026");
+}
+
+// Clients keep what they were told and send it back.
+TEST(ChatRequest, a_reply_of_which_nothing_came_blocks_no_later_turn) {
+  EXPECT_EQ(text_of(kPlain, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null},
+      {"role": "user", "content": "b"}]})"),
+            "[user:a][assistant:][user:b]>");
 }
 
 TEST(ChatRequest, a_trailing_reply_is_continued_unless_the_request_says_otherwise) {

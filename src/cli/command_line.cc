@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/help_text.h"
 #include "cli/llama_flags.h"
+#include "cli/nearest_flag.h"
 #include "cli/terminal.h"
 
 namespace ebb {
@@ -59,15 +62,47 @@ ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
     command = command->get_subcommands().front();
     name += " " + command->get_name();
   }
-  print_error(fmt::format("{}\n  `{} --help` lists what there is.", error.what(), name));
+  std::string what = error.what();
+  for (const std::string& argument : command->remaining()) {
+    if (!argument.starts_with("-")) continue;
+    what = fmt::format("there is no flag {}{}", argument, hint_at(*command, argument));
+    break;
+  }
+  print_error(fmt::format("{}\n  `{} --help` lists what there is.", what, name));
   return ExitCode::kBadUsage;
 }
 
-// CLI11's short flags have one letter; some of llama.cpp's have more.
-std::vector<const char*> with_long_names(std::span<const char* const> arguments) {
-  std::vector<const char*> all(arguments.begin(), arguments.end());
-  std::ranges::transform(all, all.begin(), long_name);
-  return all;
+// Before CLI11 saw it.
+ExitCode refuse_line(const CLI::App& app, const std::string& what, const std::string& name) {
+  const auto named = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; });
+  const CLI::App* const command = named.empty() ? nullptr : named.front();
+  const std::size_t flag = what.rfind(" -");
+  const bool is_unknown = what.starts_with("there is no flag") && command != nullptr;
+  const std::string hint = is_unknown ? hint_at(*command, what.substr(flag + 1)) : std::string();
+  print_error(
+      fmt::format("{}{}\n  `ebb {}--help` lists what there is.", what, hint, command != nullptr ? name + " " : ""));
+  return ExitCode::kBadUsage;
+}
+
+std::optional<std::string> variable_named(std::string_view name) {
+  const char* const value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// The line in ebb's own flags: CLI11 would read "-hf" as -h and -f.
+Result<std::vector<std::string>> own_line(std::span<const char* const> arguments) {
+  std::vector<std::string> line(arguments.begin(), arguments.end());
+  if (line.size() > 1 && line[1] == "serve") {
+    EBB_ASSIGN_OR_RETURN(TranslatedLine translated, translate_llama_line(arguments.subspan(2), variable_named));
+    for (const std::string& note : translated.notes) fmt::print(stderr, "ebb: {}\n", note);
+    line.resize(2);
+    line.insert(line.end(), translated.arguments.begin(), translated.arguments.end());
+    return line;
+  }
+  for (std::size_t i = 1; i < line.size() && line[i] != "--"; ++i) {
+    if (is_bundled(line[i])) return error(Code::kInvalidArgument, "there is no flag {}", line[i]);
+  }
+  return line;
 }
 
 ExitCode parse_and_run(int argc, const char* const* argv) {
@@ -76,9 +111,12 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   Action action;
   for (const auto& add : kCommands) add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+  const Result<std::vector<std::string>> line = own_line(std::span(argv, static_cast<std::size_t>(argc)));
+  if (!line.ok()) return refuse_line(app, line.status().message(), argc > 1 ? argv[1] : "");
   try {
-    const std::vector<const char*> arguments = with_long_names(std::span(argv, static_cast<std::size_t>(argc)));
-    app.parse(argc, arguments.data());
+    std::vector<const char*> arguments;
+    for (const std::string& argument : *line) arguments.push_back(argument.c_str());
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     return end_of_parsing(app, error);
   }

@@ -1,66 +1,316 @@
 #include "cli/llama_flags.h"
 
+#include <algorithm>
 #include <array>
-#include <string_view>
+#include <cctype>
+#include <charconv>
+#include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "cli/text_file.h"
+#include "json/json_fields.h"
+#include "server/api_error.h"
 
 namespace ebb {
 namespace {
 
-enum class Takes { kNothing, kMaybeAValue, kAValue };
+using Takes = LlamaFlag::Takes;
+using Does = LlamaFlag::Does;
 
-struct LlamaFlag {
-  const char* names;
-  Takes takes;
-  bool is_refused;
-  // {} is its value.
-  const char* says;
+constexpr std::string_view kVariables = "LLAMA_ARG_";
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(at), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return parts;
+}
+
+// The name that help texts use.
+std::string_view long_name(const LlamaFlag& flag) {
+  for (const std::string_view name : split(flag.names, ' ')) {
+    if (name.starts_with("--")) return name;
+  }
+  return flag.names;
+}
+
+bool is_off(std::string_view value) {
+  return value == "0" || value == "off" || value == "false" || value == "disabled";
+}
+bool is_on(std::string_view value) { return value == "1" || value == "on" || value == "true" || value == "enabled"; }
+
+// As a JSON number where it is one.
+Json member_value(const std::string& text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return text;
+  std::int64_t whole = 0;
+  const auto [whole_end, whole_error] = std::from_chars(text.data(), text.data() + text.size(), whole);
+  return whole_error == std::errc() && whole_end == end ? Json(whole) : Json(number);
+}
+
+class Translation {
+ public:
+  explicit Translation(const Variable& variable) : variable_(variable) {}
+
+  Result<TranslatedLine> run(std::span<const char* const> arguments) {
+    for (const char* const argument : arguments) given_.emplace_back(argument);
+    EBB_RETURN_IF_ERROR(take_line());
+    EBB_RETURN_IF_ERROR(take_variables());
+    EBB_RETURN_IF_ERROR(end_types());
+    if (!members_.empty()) ours("--request-defaults", json_text(members_));
+    return std::move(line_);
+  }
+
+ private:
+  Status take_line() {
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      const std::string& argument = given_[i];
+      if (argument == "--") {
+        line_.arguments.insert(line_.arguments.end(), given_.begin() + static_cast<std::ptrdiff_t>(i), given_.end());
+        break;
+      }
+      const std::size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+      const std::string name = argument.substr(0, equals);
+      const LlamaFlag* const flag = find_llama_flag(name);
+      if (flag == nullptr) {
+        if (is_bundled(argument)) {
+          return error(Code::kInvalidArgument, "there is no flag {}", argument);
+        }
+        line_.arguments.push_back(argument);
+        continue;
+      }
+      taken_.push_back(flag);
+      std::string value;
+      if (equals != std::string::npos) {
+        value = argument.substr(equals + 1);
+      } else if (flag->takes == Takes::kMaybeAValue) {
+        if (i + 1 < given_.size() && (is_on(given_[i + 1]) || is_off(given_[i + 1]) || given_[i + 1] == "auto")) ++i;
+      } else if (flag->takes != Takes::kNothing) {
+        const std::size_t n = flag->takes == Takes::kTwoValues ? 2 : 1;
+        if (i + n >= given_.size()) return error(Code::kInvalidArgument, "{} needs a value", name);
+        value = given_[i + 1];
+        i += n;
+      }
+      EBB_RETURN_IF_ERROR(take(*flag, name, value));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_taken(const LlamaFlag& flag) const {
+    return std::ranges::any_of(taken_, [&](const LlamaFlag* one) {
+      return one == &flag || (!flag.variable.empty() && one->variable == flag.variable);
+    });
+  }
+
+  // Of ours that the flag stands for, given by its own name or by its variable.
+  [[nodiscard]] bool is_ours_given(const LlamaFlag& flag) const {
+    if (flag.does == Does::kNoEffect || flag.does == Does::kRefused) return false;
+    const std::string_view ours =
+        flag.says.starts_with("--") ? flag.says.substr(0, flag.says.find_first_of(" ;,")) : "";
+    if (ours.empty()) return false;
+    const auto is_it = [&](const std::string& one) { return one == ours || one.starts_with(std::string(ours) + "="); };
+    if (std::ranges::any_of(line_.arguments, is_it)) return true;
+    std::string name = "EBB_" + std::string(ours.substr(2));
+    std::ranges::transform(name, name.begin(), [](char letter) {
+      return letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    });
+    return variable_(name).has_value();
+  }
+
+  Status take_variables() {
+    for (const LlamaFlag& flag : llama_flags()) {
+      if (flag.variable.empty() || is_taken(flag) || is_ours_given(flag)) continue;
+      const std::string name = std::string(kVariables) + std::string(flag.variable);
+      const std::optional<std::string> value = variable_(name);
+      if (!value) continue;
+      const bool is_negative =
+          long_name(flag).starts_with("--no-") && flag.names.find("--no-host") == std::string_view::npos;
+      if (flag.takes == Takes::kNothing && (is_negative ? !is_off(*value) : is_off(*value))) continue;
+      EBB_RETURN_IF_ERROR(take(flag, name, *value));
+    }
+    const LlamaFlag* const key = find_llama_flag("--api-key");
+    if (const auto value = variable_("LLAMA_API_KEY"); value && !is_taken(*key) && !is_ours_given(*key)) {
+      EBB_RETURN_IF_ERROR(take(*key, "LLAMA_API_KEY", *value));
+    }
+    return {};
+  }
+
+  // `name` is what was given.
+  Status take(const LlamaFlag& flag, const std::string& name, const std::string& value) {
+    switch (flag.does) {
+      case Does::kRefused: return error(Code::kInvalidArgument, "{}: {}", name, flag.says);
+      case Does::kNoEffect: line_.notes.push_back(fmt::format("{} has no effect: {}", name, flag.says)); return {};
+      case Does::kMember:
+        members_[std::string(flag.says)] = flag.takes == Takes::kNothing ? Json(true) : member_value(value);
+        return {};
+      case Does::kSame:
+        if (flag.takes == Takes::kNothing) {
+          line_.arguments.emplace_back(flag.says);
+        } else {
+          ours(flag.says, value);
+        }
+        return {};
+      case Does::kOwn: return take_own(long_name(flag), name, value);
+    }
+    return {};
+  }
+
+  void ours(std::string_view name, std::string_view value) {
+    // CLI11 takes "--name=" for a name without a value, and a value that begins with "-" behind a name for a flag.
+    if (value.empty()) {
+      line_.arguments.insert(line_.arguments.end(), {std::string(name), std::string()});
+    } else {
+      line_.arguments.push_back(fmt::format("{}={}", name, value));
+    }
+  }
+
+  Status take_own(std::string_view flag, const std::string& name, const std::string& value) {
+    std::int64_t number = 0;
+    const auto [end, bad] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool is_number = bad == std::errc() && end == value.data() + value.size();
+    if (flag == "--threads" || flag == "--parallel") {
+      if (!is_number || number > 0) {
+        ours(flag, value);
+      }
+      return {};
+    }
+    if (flag == "--device") return ours(flag, value == "none" ? "cpu" : value), Status();
+    if (flag == "--cache-type-k" || flag == "--cache-type-v") {
+      types_.emplace_back(name, value);
+      return {};
+    }
+    if (flag == "--cache-ram") {
+      if (!is_number) return error(Code::kInvalidArgument, "{} {}: must be a number of MiB", name, value);
+      if (number >= 0) ours("--kv-store", fmt::format("ram={}M", number));
+      return {};
+    }
+    if (flag == "--cache-reuse") {
+      if (!is_number) return error(Code::kInvalidArgument, "{} {}: must be a number of tokens", name, value);
+      if (number > 0) ours("--kv-reuse", "approximate");
+      return {};
+    }
+    if (flag == "--api-key") {
+      // An empty one is refused, and does not serve everybody.
+      const std::vector<std::string_view> keys = split(value, ',');
+      if (keys.empty()) ours(flag, "");
+      for (const std::string_view key : keys) ours(flag, key);
+      return {};
+    }
+    if (flag == "--reasoning") {
+      if (is_on(value) || is_off(value)) members_["chat_template_kwargs"]["enable_thinking"] = is_on(value);
+      if (!is_on(value) && !is_off(value) && value != "auto") {
+        return error(Code::kInvalidArgument, "{} {}: must be on, off or auto", name, value);
+      }
+      return {};
+    }
+    if (flag == "--chat-template") {
+      if (value.find('{') == std::string::npos) {
+        return error(Code::kInvalidArgument,
+                     "{} {}: no template is known by a name; give its Jinja text, or --chat-template-file FILE", name,
+                     value);
+      }
+      ours("--chat-template", value);
+      return {};
+    }
+    return take_member(flag, name, value);
+  }
+
+  Status take_member(std::string_view flag, const std::string& name, const std::string& value) {
+    if (flag == "--samplers") {
+      members_["samplers"] = Json::array();
+      for (const std::string_view one : split(value, ';')) members_["samplers"].push_back(one);
+    } else if (flag == "--dry-sequence-breaker") {
+      // A newline is written \n on a command line.
+      members_["dry_sequence_breakers"].push_back(value == "\\n" ? "\n" : value);
+    } else if (flag == "--logit-bias") {
+      const std::size_t sign = value.find_first_of("+-");
+      if (sign == 0 || sign == std::string::npos) {
+        return error(Code::kInvalidArgument, "{} {}: must be a token's id, a sign and a number, as in 15043+1", name,
+                     value);
+      }
+      const std::string bias = value.substr(value[sign] == '+' ? sign + 1 : sign);
+      members_["logit_bias"].push_back(
+          {member_value(value.substr(0, sign)), bias == "-inf" ? Json(false) : member_value(bias)});
+    } else {
+      std::string text = value;
+      if (flag.ends_with("-file")) {
+        EBB_ASSIGN_OR_RETURN(text, read_text(value));
+      }
+      if (flag.starts_with("--grammar")) {
+        members_["grammar"] = text;
+      } else {
+        Result<Json> schema = parse_json(text);
+        if (!schema.ok()) return error(Code::kInvalidArgument, "{}: {}", name, schema.status().message());
+        members_["json_schema"] = *std::move(schema);
+      }
+    }
+    return {};
+  }
+
+  // One type is of both.
+  Status end_types() {
+    if (types_.empty()) return {};
+    const auto& [name, type] = types_.front();
+    const bool is_one = std::ranges::all_of(types_, [&](const auto& one) { return one.second == type; });
+    const bool is_both = types_.size() > 1 || type == "f16";
+    if (!is_one || !is_both) {
+      return error(Code::kInvalidArgument, "{} {}: K and V are of one type; give --kv-type TYPE", name, type);
+    }
+    ours("--kv-type", type);
+    return {};
+  }
+
+  const Variable& variable_;
+  std::vector<std::string> given_;
+  TranslatedLine line_;
+  std::vector<const LlamaFlag*> taken_;
+  std::vector<std::pair<std::string, std::string>> types_;  // of K and V, by what was given
+  Json members_ = Json::object();
 };
-
-constexpr std::array kFlags = {
-    LlamaFlag{"--jinja", Takes::kNothing, false, "chat templates are always rendered so"},
-    LlamaFlag{"--metrics", Takes::kNothing, false, "GET /metrics always answers"},
-    LlamaFlag{"--slots", Takes::kNothing, false, "GET /slots answers unless --no-slots is given"},
-    LlamaFlag{"--props", Takes::kNothing, false, "GET /props always answers; POST /props is not there"},
-    LlamaFlag{"--flash-attn", Takes::kMaybeAValue, false, "there is one attention, and nothing to switch"},
-    LlamaFlag{"--gpu-layers,--n-gpu-layers", Takes::kAValue, false, "all layers are computed where --device says"},
-    LlamaFlag{"-c,--ctx-size", Takes::kAValue, true,
-              "a session may be longer than what is in memory; use --kv-budget {} for the tokens that are"},
-    LlamaFlag{"--cache-type-k", Takes::kAValue, true, "use --kv-type {}, which is of K and V both"},
-    LlamaFlag{"--cache-type-v", Takes::kAValue, true, "use --kv-type {}, which is of K and V both"},
-};
-
-constexpr std::array<std::pair<std::string_view, const char*>, 5> kLongNames = {{{"-np", "--parallel"},
-                                                                                 {"-fa", "--flash-attn"},
-                                                                                 {"-ngl", "--gpu-layers"},
-                                                                                 {"-ctk", "--cache-type-k"},
-                                                                                 {"-ctv", "--cache-type-v"}}};
 
 }  // namespace
 
-void add_llama_flags(CLI::App& app, std::vector<std::string>& notes) {
-  for (const LlamaFlag& flag : kFlags) {
-    const std::string name = std::string(flag.names).substr(std::string_view(flag.names).rfind("--"));
-    const auto take = [&flag, &notes, name](const std::string& value) {
-      const std::string says = fmt::format(fmt::runtime(flag.says), value);
-      // A context of 0 is the model's own.
-      if (flag.is_refused && value != "0") throw CLI::ValidationError(name + " " + value, says);
-      notes.push_back(name + (flag.is_refused ? " 0 has no effect" : " has no effect: " + says));
-    };
-    CLI::Option* const option = flag.takes == Takes::kNothing ? app.add_flag_callback(flag.names, [take] { take(""); })
-                                                              : app.add_option_function<std::string>(flag.names, take);
-    if (flag.takes == Takes::kMaybeAValue) option->expected(0, 1);
-    option->group("");
+const LlamaFlag* find_llama_flag(std::string_view name) {
+  for (const LlamaFlag& flag : llama_flags()) {
+    const std::vector<std::string_view> names = split(flag.names, ' ');
+    if (std::ranges::find(names, name) != names.end()) return &flag;
   }
+  return nullptr;
 }
 
-const char* long_name(const char* argument) {
-  for (const auto& [name, long_name] : kLongNames) {
-    if (name == argument) return long_name;
+Result<TranslatedLine> translate_llama_line(std::span<const char* const> arguments, const Variable& variable) {
+  return Translation(variable).run(arguments);
+}
+
+bool is_bundled(std::string_view argument) {
+  const auto is_letter = [&](std::size_t i) { return std::isalpha(static_cast<unsigned char>(argument[i])) != 0; };
+  return argument.size() > 2 && argument[0] == '-' && is_letter(1) && (is_letter(2) || argument[2] == '-') &&
+         argument.find(' ') == std::string_view::npos;
+}
+
+std::string llama_flags_table() {
+  std::string table = "| llama-server | variable | ebb serve |\n|---|---|---|\n";
+  for (const LlamaFlag& flag : llama_flags()) {
+    std::string names;
+    for (const std::string_view name : split(flag.names, ' '))
+      names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
+    std::string does;
+    switch (flag.does) {
+      case Does::kSame: does = fmt::format("`{}`", flag.says); break;
+      case Does::kMember: does = fmt::format("where requests have no `{}`", flag.says); break;
+      case Does::kOwn: does = flag.says; break;
+      case Does::kNoEffect: does = fmt::format("no effect: {}", flag.says); break;
+      case Does::kRefused: does = fmt::format("refused: {}", flag.says); break;
+    }
+    table += fmt::format("| {} | {} | {} |\n", names,
+                         flag.variable.empty() ? "" : fmt::format("`LLAMA_ARG_{}`", flag.variable), does);
   }
-  return argument;
+  return table;
 }
 
 }  // namespace ebb

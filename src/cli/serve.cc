@@ -21,6 +21,10 @@
 #include "cli/store_flag.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
+#include "gguf/gguf_file.h"
+#include "json/parse_json.h"
+#include "model/architecture.h"
+#include "model/hparams.h"
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/http.h"
@@ -35,6 +39,8 @@ constexpr const char* kServeFooter = R"(Examples:
   ebb serve --host /run/ebb.sock --api-key-file keys.txt  `ebb key` makes keys and what to write for them there
 
   EBB_KV_BUDGET=8192 EBB_API_KEY=secret ebb serve        every flag is a variable too; the command line wins
+  ebb serve -m model.gguf -c 32768 -np 2 -ctk q8_0 -ctv q8_0 --jinja
+                                                         llama-server's flags and LLAMA_ARG_* start it, too: docs/llama_server.md
 
   curl http://127.0.0.1:8080/v1/chat/completions -d '{"messages":[{"role":"user","content":"Hello"}]}'
 
@@ -51,7 +57,11 @@ struct ServeFlags {
   EngineFlags engine;
   HttpOptions http;
   std::string alias;
+  std::string chat_template;
   std::string chat_template_file;
+  std::int32_t window_tokens = 0;
+  std::int32_t most_prompt_tokens = ApiOptions().most_prompt_tokens;
+  std::vector<std::string> default_members;
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;
@@ -72,8 +82,6 @@ struct ServeFlags {
   GenerationFlags generation;
   RequestDefaults defaults;
   int timeout_s = 60;
-  // On flags that have no effect.
-  std::vector<std::string> notes;
 };
 
 const std::map<std::string, Reuse> kReuses = {{"exact", Reuse::kExact}, {"approximate", Reuse::kApproximate}};
@@ -170,22 +178,56 @@ class TroubleReport {
   std::map<std::string, std::string> told_;  // by place, the last that was said of it
 };
 
+// A window without a budget is the memory for it, as in llama.cpp's server.
+Status fit_budget(ServeFlags& flags) {
+  if (flags.window_tokens == 0 || flags.engine.kv_budget > 0) return {};
+  EBB_ASSIGN_OR_RETURN(const std::filesystem::path path, given_or_bundled_model(flags.engine.model));
+  EBB_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(path));
+  EBB_ASSIGN_OR_RETURN(const Architecture* architecture, get_architecture(file));
+  EBB_ASSIGN_OR_RETURN(const Hparams hparams, read_hparams(file, *architecture));
+  if (flags.window_tokens < hparams.n_ctx_train) flags.engine.kv_budget = flags.window_tokens;
+  return {};
+}
+
+Result<Json> read_default_members(const std::vector<std::string>& given) {
+  Json members = Json::object();
+  for (const std::string& text : given) {
+    Result<Json> some = parse_json(text);
+    if (!some.ok() || !some->is_object()) {
+      return error(Code::kInvalidArgument, "--request-defaults must be a JSON object, such as {}", R"({"min_p":0.1})");
+    }
+    members.update(*some);
+  }
+  return members;
+}
+
+std::vector<std::string> split_names(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return names;
+}
+
 Status serve(ServeFlags flags) {
-  for (const std::string& note : flags.notes) fmt::print(stderr, "ebb: {}\n", note);
   flags.allowed_hosts.push_back(flags.http.host);
   flags.http.write_timeout = std::chrono::seconds(flags.timeout_s);
   flags.resuming.reuse = kReuses.at(flags.reuse);
   EBB_ASSIGN_OR_RETURN(const GenerationOptions generation, generation_options(flags.generation));
   flags.defaults.sampling = generation.sampling;
   flags.defaults.max_tokens = generation.max_tokens;
+  EBB_ASSIGN_OR_RETURN(flags.defaults.members, read_default_members(flags.default_members));
   EBB_RETURN_IF_ERROR(default_members(flags.defaults).status());
   EBB_RETURN_IF_ERROR(check_prefix(flags.prefix));
   fit_file_limit(flags.http.max_connections);
   EBB_ASSIGN_OR_RETURN(const ApiKeys keys, all_keys(flags));
-  std::string chat_template;
+  std::string chat_template = flags.chat_template;
   if (!flags.chat_template_file.empty()) {
     EBB_ASSIGN_OR_RETURN(chat_template, read_text(flags.chat_template_file));
   }
+  EBB_RETURN_IF_ERROR(fit_budget(flags));
   std::unique_ptr<Engine> engine;
   {
     InterruptListener interrupt;
@@ -198,14 +240,19 @@ Status serve(ServeFlags flags) {
   EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
+  std::vector<std::string> names = split_names(flags.alias);
+  if (names.empty()) names = {model.stem().string()};
   // Outlives the API, which asks for its counters, and may be asked itself before it is all there.
   std::unique_ptr<HttpServer> http;
   std::atomic<const HttpServer*> started = nullptr;
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Api> api,
                        Api::create(*engine, *scheduler,
-                                   {.model_name = flags.alias.empty() ? model.stem().string() : flags.alias,
+                                   {.model_name = names.front(),
                                     .model_path = model.string(),
                                     .chat_template = chat_template,
+                                    .window_tokens = flags.window_tokens,
+                                    .most_prompt_tokens = flags.most_prompt_tokens,
+                                    .aliases = {names.begin() + 1, names.end()},
                                     .embedder = embedder.get(),
                                     .embedding_model_name = embedding_model.stem().string(),
                                     .keys = keys,
@@ -247,7 +294,7 @@ Status serve(ServeFlags flags) {
 void add_environment(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_lnames().empty() ? "" : option->get_lnames().front();
-    if (name.empty() || name == "help") continue;
+    if (name.empty() || name == "help" || name == "llama-flags") continue;
     std::string variable = "EBB_" + name;
     std::ranges::transform(variable, variable.begin(), [](char letter) {
       return letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
@@ -284,6 +331,12 @@ void add_default_flags(CLI::App& command, ServeFlags& flags) {
                   R"(What the chat template gets, such as {"enable_thinking":false}; a request's own come first)")
       ->type_name("JSON")
       ->group(group);
+  command
+      .add_option("--request-defaults", flags.default_members,
+                  R"(Any other members of requests, such as {"dry_multiplier":0.8}; may be given several times)")
+      ->type_name("JSON")
+      ->allow_extra_args(false)
+      ->group(group);
   add_recall_flags(command, flags.generation);
   add_sampling_flags(command, flags.generation);
 }
@@ -304,11 +357,34 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("PORT")
       ->capture_default_str()
       ->group(group);
-  command->add_option("-a,--alias", flags->alias, "What clients call the model; default: the file's name")
+  command
+      ->add_option("-a,--alias", flags->alias,
+                   "What clients call the model, further names behind commas; default: the file's name")
       ->type_name("NAME")
       ->group(group);
   command->add_option("--chat-template-file", flags->chat_template_file, "Jinja, instead of the model's own templates")
       ->type_name("FILE")
+      ->group(group);
+  command->add_option("--chat-template", flags->chat_template, "The same as text, and not from a file")
+      ->type_name("JINJA")
+      ->excludes("--chat-template-file")
+      ->group(group);
+  command
+      ->add_option("-c,--ctx-size", flags->window_tokens,
+                   "Tokens of a prompt and its reply together: the window that clients see, at which replies end, and "
+                   "above which requests are "
+                   "refused. Without --kv-budget it is the budget, too. 0: the trained context is told, and sessions "
+                   "go on past it")
+      ->check(CLI::Range(0, 1 << 30))
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--max-prompt", flags->most_prompt_tokens,
+                   "Tokens of a prompt at most, window or none; a longer one is refused before anything is computed")
+      ->check(CLI::Range(1, 1 << 30))
+      ->type_name("TOKENS")
+      ->capture_default_str()
       ->group(group);
   command
       ->add_option("--parallel", flags->n_parallel,
@@ -396,9 +472,17 @@ void add_serve(CLI::App& app, Action& action) {
       ->type_name("PATH")
       ->group(group);
   command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
+  command
+      ->add_flag_callback(
+          "--llama-flags",
+          [] {
+            fmt::print("{}", llama_flags_table());
+            throw CLI::Success();
+          },
+          "Print what becomes of each flag of llama.cpp's server, as a table in Markdown, and leave")
+      ->group(group);
   add_default_flags(*command, *flags);
   add_engine_flags(*command, flags->engine);
-  add_llama_flags(*command, flags->notes);
   add_environment(*command);
   command->callback([flags, &action] {
     action = [flags] {

@@ -1,5 +1,7 @@
 #include "grammar/json_schema_grammar.h"
 
+#include <algorithm>
+
 #include "grammar/schema_rules.h"
 
 namespace ebb {
@@ -10,6 +12,12 @@ Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema) {
   rules.grammar().add("root", rule);
   EBB_ASSIGN_OR_RETURN(std::string grammar, rules.grammar().finish());
   return JsonGrammar{.grammar = std::move(grammar), .unsupported = rules.notes().unsupported};
+}
+
+const std::string* JsonGrammar::refused_if_strict() const {
+  const auto found =
+      std::ranges::find_if_not(unsupported, [](const std::string& note) { return note.starts_with("multipleOf "); });
+  return found == unsupported.end() ? nullptr : &*found;
 }
 
 }  // namespace ebb

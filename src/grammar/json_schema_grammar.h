@@ -33,6 +33,9 @@ struct JsonGrammar {
   std::string grammar;  // begins at "root"
   // "not at #/properties/a", "pattern at #: look-around": asked for and not enforced.
   std::vector<std::string> unsupported = {};
+
+  // The first of them that a strict request is refused for; null: none. Which numbers are multiples no grammar says, and OpenAI takes it.
+  [[nodiscard]] const std::string* refused_if_strict() const;
 };
 
 // kInvalidArgument, saying where, for what is no schema, nothing can match, or is too large or too deep; kUnsupported where

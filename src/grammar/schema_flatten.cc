@@ -18,7 +18,7 @@ bool is_annotation(std::string_view keyword) {
   return keyword.starts_with("x-") ||
          is_one_of(keyword, {"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title", "description",
                              "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "contentEncoding",
-                             "contentMediaType", "$vocabulary"});
+                             "contentMediaType", "$vocabulary", "discriminator"});
 }
 
 bool is_supported(std::string_view keyword) {

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "grammar/json_rules.h"
 #include "grammar/number_rules.h"
 #include "grammar/pattern_rules.h"
@@ -43,11 +47,35 @@ SchemaWriter::Expression SchemaWriter::add_number(const Json& schema, const std:
   return std::optional(rules_.add_fresh(*between));
 }
 
+// Formats that are patterns (RFC 791, 4291, 1123, 5321 without quotes and addresses in brackets; ISO 8601 without weeks beside others).
+constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
+    {"ipv4", "^((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])$"},
+    {"ipv6",
+     "^(([0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}|([0-9a-fA-F]{1,4}:){1,7}:|([0-9a-fA-F]{1,4}:){1,6}:[0-9a-fA-F]{1,4}|"
+     "([0-9a-fA-F]{1,4}:){1,5}(:[0-9a-fA-F]{1,4}){1,2}|([0-9a-fA-F]{1,4}:){1,4}(:[0-9a-fA-F]{1,4}){1,3}|"
+     "([0-9a-fA-F]{1,4}:){1,3}(:[0-9a-fA-F]{1,4}){1,4}|([0-9a-fA-F]{1,4}:){1,2}(:[0-9a-fA-F]{1,4}){1,5}|"
+     "[0-9a-fA-F]{1,4}:(:[0-9a-fA-F]{1,4}){1,6}|:((:[0-9a-fA-F]{1,4}){1,7}|:))$"},
+    {"hostname", "^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?([.][a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?){0,15}$"},
+    {"email",
+     "^[a-zA-Z0-9_%+-]{1,32}([.][a-zA-Z0-9_%+-]{1,32}){0,7}@[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+     "([.][a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?){1,7}$"},
+    {"duration",
+     "^P([0-9]{1,9}W|([0-9]{1,9}Y([0-9]{1,9}M)?([0-9]{1,9}D)?|[0-9]{1,9}M([0-9]{1,9}D)?|[0-9]{1,9}D)"
+     "(T([0-9]{1,9}H([0-9]{1,9}M)?([0-9]{1,9}S)?|[0-9]{1,9}M([0-9]{1,9}S)?|[0-9]{1,9}S))?|"
+     "T([0-9]{1,9}H([0-9]{1,9}M)?([0-9]{1,9}S)?|[0-9]{1,9}M([0-9]{1,9}S)?|[0-9]{1,9}S))$"},
+};
+
 SchemaWriter::Expression SchemaWriter::add_format(const std::string& format, const std::string& path) {
   const auto add = [&](const char* name, const std::string& body) { return rules_.add(name, body); };
   if (format == "uuid") {
     add_char_rule(rules_);
     return std::optional(add("uuid", "hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12}"));
+  }
+  const auto* const pattern =
+      std::ranges::find(kFormatPatterns, format, &std::pair<std::string_view, std::string_view>::first);
+  if (pattern != std::end(kFormatPatterns)) {
+    EBB_ASSIGN_OR_RETURN(std::string expression, pattern_expression(rules_, pattern->second));
+    return std::optional(add(std::string(format).c_str(), expression));
   }
   if (format != "date" && format != "time" && format != "date-time") {
     notes_.add(fmt::format("format {:.40} at {}", format, path));

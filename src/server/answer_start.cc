@@ -1,5 +1,6 @@
 #include "server/answer_start.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -8,15 +9,24 @@
 namespace ebb {
 namespace {
 
-// Clients compact when they read "exceeds the available context size".
+// Clients compact when they read "exceeds the available context size", or this code.
 std::optional<ApiError> context_error(const ApiState& state, std::int32_t n_tokens) {
-  const std::int32_t n_ctx = state.engine.model().hparams().n_ctx_train;
-  if (state.engine.session_options().rebases || n_tokens < n_ctx) return std::nullopt;
+  const bool has_end = state.options.window_tokens > 0 || !state.engine.session_options().rebases;
+  const std::int32_t n_ctx =
+      std::min(has_end ? state.window_tokens() : state.options.most_prompt_tokens, state.options.most_prompt_tokens);
+  if (n_tokens < n_ctx) return std::nullopt;
   return ApiError{.type = "exceed_context_size_error",
                   .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try "
                                          "increasing it",
                                          n_tokens, n_ctx),
-                  .more = {{"n_prompt_tokens", n_tokens}, {"n_ctx", n_ctx}}};
+                  .more = {{"code", "context_length_exceeded"}, {"n_prompt_tokens", n_tokens}, {"n_ctx", n_ctx}}};
+}
+
+// A reply ends where the window does.
+std::int32_t most_reply_tokens(const ApiState& state, std::int32_t n_prompt, std::int32_t asked) {
+  if (state.options.window_tokens == 0) return asked;
+  const std::int32_t n_left = state.options.window_tokens - n_prompt;
+  return asked < 0 ? n_left : std::min(asked, n_left);
 }
 
 // A lane of its own for each choice: they go on from the same history.
@@ -54,6 +64,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                                   .sparse_prompt = generation.sparse_prompt},
                       .rules = choices.rules,
                       .is_first_of_prompt = i == 0};
+      part.request.options.max_tokens =
+          most_reply_tokens(state, choices.history.n_tokens(), choices.options.max_tokens);
       part.request.options.recall.max_blocks = generation.n_recalled_blocks.value_or(state.options.n_recalled_blocks);
       part.request.options.recall.selectors = generation.selectors.value_or(state.options.selectors);
       part.request.options.recall.most_ms = generation.most_recall_ms.value_or(state.options.most_recall_ms);

@@ -27,6 +27,12 @@ struct ApiOptions {
   std::string model_path;
   // Jinja, instead of the model's own templates.
   std::string chat_template;
+  // Tokens of a prompt and its reply together, as clients see it; 0: the trained context is told, and sessions go on past it. And however that is,
+  // of a prompt at most.
+  std::int32_t window_tokens = 0;
+  std::int32_t most_prompt_tokens = 1 << 20;
+  // Further names of the model.
+  std::vector<std::string> aliases = {};
   // For embeddings, and what to call it; null: there are none. It must outlive the API, and is its alone.
   Embedder* embedder = nullptr;
   std::string embedding_model_name;

@@ -49,6 +49,11 @@ struct ApiState {
             .check_selectors = [this](const SelectorList& selectors) { return engine.check_selectors(selectors); }};
   }
 
+  // What clients see as the context's size.
+  [[nodiscard]] std::int32_t window_tokens() const {
+    return options.window_tokens > 0 ? options.window_tokens : engine.model().hparams().n_ctx_train;
+  }
+
   const Engine& engine;
   Scheduler& scheduler;
   ApiOptions options;
@@ -117,6 +122,7 @@ void answer_store(ApiState& state, const ApiCall& call);
 
 // embedding_routes.cc
 void answer_embeddings(ApiState& state, const ApiCall& call);
+void answer_native_embedding(ApiState& state, const ApiCall& call);
 
 // page_routes.cc
 void answer_page(ApiState& state, const ApiCall& call);
@@ -124,6 +130,7 @@ void answer_page(ApiState& state, const ApiCall& call);
 // chat_routes.cc
 void answer_chat(ApiState& state, const ApiCall& call);
 void answer_responses(ApiState& state, const ApiCall& call);
+void answer_responses_tokens(ApiState& state, const ApiCall& call);
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call);
 void answer_messages(ApiState& state, const ApiCall& call);
 void answer_messages_tokens(ApiState& state, const ApiCall& call);

@@ -30,6 +30,27 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
   return asked;
 }
 
+// A body of Responses as a plan of chat's; otherwise it is refused.
+struct ResponsesPlan {
+  Json body;
+  ResponsesRequest request;
+  ChatPlan plan;
+};
+std::optional<ResponsesPlan> plan_responses(const ApiState& state, const ApiCall& call) {
+  std::optional<Json> body = read_body(call);
+  if (!body) return std::nullopt;
+  Result<ResponsesRequest> request = read_responses_request(*body);
+  if (!request.ok()) return refuse(call, request.status()), std::nullopt;
+  add_missing(request->chat, state.default_members);
+  Result<ChatPlan> plan = plan_chat(state, request->chat);
+  if (!plan.ok()) return refuse(call, plan.status()), std::nullopt;
+  return ResponsesPlan{.body = *std::move(body), .request = *std::move(request), .plan = *std::move(plan)};
+}
+
+void send_input_tokens(const ApiCall& call, const ChatPlan& plan) {
+  call.send(json_answer({{"object", "response.input_tokens"}, {"input_tokens", plan.tokens.size()}}));
+}
+
 // A body of Messages as a plan of chat's; otherwise it is refused.
 struct MessagesPlan {
   MessagesRequest request;
@@ -71,19 +92,21 @@ void answer_chat(ApiState& state, const ApiCall& call) {
 }
 
 void answer_responses(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
-  if (!body) return;
-  Result<ResponsesRequest> request = read_responses_request(*body);
-  if (!request.ok()) return refuse(call, request.status());
-  add_missing(request->chat, state.default_members);
-  Result<ChatPlan> plan = plan_chat(state, request->chat);
-  if (!plan.ok()) return refuse(call, plan.status());
-  const Result<AskedChoices> asked = asked_choices(state, call, *plan, request->chat);
+  std::optional<ResponsesPlan> planned = plan_responses(state, call);
+  if (!planned) return;
+  auto& [body, request, plan] = *planned;
+  const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);
   if (!asked.ok()) return refuse(call, asked.status());
-  std::vector<std::string> warnings = request->warnings;
-  warnings.insert(warnings.end(), plan->warnings.begin(), plan->warnings.end());
-  auto shape = make_responses_shape(reply_head(state, "resp_", plan->generation, std::move(warnings)), *body);
-  start_answer(state, call, plan->generation, {*asked}, std::move(shape));
+  std::vector<std::string> warnings = request.warnings;
+  warnings.insert(warnings.end(), plan.warnings.begin(), plan.warnings.end());
+  auto shape = make_responses_shape(reply_head(state, "resp_", plan.generation, std::move(warnings)), body,
+                                    std::move(request.renamed));
+  start_answer(state, call, plan.generation, {*asked}, std::move(shape));
+}
+
+void answer_responses_tokens(ApiState& state, const ApiCall& call) {
+  const std::optional<ResponsesPlan> planned = plan_responses(state, call);
+  if (planned) send_input_tokens(call, planned->plan);
 }
 
 void answer_messages(ApiState& state, const ApiCall& call) {
@@ -122,7 +145,7 @@ void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
   if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
-  call.send(json_answer({{"object", "response.input_tokens"}, {"input_tokens", plan->tokens.size()}}));
+  send_input_tokens(call, *plan);
 }
 
 void answer_apply_template(ApiState& state, const ApiCall& call) {

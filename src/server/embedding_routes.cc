@@ -23,10 +23,15 @@ Status wrong_input() {
                "Field 'input': must be a string, an array of strings, an array of token ids or an array of those");
 }
 
-// Ids of other vocabularies are refused by the embedder.
-Result<std::vector<Token>> tokens_of(const Json& ids) {
+// Of ids, and of strings among them. Ids of other vocabularies are refused by the embedder.
+Result<std::vector<Token>> tokens_of(const Json& ids, const Embedder& embedder) {
   std::vector<Token> tokens;
   for (const Json& id : ids) {
+    if (id.is_string()) {
+      EBB_ASSIGN_OR_RETURN(const std::vector<Token> more, embedder.tokenize(id.get_ref<const std::string&>()));
+      tokens.insert(tokens.end(), more.begin(), more.end());
+      continue;
+    }
     const auto token = integer_between(id, 0, std::numeric_limits<std::int32_t>::max());
     if (!token) return wrong_input();
     tokens.emplace_back(static_cast<std::int32_t>(*token));
@@ -36,7 +41,7 @@ Result<std::vector<Token>> tokens_of(const Json& ids) {
 
 Result<std::vector<Token>> text_of(const Json& one, const Embedder& embedder) {
   if (one.is_string()) return embedder.tokenize(one.get_ref<const std::string&>());
-  return one.is_array() ? tokens_of(one) : wrong_input();
+  return one.is_array() ? tokens_of(one, embedder) : wrong_input();
 }
 
 Result<Texts> texts_of(const Json& input, const Embedder& embedder) {
@@ -88,7 +93,8 @@ Result<EmbeddingRequest> parse(const std::string& text, const Embedder& embedder
     fields.refuse("dimensions", fmt::format("this model's vectors have {}; leave the field out", n));
   }
   EBB_RETURN_IF_ERROR(fields.status());
-  const Json* const input = fields.find("input");
+  // llama.cpp's name, too.
+  const Json* const input = fields.find("input") != nullptr ? fields.find("input") : fields.find("content");
   if (input == nullptr) return wrong_input();
   EmbeddingRequest request{.as_base64 = format == "base64"};
   EBB_ASSIGN_OR_RETURN(request.texts, texts_of(*input, embedder));
@@ -130,9 +136,7 @@ Result<Json> embed(ApiState& state, const EmbeddingRequest& request, const std::
               {"usage", {{"prompt_tokens", n_tokens}, {"total_tokens", n_tokens}}}};
 }
 
-}  // namespace
-
-void answer_embeddings(ApiState& state, const ApiCall& call) {
+void answer(ApiState& state, const ApiCall& call, Json (*shape)(const Json&)) {
   if (state.options.embedder == nullptr) {
     return call.send(to_answer({.status = 501,
                                 .type = "not_supported_error",
@@ -143,11 +147,11 @@ void answer_embeddings(ApiState& state, const ApiCall& call) {
   auto has_left = std::make_shared<std::atomic<bool>>(false);
   if (!call.responder->on_close([has_left] { *has_left = true; })) return;
   const bool is_posted = state.embedding_worker.post(
-      [&state, has_left, request = *std::move(request),
+      [&state, has_left, shape, request = *std::move(request),
        reply = ApiCall{.responder = call.responder, .headers = call.headers}] {
         answer_guarded(reply, [&] {
           const Result<Json> answer = embed(state, request, [&] { return has_left->load(); });
-          reply.send(answer.ok() ? json_answer(*answer) : to_answer(to_api_error(answer.status())));
+          reply.send(answer.ok() ? json_answer(shape(*answer)) : to_answer(to_api_error(answer.status())));
         });
       },
       state.options.max_waiting);
@@ -157,5 +161,22 @@ void answer_embeddings(ApiState& state, const ApiCall& call) {
                        .message = "too many texts are waiting to be embedded; try again later",
                        .retry_after_s = 1}));
 }
+
+Json as_it_is(const Json& answer) { return answer; }
+
+// llama.cpp's own: the texts alone, and of each a list of vectors, of which there is one.
+Json as_native(const Json& answer) {
+  Json list = Json::array();
+  for (const Json& one : answer["data"]) {
+    list.push_back({{"index", one["index"]}, {"embedding", Json::array({one["embedding"]})}});
+  }
+  return list;
+}
+
+}  // namespace
+
+void answer_embeddings(ApiState& state, const ApiCall& call) { answer(state, call, as_it_is); }
+
+void answer_native_embedding(ApiState& state, const ApiCall& call) { answer(state, call, as_native); }
 
 }  // namespace ebb

@@ -10,8 +10,8 @@ void check_strict(JsonFields& holder, const Json& schema) {
   const Result<JsonGrammar> grammar = json_schema_grammar(schema);
   if (!grammar.ok()) {
     holder.refuse("schema", grammar.status().message());
-  } else if (!grammar->unsupported.empty()) {
-    holder.refuse("strict", fmt::format("'{}' is not enforced", grammar->unsupported.front()));
+  } else if (const std::string* const refused = grammar->refused_if_strict(); refused != nullptr) {
+    holder.refuse("strict", fmt::format("'{}' is not enforced", *refused));
   }
 }
 

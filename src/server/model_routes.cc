@@ -37,9 +37,9 @@ Json piece_json(const std::string& piece) {
   }
 }
 
-Json model_json(const ApiState& state, const std::string& name, Json meta) {
-  return {{"id", name},        {"object", "model"},        {"created", state.started},
-          {"owned_by", "ebb"}, {"aliases", Json::array()}, {"meta", std::move(meta)}};
+Json model_json(const ApiState& state, const std::string& name, const std::vector<std::string>& aliases, Json meta) {
+  return {{"id", name},        {"object", "model"},  {"created", state.started},
+          {"owned_by", "ebb"}, {"aliases", aliases}, {"meta", std::move(meta)}};
 }
 
 // The model that generates, and the one that embeds where there is one. Clients compact at n_ctx: it is the logical window.
@@ -47,8 +47,8 @@ Json all_models(const ApiState& state) {
   const Hparams& hparams = state.engine.model().hparams();
   const GgufFile& file = state.engine.model().file();
   Json models = Json::array();
-  models.push_back(model_json(state, state.options.model_name,
-                              {{"n_ctx", hparams.n_ctx_train},
+  models.push_back(model_json(state, state.options.model_name, state.options.aliases,
+                              {{"n_ctx", state.window_tokens()},
                                {"n_ctx_train", hparams.n_ctx_train},
                                {"n_vocab", hparams.n_vocab},
                                {"n_embd", hparams.n_embd},
@@ -57,7 +57,7 @@ Json all_models(const ApiState& state) {
                                {"ftype", file_type_name(file)}}));
   if (const Embedder* const embedder = state.options.embedder; embedder != nullptr) {
     models.push_back(model_json(
-        state, state.options.embedding_model_name,
+        state, state.options.embedding_model_name, {},
         {{"n_ctx", embedder->max_tokens()}, {"n_vocab", embedder->n_vocab()}, {"n_embd", embedder->n_dimensions()}}));
   }
   return models;
@@ -81,7 +81,9 @@ void answer_models(ApiState& state, const ApiCall& call) {
 
 void answer_model(ApiState& state, const ApiCall& call) {
   for (const Json& model : all_models(state)) {
-    if (model["id"] == call.id) return call.send(json_answer(model));
+    const Json& aliases = model["aliases"];
+    const bool is_it = model["id"] == call.id || std::ranges::find(aliases, Json(call.id)) != aliases.end();
+    if (is_it) return call.send(json_answer(model));
   }
   call.send(
       to_answer({.status = 404, .type = "not_found_error", .message = "no such model; GET /v1/models lists them"}));
@@ -91,7 +93,7 @@ void answer_props(ApiState& state, const ApiCall& call) {
   const Vocabulary& vocabulary = state.engine.vocabulary();
   const Json defaults = {
       {"params", generation_settings_json(state.default_request, state.default_request.options.sampling.seed)},
-      {"n_ctx", state.engine.model().hparams().n_ctx_train}};
+      {"n_ctx", state.window_tokens()}};
   call.send(json_answer({{"default_generation_settings", defaults},
                          {"total_slots", state.scheduler.options().n_parallel},
                          {"model_alias", state.options.model_name},

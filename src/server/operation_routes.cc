@@ -28,7 +28,7 @@ Json budget_json(const ApiState& state) {
 // In llama.cpp's shape. Of others' requests only that they are there.
 Json slot_json(const Seat& seat, std::size_t index, const ApiState& state, bool is_own) {
   Json json = {{"id", index},
-               {"n_ctx", state.engine.model().hparams().n_ctx_train},
+               {"n_ctx", state.window_tokens()},
                {"is_processing", seat.busy},
                {"id_task", seat.busy && is_own ? Json(seat.request) : Json(-1)}};
   const Seat shown = is_own ? seat : Seat{};

@@ -28,7 +28,9 @@ Result<Json> default_members(const RequestDefaults& defaults) {
     }
     members["chat_template_kwargs"] = *std::move(arguments);
   }
-  return members;
+  Json more = defaults.members;
+  add_missing(more, members);
+  return more;
 }
 
 void add_missing(Json& body, const Json& defaults) {

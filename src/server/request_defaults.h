@@ -19,6 +19,8 @@ struct RequestDefaults {
   std::int32_t max_thinking_tokens = -1;
   // A JSON object; empty: none.
   std::string chat_template_kwargs;
+  // Further members of a request's body; they win over the above.
+  Json members = Json::object();
 };
 
 // As members of a request's body. kInvalidArgument for template arguments that are no JSON object.

@@ -1,8 +1,10 @@
 #include "server/responses_request.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "server/api_error.h"
 #include "server/passed_fields.h"
 
 namespace ebb {
@@ -37,12 +39,16 @@ class Messages {
     if (type == "function_call") return add_call(item);
     if (type == "function_call_output") return add_output(item);
     if (type == "reasoning") return add_reasoning(item);
-    item.refuse("type", "must be message, function_call, function_call_output or reasoning");
+    if (type == "custom_tool_call") return add_custom_call(item);
+    if (type == "custom_tool_call_output") return add_output(item);
+    // What another server's tools did; what it said of them stands in messages.
+    warnings_.push_back(fmt::format("item of the input left out: type '{:.40}' is not known here", type));
   }
   void add_plain(std::string_view role, std::string text) {
     list_.push_back({{"role", role}, {"content", std::move(text)}});
   }
   Json take() { return std::move(list_); }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   void add_message(JsonFields& item) {
@@ -55,6 +61,14 @@ class Messages {
 
   void add_call(JsonFields& item) {
     const Json function = {{"name", item.needed_text("name")}, {"arguments", item.text("arguments")}};
+    assistant(false)["tool_calls"].push_back(
+        {{"id", item.text("call_id")}, {"type", "function"}, {"function", function}});
+  }
+
+  // Its text is the one argument of the function that stands for it.
+  void add_custom_call(JsonFields& item) {
+    const Json function = {{"name", item.needed_text("name")},
+                           {"arguments", json_text({{kCustomInput, item.text("input")}})}};
     assistant(false)["tool_calls"].push_back(
         {{"id", item.text("call_id")}, {"type", "function"}, {"function", function}});
   }
@@ -78,9 +92,10 @@ class Messages {
   }
 
   Json list_ = Json::array();
+  std::vector<std::string> warnings_;
 };
 
-Json read_messages(JsonFields& body) {
+Json read_messages(JsonFields& body, std::vector<std::string>& warnings) {
   Messages messages;
   if (std::string text = body.text("instructions"); !text.empty()) messages.add_plain("system", std::move(text));
   const Json* input = body.find("input");
@@ -94,20 +109,44 @@ Json read_messages(JsonFields& body) {
       if (!body.status().ok()) break;
     }
   }
+  warnings.insert(warnings.end(), messages.warnings().begin(), messages.warnings().end());
   return messages.take();
+}
+
+// A function, or what is said as one; of a namespace, as its own name where that is free.
+void add_tool(JsonFields& tool, const std::string& space, Json& list, ResponsesRequest& request) {
+  const std::string type = tool.text("type");
+  if (type != "function" && type != "custom") {
+    request.warnings.push_back(fmt::format("tool left out: its type '{:.40}' is not function", type));
+    return;
+  }
+  Json function = tool.json();
+  function.erase("type");
+  const std::string name = tool.needed_text("name");
+  const auto is_taken = [&](const Json& one) { return one["function"]["name"] == name; };
+  const std::string called = !space.empty() && std::ranges::any_of(list, is_taken) ? space + "__" + name : name;
+  function["name"] = called;
+  if (type == "custom") {
+    function.erase("format");
+    function["parameters"] = {
+        {"type", "object"}, {"properties", {{kCustomInput, {{"type", "string"}}}}}, {"required", {kCustomInput}}};
+  }
+  if (type == "custom" || !space.empty()) {
+    request.renamed[called] = {.name = name, .space = space, .is_custom = type == "custom"};
+  }
+  list.push_back({{"type", "function"}, {"function", std::move(function)}});
 }
 
 void read_tools(JsonFields& body, ResponsesRequest& request) {
   if (body.find("tools") == nullptr) return;
   Json list = Json::array();
   for (JsonFields& tool : body.objects("tools")) {
-    if (const std::string type = tool.text("type"); type != "function") {
-      request.warnings.push_back(fmt::format("tool left out: its type '{:.40}' is not function", type));
+    if (tool.text("type") != "namespace") {
+      add_tool(tool, "", list, request);
       continue;
     }
-    Json function = tool.json();
-    function.erase("type");
-    list.push_back({{"type", "function"}, {"function", std::move(function)}});
+    const std::string space = tool.needed_text("name");
+    for (JsonFields& inside : tool.objects("tools")) add_tool(inside, space, list, request);
   }
   request.chat["tools"] = std::move(list);
 }
@@ -136,7 +175,7 @@ Result<ResponsesRequest> read_responses_request(const Json& body) {
   EBB_RETURN_IF_ERROR(fields.status());
   ResponsesRequest request;
   refuse_kept(fields);
-  request.chat["messages"] = read_messages(fields);
+  request.chat["messages"] = read_messages(fields, request.warnings);
   pass_fields(body, request.chat);
   copy_fields(body, kShared, request.chat);
   if (const Json* n = fields.find("max_output_tokens"); n != nullptr) request.chat["max_tokens"] = *n;

@@ -3,6 +3,8 @@
 // Thread rule: a function of its arguments.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +12,22 @@
 
 namespace ebb {
 
+// The argument of the function that stands for a custom tool, which takes text.
+inline constexpr const char* kCustomInput = "input";
+
+// What a function of the chat is called in the answer.
+struct RenamedTool {
+  std::string name;
+  std::string space = {};  // the namespace; "": none
+  bool is_custom = false;
+};
+using RenamedTools = std::map<std::string, RenamedTool, std::less<>>;
+
 struct ResponsesRequest {
   // The request as a body of /v1/chat/completions.
   Json chat = Json::object();
-  // What was left out: tools that are not functions.
+  RenamedTools renamed = {};
+  // What was left out: tools that are not functions, items of other servers' tools.
   std::vector<std::string> warnings = {};
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "json/parse_json.h"
 #include "server/replies.h"
 #include "server/sse.h"
 
@@ -28,7 +29,8 @@ Json text_part(const char* type, const std::string& text) {
 
 class ResponsesShape final : public ReplyShape {
  public:
-  ResponsesShape(ReplyHead head, const Json& request) : head_(std::move(head)), settings_(repeated_settings(request)) {}
+  ResponsesShape(ReplyHead head, const Json& request, RenamedTools renamed)
+      : head_(std::move(head)), settings_(repeated_settings(request)), renamed_(std::move(renamed)) {}
 
   std::string begin() override {
     const Json response = make_response("in_progress");
@@ -48,7 +50,10 @@ class ResponsesShape final : public ReplyShape {
           break;
         case ReplyDelta::Kind::kCallArguments:
           text_ += delta.text;
-          item_event("response.function_call_arguments.delta", {{"delta", delta.text}});
+          // Of a custom tool's text it is known at its end how it reads.
+          if (item_["type"] == "function_call") {
+            item_event("response.function_call_arguments.delta", {{"delta", delta.text}});
+          }
           break;
         case ReplyDelta::Kind::kCallEnd: break;
       }
@@ -95,10 +100,23 @@ class ResponsesShape final : public ReplyShape {
     return item;
   }
 
-  static Json call_item(const std::string& id, const std::string& name, const std::string& arguments) {
-    return {
-        {"id", new_id("fc_", kIdLetters)}, {"type", "function_call"}, {"status", ""}, {"call_id", id}, {"name", name},
-        {"arguments", arguments}};
+  [[nodiscard]] Json call_item(const std::string& id, const std::string& name, const std::string& arguments) const {
+    const auto found = renamed_.find(name);
+    const RenamedTool tool = found == renamed_.end() ? RenamedTool{.name = name} : found->second;
+    Json item = {{"id", new_id(tool.is_custom ? "ctc_" : "fc_", kIdLetters)},
+                 {"type", tool.is_custom ? "custom_tool_call" : "function_call"},
+                 {"status", ""},
+                 {"call_id", id},
+                 {"name", tool.name}};
+    if (!tool.space.empty()) item["namespace"] = tool.space;
+    item[tool.is_custom ? "input" : "arguments"] = tool.is_custom ? custom_input(arguments) : arguments;
+    return item;
+  }
+
+  // Of a call that broke off nothing that is JSON is left.
+  static std::string custom_input(const std::string& arguments) {
+    const Result<Json> parsed = parse_json(arguments.empty() ? "{}" : arguments);
+    return parsed.ok() ? text_member(*parsed, kCustomInput) : std::string();
   }
 
   // --- events ---
@@ -145,6 +163,11 @@ class ResponsesShape final : public ReplyShape {
     if (item_["type"] == "function_call") {
       item_["arguments"] = text_;
       item_event("response.function_call_arguments.done", {{"arguments", text_}, {"name", item_["name"]}});
+    } else if (item_["type"] == "custom_tool_call") {
+      const std::string input = custom_input(text_);
+      item_["input"] = input;
+      item_event("response.custom_tool_call_input.delta", {{"delta", input}});
+      item_event("response.custom_tool_call_input.done", {{"input", input}});
     } else {
       const char* part_type = item_["type"] == "message" ? "output_text" : "reasoning_text";
       const Json part = text_part(part_type, text_);
@@ -184,6 +207,7 @@ class ResponsesShape final : public ReplyShape {
 
   ReplyHead head_;
   Json settings_;
+  RenamedTools renamed_;
   Json output_ = Json::array();  // items that are closed
   Json item_ = nullptr;          // the open one, and what came of its text or arguments
   std::string text_;
@@ -193,8 +217,8 @@ class ResponsesShape final : public ReplyShape {
 
 }  // namespace
 
-std::unique_ptr<ReplyShape> make_responses_shape(ReplyHead head, const Json& request) {
-  return std::make_unique<ResponsesShape>(std::move(head), request);
+std::unique_ptr<ReplyShape> make_responses_shape(ReplyHead head, const Json& request, RenamedTools renamed) {
+  return std::make_unique<ResponsesShape>(std::move(head), request, std::move(renamed));
 }
 
 }  // namespace ebb

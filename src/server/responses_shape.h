@@ -4,10 +4,11 @@
 #include <memory>
 
 #include "server/reply_shape.h"
+#include "server/responses_request.h"
 
 namespace ebb {
 
-// `request` is the body, whose settings a response repeats.
-std::unique_ptr<ReplyShape> make_responses_shape(ReplyHead head, const Json& request);
+// `request` is the body, whose settings a response repeats; `renamed`: what its tools are called in it.
+std::unique_ptr<ReplyShape> make_responses_shape(ReplyHead head, const Json& request, RenamedTools renamed);
 
 }  // namespace ebb

@@ -6,9 +6,10 @@
 namespace ebb {
 namespace {
 
-// A string, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
+// A string, also as llama.cpp's {"prompt_string": ...}, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
 Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
-  const Json list = given.is_string() ? Json::array({given}) : given;
+  const Json* const text_of = given.is_object() && given.contains("prompt_string") ? &given["prompt_string"] : &given;
+  const Json list = text_of->is_string() ? Json::array({*text_of}) : *text_of;
   std::vector<Token> tokens;
   if (!list.is_array() || list.empty()) {
     return error(Code::kInvalidArgument, "Field 'prompt': must be a string or an array of token ids and strings");
@@ -36,8 +37,8 @@ Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) 
 bool holds_prompts(const Json& given) {
   if (!given.is_array() || given.empty()) return false;
   const auto is_string = [](const Json& part) { return part.is_string(); };
-  const auto is_array = [](const Json& part) { return part.is_array(); };
-  return std::ranges::all_of(given, is_string) || std::ranges::any_of(given, is_array);
+  const auto is_whole = [](const Json& part) { return part.is_array() || part.is_object(); };
+  return std::ranges::all_of(given, is_string) || std::ranges::any_of(given, is_whole);
 }
 
 }  // namespace

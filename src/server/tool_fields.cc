@@ -14,9 +14,8 @@ void check_strict(JsonFields& function) {
   const Result<JsonGrammar> grammar = json_schema_grammar(*parameters);
   if (!grammar.ok()) {
     function.refuse("parameters", grammar.status().message());
-  } else if (!grammar->unsupported.empty()) {
-    function.refuse("strict",
-                    fmt::format("the schema asks for '{}', which is not enforced", grammar->unsupported.front()));
+  } else if (const std::string* const refused = grammar->refused_if_strict(); refused != nullptr) {
+    function.refuse("strict", fmt::format("the schema asks for '{}', which is not enforced", *refused));
   }
 }
 
@@ -54,9 +53,35 @@ std::string chosen_name(JsonFields& body) {
   return (function ? *function : *choice).text("name");
 }
 
+// {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}; Responses has mode and tools at the top. All tools stay in the prompt, so that it
+// begins as the one before; no others are called.
+void read_allowed(JsonFields& choice, ToolFields& fields) {
+  std::optional<JsonFields> inside = choice.object("allowed_tools");
+  JsonFields& holder = inside ? *inside : choice;
+  const std::string mode = holder.text("mode", "auto");
+  if (mode != "auto" && mode != "required") holder.refuse("mode", "must be \"auto\" or \"required\"");
+  fields.use = mode == "required" ? ToolUse::kRequired : ToolUse::kAuto;
+  std::vector<Tool> allowed;
+  for (JsonFields& tool : holder.objects("tools")) {
+    std::optional<JsonFields> function = tool.object("function");
+    const std::string name = (function ? *function : tool).needed_text("name");
+    if (const Tool* const found = find_tool(fields.tools, name); found != nullptr) {
+      allowed.push_back(*found);
+    } else {
+      tool.refuse("name", fmt::format("'{:.40}' is not among the {} tools", name, fields.tools.size()));
+    }
+  }
+  if (allowed.empty()) holder.refuse("tools", "must name at least one of the tools");
+  fields.tools = std::move(allowed);
+}
+
 void read_choice(JsonFields& body, ToolFields& fields) {
   const Json* choice = body.find("tool_choice");
   if (choice == nullptr) return;
+  if (text_member(*choice, "type") == "allowed_tools") {
+    if (std::optional<JsonFields> allowed = body.object("tool_choice")) read_allowed(*allowed, fields);
+    return;
+  }
   if (*choice == "auto") {
     fields.use = ToolUse::kAuto;
   } else if (*choice == "none") {

@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -202,6 +203,12 @@ class Mentions(unittest.TestCase):
             if names[-1] not in GROUPS:
                 self.assertIn(" ".join(names), RULES)
                 self.assertIn(" ".join(names), shown, "no page shows this command")
+
+
+class LlamaFlags(unittest.TestCase):
+    def test_the_table_of_flags_is_what_the_program_does(self):
+        told = subprocess.run([ebb, "serve", "--llama-flags"], capture_output=True, text=True, check=True).stdout
+        self.assertIn(told, (ROOT / "docs" / "llama_server.md").read_text())
 
 
 class TheTestItself(unittest.TestCase):
