@@ -10,6 +10,9 @@ namespace {
 // hostile text grows with it; fewer: a call behind that many false ones in one held run comes out as text.
 constexpr std::size_t kMaxRescans = 8;
 
+// How often it is looked whether thinking is closed inside a call's arguments. More: work on hostile text grows with it.
+constexpr std::size_t kMaxDoubts = 8;
+
 std::size_t n_leading_space(std::string_view text) {
   std::size_t n = 0;
   while (n < text.size() && is_call_space(text[n])) ++n;
@@ -79,6 +82,10 @@ void ReplyParser::take_again() {
 }
 
 std::vector<ReplyDelta> ReplyParser::finish() {
+  if (!doubted_.empty()) {
+    trust_calls();
+    take_again();
+  }
   while (reader_) {
     const bool dropped = reader_->finish(events_);
     give_calls();
@@ -105,6 +112,10 @@ void ReplyParser::take(char c) {
 }
 
 void ReplyParser::take_text(char c) {
+  if (!doubted_.empty()) {
+    take_doubted(c);
+    return;
+  }
   if (markers_.empty()) {
     give_text({&c, 1});
     return;
@@ -149,9 +160,47 @@ void ReplyParser::pass_mark(const Marker& marker, std::size_t n_space) {
 }
 
 void ReplyParser::open_calls(const Marker& marker, std::size_t n_space) {
+  if (place_ == Place::kThinking && rules_.think && !trusts_calls_) {
+    doubted_ = std::exchange(held_, {});
+    return;
+  }
   n_space_ = n_space;
   n_opener_ = marker.text.size();
   reader_ = rules_.calls->make_reader(marker.opener, rules_.tools);
+}
+
+void ReplyParser::take_doubted(char c) {
+  doubted_ += c;
+  const std::string& close = rules_.think->close;
+  if (doubted_.ends_with(close)) {
+    const std::string thought = doubted_.substr(0, doubted_.size() - close.size());
+    if (!ends_in_call(thought) || ++n_doubts_ > kMaxDoubts) {
+      doubted_.clear();
+      std::size_t n = thought.size();
+      while (n > 0 && is_call_space(thought[n - 1])) --n;
+      give_text(std::string_view(thought).substr(0, n));
+      held_ = thought.substr(n) + close;
+      pass_mark({.kind = Marker::Kind::kThinkClose, .text = close}, thought.size() - n);
+      return;
+    }
+  }
+  if (doubted_.size() > CallLimits::kMaxHeldBytes) trust_calls();
+}
+
+// Whether a call is open at the end of what is doubted: then what closes thinking there is part of its arguments.
+bool ReplyParser::ends_in_call(std::string_view doubted) const {
+  ReplyParser trusting(rules_);
+  trusting.place_ = Place::kThinking;
+  trusting.trusts_calls_ = true;
+  trusting.find_markers();
+  (void)trusting.push(doubted);
+  return trusting.reader_ != nullptr;
+}
+
+void ReplyParser::trust_calls() {
+  trusts_calls_ = true;
+  again_.insert(again_.begin(), doubted_.begin(), doubted_.end());
+  doubted_.clear();
 }
 
 void ReplyParser::take_call(char c) {

@@ -6,6 +6,9 @@
 // CallLimits::kMaxHeldBytes, of white space ReplyLimits::kMaxSpaceBytes. Text that looks like a call and is none comes out as text. A call that has begun stays one:
 // arguments that break off or are no JSON are passed on as the model wrote them, and kCallEnd is missing.
 //
+// A call inside thinking that is closed behind it was thought of, and is thinking; where thinking is not closed, the call ends it. So text from
+// such a call on is held back until it is known, too.
+//
 // White space that only separates parts is dropped: around the thinking marks, in front of a call, and between the last
 // call and the end. All other bytes come out unchanged.
 //
@@ -105,7 +108,9 @@ class ReplyParser {
   [[nodiscard]] std::vector<ReplyDelta> finish();
 
   // Bytes that came and are not out yet.
-  [[nodiscard]] std::size_t n_held() const { return held_.size() + (reader_ ? reader_->n_held() : 0); }
+  [[nodiscard]] std::size_t n_held() const {
+    return held_.size() + doubted_.size() + (reader_ ? reader_->n_held() : 0);
+  }
 
  private:
   enum class Place {
@@ -130,6 +135,9 @@ class ReplyParser {
   void refuse();
   void pass_mark(const Marker& marker, std::size_t n_space);
   void open_calls(const Marker& marker, std::size_t n_space);
+  void take_doubted(char c);
+  [[nodiscard]] bool ends_in_call(std::string_view doubted) const;
+  void trust_calls();
   void find_markers();
   void give_text(std::string_view text);
   void give(ReplyDelta::Kind kind, std::string_view text);
@@ -146,6 +154,10 @@ class ReplyParser {
   std::size_t n_space_ = 0;   // of held_, in front of the opening mark, while the call has not begun
   std::size_t n_opener_ = 0;  // bytes of the opening mark that held_ still has behind them
   std::size_t n_rescans_ = 0;
+  // Of thinking, from what begins like a call on, until it is known whether it is one; then calls end thinking.
+  std::string doubted_;
+  std::size_t n_doubts_ = 0;
+  bool trusts_calls_ = false;
   std::deque<char> again_;  // text that was refused as a call and is looked through again
   CallEvents events_;
   std::size_t n_calls_ = 0;

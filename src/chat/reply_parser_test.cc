@@ -108,6 +108,23 @@ TEST(ReplyParser, passes_on_arguments_that_break_off_or_are_no_json) {
                {{"read", "{path: <a>}}", false}});
 }
 
+TEST(ReplyParser, a_call_that_is_only_thought_of_is_thinking) {
+  const std::string call = "<tool_call>{\"name\": \"ls\"}</tool_call>";
+  const ParsedReply reply = parse(hermes_calls(), "<think>I could say " + call + ", or not.\n</think>\nNo.");
+  EXPECT_EQ(reply.reasoning, "I could say " + call + ", or not.");
+  EXPECT_EQ(reply.content, "No.");
+  EXPECT_TRUE(reply.calls.empty());
+  const ParsedReply both = parse(hermes_calls(), "<think>Say " + call + " and " + call + ".</think>" + call);
+  EXPECT_EQ(both.reasoning, "Say " + call + " and " + call + ".");
+  EXPECT_EQ(both.calls.size(), 1U);
+  // What closes thinking inside of what a call says is the call's.
+  const ParsedReply inside = parse(
+      hermes_calls(), "<think>So.<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": \"</think>\"}}</tool_call>");
+  EXPECT_EQ(inside.reasoning, "So.");
+  ASSERT_EQ(inside.calls.size(), 1U);
+  EXPECT_EQ(nlohmann::ordered_json::parse(inside.calls[0].arguments)["path"], "</think>");
+}
+
 TEST(ReplyParser, ends_thinking_with_a_call) {
   const ParsedReply reply = parse(hermes_calls(), "<think>I read.\n<tool_call>{\"name\": \"ls\"}</tool_call>");
   EXPECT_EQ(reply.reasoning, "I read.");
