@@ -60,5 +60,19 @@ TEST_F(WindowRequests, what_holds_where_requests_do_not_say_may_be_any_member) {
   EXPECT_EQ(chat_of(2, {{"max_tokens", 4}})->json()["usage"]["completion_tokens"], 4);
 }
 
+TEST_F(WindowRequests, instructions_that_do_not_fit_are_told) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "The warden keeps the bridge by night. ";
+  const auto told = [&](const std::string& system) {
+    const Json messages =
+        Json::array({{{"role", "system"}, {"content", system}}, {{"role", "user"}, {"content", "Good day."}}});
+    const Json body = {{"messages", messages}, {"max_tokens", 2}};
+    return ask("POST", "/v1/chat/completions", body.dump())->json()["ebb"].value("warnings", Json::array()).dump();
+  };
+  EXPECT_THAT(told(text), HasSubstr("of the system text and tools are not in sight"));
+  EXPECT_EQ(told("You keep the bridge."), "[]");
+  EXPECT_THAT(ask("GET", "/metrics", "")->body(), ::testing::Not(HasSubstr("ebb:instruction_hole_tokens_total 0\n")));
+}
+
 }  // namespace
 }  // namespace ebb

@@ -125,7 +125,14 @@ class TroubleReport {
         print(fmt::format("cold store, {}, note", tier.name), tier.notice);
       }
     }
-    print("sessions on disk", scheduler_.stats().kept.last_error);
+    const SchedulerStats stats = scheduler_.stats();
+    print("sessions on disk", stats.kept.last_error);
+    if (stats.n_instruction_holes > 0) {
+      print("KV budget",
+            fmt::format("{} tokens do not hold a client's own system text and tools; raise --kv-budget (answers tell "
+                        "how much is not in sight)",
+                        engine_.budget_tokens()));
+    }
   }
 
  private:

@@ -74,6 +74,7 @@ struct SchedulerStats {
   std::int64_t n_missed_recalls = 0;
   std::int64_t n_late_recalls = 0;
   std::int64_t n_computed_again = 0;
+  std::int64_t n_instruction_holes = 0;        // TurnStats::n_instruction_holes
   std::map<std::string_view, LookSums> looks;  // by RecallLook::selector
   std::int64_t n_writing_looks = 0;
   std::int64_t n_writing_found = 0;

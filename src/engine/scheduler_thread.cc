@@ -379,6 +379,7 @@ void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) 
   stats.n_recalled_blocks += since(end.session.n_recalled_blocks, request.before.n_recalled_blocks);
   stats.n_missed_recalls += since(end.session.n_missed_recalls, request.before.n_missed_recalls);
   stats.n_late_recalls += turn.n_late;
+  stats.n_instruction_holes += turn.n_instruction_holes;
   stats.n_computed_again += turn.n_computed_again;
   for (const RecallLook& look : turn.looks) {
     LookSums& sums = stats.looks[look.selector];

@@ -182,6 +182,13 @@ Json ebb_json(const ReplyHead& head, std::span<const Choice> choices) {
   for (const Choice& choice : choices) {
     if (!choice.end->warning.empty()) warnings.push_back(choice.end->warning);
   }
+  if (const RequestEnd& first = *choices.front().end; first.turn.n_instruction_holes > 0) {
+    warnings.push_back(
+        fmt::format("{} tokens of the system text and tools are not in sight: the KV budget of {} tokens is too small "
+                    "for them; raise "
+                    "--kv-budget, or pin them",
+                    first.turn.n_instruction_holes, first.budget_tokens));
+  }
   if (!warnings.empty()) json["warnings"] = warnings;
   return json;
 }

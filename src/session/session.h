@@ -166,6 +166,8 @@ class Session {
   [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
   // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
   [[nodiscard]] bool is_pinned(BlockIndex block) const;
+  // Who says most of it.
+  [[nodiscard]] Source source(BlockIndex block) const { return said_.merged(hot().span(block)).source; }
   // Whether all of it is what the last prompt no longer wants in sight (Prompt::cleared).
   [[nodiscard]] bool is_cleared(BlockIndex block) const;
   // Where a block that was there before `acts` is from now, and all tokens so (law 7).

@@ -356,6 +356,10 @@ void Turn::count_origins() {
     const BlockIndex block(b);
     const Span span = session_->hot().span(block);
     if (session_->is_cleared(block) && is_hot(block)) stats_.n_cleared_back += span.n_tokens();
+    if (session_->hot().n_hot_frames(block) == 0 && !session_->is_cleared(block) &&
+        session_->source(block) == Source::kSystem) {
+      stats_.n_instruction_holes += span.n_tokens();
+    }
     if (const Span before = intersect(span, {Position(0), first_}); !before.empty()) {
       stats_.from[session_->origin(block, stats_.acts)] += before.n_tokens();
     }

@@ -61,6 +61,8 @@ struct TurnStats {
   std::int32_t n_computed = 0;
   // Of the prompt's tail, once more or several times, since what its queries asked for came back.
   std::int32_t n_computed_again = 0;
+  // Of holes, those that the system says: an agent's own instructions, and its tools.
+  std::int32_t n_instruction_holes = 0;
   // Of what is cleared, what is in sight all the same: it came back for what was asked, or is pinned.
   std::int32_t n_cleared_back = 0;
   // Of blocks that came back, computed again where they lie (SessionOptions::renewed_tokens).
