@@ -210,17 +210,19 @@ TEST_F(Chat, answers_are_json_where_json_is_asked_for) {
 TEST_F(Chat, keywords_that_are_not_enforced_are_an_error_where_strict_and_a_warning_elsewhere) {
   Json format = {
       {"type", "json_schema"},
-      {"json_schema", {{"name", "a"}, {"schema", {{"type", "integer"}, {"multipleOf", 7}, {"maximum", 99}}}}}};
+      {"json_schema",
+       {{"name", "a"},
+        {"schema", {{"type", "array"}, {"items", {{"type", "null"}}}, {"uniqueItems", true}, {"maxItems", 1}}}}}};
   const auto warned = chat(only(say("A number.")), {{"response_format", format}});
   ASSERT_EQ(warned->status(), 200) << warned->body();
-  EXPECT_THAT(warned->json()["ebb"]["warnings"][0].get<std::string>(), HasSubstr("multipleOf"));
+  EXPECT_THAT(warned->json()["ebb"]["warnings"][0].get<std::string>(), HasSubstr("uniqueItems"));
   format["json_schema"]["strict"] = true;
   const auto refused = chat(only(say("A number.")), {{"response_format", format}});
   EXPECT_EQ(refused->status(), 400);
-  EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(), HasSubstr("multipleOf"));
+  EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(), HasSubstr("uniqueItems"));
   Json tool = read_tool();
   tool["function"]["strict"] = true;
-  tool["function"]["parameters"]["properties"]["n"]["multipleOf"] = 7;
+  tool["function"]["parameters"]["properties"]["n"]["not"] = {{"const", 7}};
   const auto tools = chat(only(say("Read.")), {{"tools", only(tool)}});
   EXPECT_EQ(tools->status(), 400);
   EXPECT_THAT(tools->json()["error"]["message"].get<std::string>(), HasSubstr("tools[0]"));

@@ -62,7 +62,7 @@ TEST_F(WindowRequests, what_holds_where_requests_do_not_say_may_be_any_member) {
 
 TEST_F(WindowRequests, instructions_that_do_not_fit_are_told) {
   std::string text;
-  for (int i = 0; i < 200; ++i) text += "The warden keeps the bridge by night. ";
+  for (int i = 0; i < 600; ++i) text += "The warden keeps the bridge by night. ";
   const auto told = [&](const std::string& system) {
     const Json messages =
         Json::array({{{"role", "system"}, {"content", system}}, {{"role", "user"}, {"content", "Good day."}}});

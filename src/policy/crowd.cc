@@ -18,7 +18,7 @@ constexpr std::size_t kMostCrowdedCues = 4;
 // Blocks with so much of the best one's score, of which so many are a crowd, and so many are looked at. Lower: where a few tell the same, which
 // comes first changes for nothing. Higher: the half of a sentence that a border cuts is not looked at.
 constexpr double kMaySpeak = 0.3;
-constexpr std::size_t kCrowd = 5;
+constexpr std::size_t kCrowd = 8;
 constexpr std::size_t kMostLookedAt = 96;
 // How far what tells more stands above all others. Less: it comes behind what says the asked words twice.
 constexpr double kTellsMore = 1.5;
