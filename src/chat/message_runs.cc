@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "base/split_text.h"
 #include "json/json_string.h"
 
 namespace ebb {
@@ -42,13 +43,6 @@ std::vector<std::size_t> begins_of(const Vocabulary& vocabulary, std::size_t n_t
   const std::size_t n_before = begins.back() - std::min(begins.back(), n_text);
   for (std::size_t& begin : begins) begin -= std::min(begin, n_before);
   return begins;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  const std::size_t end = text.find_last_not_of(kSpace);
-  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
 // Where in the text of the stretch, from `from` on; its length as it is written there.

@@ -50,6 +50,15 @@ void set_up(CLI::App& app) {
       "Print the versions of ebb, libllama and ggml and leave");
 }
 
+ExitCode refuse(std::string_view command, std::string_view what) {
+  print_error(fmt::format("{}\n  `{} --help` lists what there is.", what, command));
+  return ExitCode::kBadUsage;
+}
+
+std::string no_flag(const CLI::App& command, std::string_view flag) {
+  return fmt::format("there is no flag {}{}", flag, hint_at(command, flag));
+}
+
 // Help and version end here too: CLI11 reports them as errors that are none.
 ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
@@ -62,26 +71,9 @@ ExitCode end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
     command = command->get_subcommands().front();
     name += " " + command->get_name();
   }
-  std::string what = error.what();
-  for (const std::string& argument : command->remaining()) {
-    if (!argument.starts_with("-")) continue;
-    what = fmt::format("there is no flag {}{}", argument, hint_at(*command, argument));
-    break;
-  }
-  print_error(fmt::format("{}\n  `{} --help` lists what there is.", what, name));
-  return ExitCode::kBadUsage;
-}
-
-// Before CLI11 saw it.
-ExitCode refuse_line(const CLI::App& app, const std::string& what, const std::string& name) {
-  const auto named = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == name; });
-  const CLI::App* const command = named.empty() ? nullptr : named.front();
-  const std::size_t flag = what.rfind(" -");
-  const bool is_unknown = what.starts_with("there is no flag") && command != nullptr;
-  const std::string hint = is_unknown ? hint_at(*command, what.substr(flag + 1)) : std::string();
-  print_error(
-      fmt::format("{}{}\n  `ebb {}--help` lists what there is.", what, hint, command != nullptr ? name + " " : ""));
-  return ExitCode::kBadUsage;
+  const std::vector<std::string> remaining = command->remaining();
+  const auto flag = std::ranges::find_if(remaining, [](const std::string& one) { return one.starts_with("-"); });
+  return refuse(name, flag == remaining.end() ? std::string(error.what()) : no_flag(*command, *flag));
 }
 
 std::optional<std::string> variable_named(std::string_view name) {
@@ -90,19 +82,24 @@ std::optional<std::string> variable_named(std::string_view name) {
 }
 
 // The line in ebb's own flags: CLI11 would read "-hf" as -h and -f.
-Result<std::vector<std::string>> own_line(std::span<const char* const> arguments) {
-  std::vector<std::string> line(arguments.begin(), arguments.end());
-  if (line.size() > 1 && line[1] == "serve") {
-    EBB_ASSIGN_OR_RETURN(TranslatedLine translated, translate_llama_line(arguments.subspan(2), variable_named));
-    for (const std::string& note : translated.notes) fmt::print(stderr, "ebb: {}\n", note);
-    line.resize(2);
-    line.insert(line.end(), translated.arguments.begin(), translated.arguments.end());
+Result<TranslatedLine> own_line(std::span<const char* const> arguments) {
+  TranslatedLine line{.arguments = {arguments.begin(), arguments.end()}};
+  if (arguments.size() > 1 && line.arguments[1] == "serve") {
+    EBB_ASSIGN_OR_RETURN(line, translate_llama_line(arguments.subspan(2), variable_named));
+    line.arguments.insert(line.arguments.begin(), arguments.begin(), arguments.begin() + 2);
     return line;
   }
-  for (std::size_t i = 1; i < line.size() && line[i] != "--"; ++i) {
-    if (is_bundled(line[i])) return error(Code::kInvalidArgument, "there is no flag {}", line[i]);
-  }
+  const auto end = std::ranges::find(line.arguments, "--");
+  const auto unknown = std::find_if(line.arguments.begin(), end, is_bundled);
+  if (unknown != end) line.unknown = *unknown;
   return line;
+}
+
+// The command that the line names, or ebb itself.
+const CLI::App& command_of(const CLI::App& app, std::span<const char* const> arguments) {
+  const auto is_named = [&](const CLI::App* one) { return arguments.size() > 1 && one->get_name() == arguments[1]; };
+  const auto named = app.get_subcommands(is_named);
+  return named.empty() ? app : *named.front();
 }
 
 ExitCode parse_and_run(int argc, const char* const* argv) {
@@ -111,11 +108,16 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   Action action;
   for (const auto& add : kCommands) add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
-  const Result<std::vector<std::string>> line = own_line(std::span(argv, static_cast<std::size_t>(argc)));
-  if (!line.ok()) return refuse_line(app, line.status().message(), argc > 1 ? argv[1] : "");
+  const std::span given(argv, static_cast<std::size_t>(argc));
+  const Result<TranslatedLine> line = own_line(given);
+  const CLI::App& command = command_of(app, given);
+  const std::string name = &command == &app ? "ebb" : "ebb " + command.get_name();
+  if (!line.ok()) return refuse(name, line.status().message());
+  if (!line->unknown.empty()) return refuse(name, no_flag(command, line->unknown));
+  for (const std::string& note : line->notes) fmt::print(stderr, "ebb: {}\n", note);
   try {
     std::vector<const char*> arguments;
-    for (const std::string& argument : *line) arguments.push_back(argument.c_str());
+    for (const std::string& argument : line->arguments) arguments.push_back(argument.c_str());
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
     return end_of_parsing(app, error);

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/split_text.h"
+#include "cli/own_variable.h"
 #include "cli/text_file.h"
 #include "json/json_fields.h"
 #include "server/api_error.h"
@@ -19,20 +21,15 @@ using Takes = LlamaFlag::Takes;
 using Does = LlamaFlag::Does;
 
 constexpr std::string_view kVariables = "LLAMA_ARG_";
+constexpr char kWhenOff = '!';
 
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(at), text.size());
-    if (end > 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return parts;
+std::string_view bare_variable(const LlamaFlag& flag) {
+  return flag.variable.substr(flag.variable.starts_with(kWhenOff) ? 1 : 0);
 }
 
 // The name that help texts use.
 std::string_view long_name(const LlamaFlag& flag) {
-  for (const std::string_view name : split(flag.names, ' ')) {
+  for (const std::string_view name : split_text(flag.names, ' ')) {
     if (name.starts_with("--")) return name;
   }
   return flag.names;
@@ -78,9 +75,7 @@ class Translation {
       const std::string name = argument.substr(0, equals);
       const LlamaFlag* const flag = find_llama_flag(name);
       if (flag == nullptr) {
-        if (is_bundled(argument)) {
-          return error(Code::kInvalidArgument, "there is no flag {}", argument);
-        }
+        if (is_bundled(argument) && line_.unknown.empty()) line_.unknown = argument;
         line_.arguments.push_back(argument);
         continue;
       }
@@ -103,7 +98,7 @@ class Translation {
 
   [[nodiscard]] bool is_taken(const LlamaFlag& flag) const {
     return std::ranges::any_of(taken_, [&](const LlamaFlag* one) {
-      return one == &flag || (!flag.variable.empty() && one->variable == flag.variable);
+      return one == &flag || (!flag.variable.empty() && bare_variable(*one) == bare_variable(flag));
     });
   }
 
@@ -115,28 +110,29 @@ class Translation {
     if (ours.empty()) return false;
     const auto is_it = [&](const std::string& one) { return one == ours || one.starts_with(std::string(ours) + "="); };
     if (std::ranges::any_of(line_.arguments, is_it)) return true;
-    std::string name = "EBB_" + std::string(ours.substr(2));
-    std::ranges::transform(name, name.begin(), [](char letter) {
-      return letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-    });
-    return variable_(name).has_value();
+    return variable_(own_variable(ours.substr(2))).has_value();
+  }
+
+  // What a variable says of the flag; none: nothing, or that it is not given. A pair of flags has one variable, and LLAMA_ARG_NO_... for its second.
+  [[nodiscard]] std::optional<std::string> said_by(const LlamaFlag& flag, std::string& name) const {
+    const bool when_off = flag.variable.starts_with(kWhenOff);
+    const std::string bare(bare_variable(flag));
+    name = std::string(kVariables) + bare;
+    const std::optional<std::string> value = variable_(name);
+    if (when_off && (variable_(std::string(kVariables) + "NO_" + bare) || (value && is_off(*value)))) return "";
+    const bool is_given = value && !when_off && (flag.takes != Takes::kNothing || !is_off(*value));
+    return is_given ? value : std::nullopt;
   }
 
   Status take_variables() {
+    std::string name;
     for (const LlamaFlag& flag : llama_flags()) {
       if (flag.variable.empty() || is_taken(flag) || is_ours_given(flag)) continue;
-      const std::string name = std::string(kVariables) + std::string(flag.variable);
-      const std::optional<std::string> value = variable_(name);
-      if (!value) continue;
-      const bool is_negative =
-          long_name(flag).starts_with("--no-") && flag.names.find("--no-host") == std::string_view::npos;
-      if (flag.takes == Takes::kNothing && (is_negative ? !is_off(*value) : is_off(*value))) continue;
-      EBB_RETURN_IF_ERROR(take(flag, name, *value));
+      if (const auto value = said_by(flag, name)) EBB_RETURN_IF_ERROR(take(flag, name, *value));
     }
-    const LlamaFlag* const key = find_llama_flag("--api-key");
-    if (const auto value = variable_("LLAMA_API_KEY"); value && !is_taken(*key) && !is_ours_given(*key)) {
-      EBB_RETURN_IF_ERROR(take(*key, "LLAMA_API_KEY", *value));
-    }
+    const LlamaFlag& key = *find_llama_flag("--api-key");
+    const std::optional<std::string> value = variable_("LLAMA_API_KEY");
+    if (value && !is_taken(key) && !is_ours_given(key)) EBB_RETURN_IF_ERROR(take(key, "LLAMA_API_KEY", *value));
     return {};
   }
 
@@ -196,7 +192,7 @@ class Translation {
     }
     if (flag == "--api-key") {
       // An empty one is refused, and does not serve everybody.
-      const std::vector<std::string_view> keys = split(value, ',');
+      const std::vector<std::string_view> keys = split_text(value, ',');
       if (keys.empty()) ours(flag, "");
       for (const std::string_view key : keys) ours(flag, key);
       return {};
@@ -223,7 +219,7 @@ class Translation {
   Status take_member(std::string_view flag, const std::string& name, const std::string& value) {
     if (flag == "--samplers") {
       members_["samplers"] = Json::array();
-      for (const std::string_view one : split(value, ';')) members_["samplers"].push_back(one);
+      for (const std::string_view one : split_text(value, ';')) members_["samplers"].push_back(one);
     } else if (flag == "--dry-sequence-breaker") {
       // A newline is written \n on a command line.
       members_["dry_sequence_breakers"].push_back(value == "\\n" ? "\n" : value);
@@ -277,7 +273,7 @@ class Translation {
 
 const LlamaFlag* find_llama_flag(std::string_view name) {
   for (const LlamaFlag& flag : llama_flags()) {
-    const std::vector<std::string_view> names = split(flag.names, ' ');
+    const std::vector<std::string_view> names = split_text(flag.names, ' ');
     if (std::ranges::find(names, name) != names.end()) return &flag;
   }
   return nullptr;
@@ -297,7 +293,7 @@ std::string llama_flags_table() {
   std::string table = "| llama-server | variable | ebb serve |\n|---|---|---|\n";
   for (const LlamaFlag& flag : llama_flags()) {
     std::string names;
-    for (const std::string_view name : split(flag.names, ' '))
+    for (const std::string_view name : split_text(flag.names, ' '))
       names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
     std::string does;
     switch (flag.does) {
@@ -308,7 +304,10 @@ std::string llama_flags_table() {
       case Does::kRefused: does = fmt::format("refused: {}", flag.says); break;
     }
     table += fmt::format("| {} | {} | {} |\n", names,
-                         flag.variable.empty() ? "" : fmt::format("`LLAMA_ARG_{}`", flag.variable), does);
+                         flag.variable.empty() ? ""
+                                               : fmt::format("`{}{}`{}", kVariables, bare_variable(flag),
+                                                             flag.variable.starts_with(kWhenOff) ? " off" : ""),
+                         does);
   }
   return table;
 }

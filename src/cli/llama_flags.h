@@ -30,7 +30,7 @@ struct LlamaFlag {
   // Separated by spaces, each with its dashes.
   std::string_view names;
   Takes takes = Takes::kAValue;
-  // Without "LLAMA_ARG_"; "": none. Of a flag that begins with --no, what it says when it is off.
+  // Without "LLAMA_ARG_"; "": none. With '!' before it, the flag is given where the variable is off.
   std::string_view variable;
   Does does = Does::kNoEffect;
   std::string_view says;
@@ -46,13 +46,15 @@ struct TranslatedLine {
   std::vector<std::string> arguments;
   // What was taken and has no effect, a line each.
   std::vector<std::string> notes = {};
+  // The first short flag of several letters that is none of llama.cpp's, which CLI11 would read as several of one letter.
+  std::string unknown = {};
 };
 
 // The value of a variable of the environment; none: not set.
 using Variable = std::function<std::optional<std::string>(std::string_view name)>;
 
 // `arguments` behind "serve". The command line wins over variables, and those of ebb ("EBB_") over llama.cpp's. kInvalidArgument names what is
-// refused, and short flags of several letters that are none.
+// refused.
 Result<TranslatedLine> translate_llama_line(std::span<const char* const> arguments, const Variable& variable);
 
 // Short flags of several letters, which are read as several flags of one letter each otherwise: -np, -hf.

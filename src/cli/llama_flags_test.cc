@@ -77,7 +77,7 @@ TEST(LlamaFlags, that_would_serve_another_model_are_refused_with_what_to_do) {
   EXPECT_THAT(refused({"-ctk", "q8_0"}), HasSubstr("--kv-type"));
   EXPECT_THAT(refused({"-ctk", "q8_0", "-ctv", "f16"}), HasSubstr("--kv-type"));
   EXPECT_THAT(refused({"-c"}), HasSubstr("-c needs a value"));
-  EXPECT_THAT(refused({"-hx"}), HasSubstr("there is no flag -hx"));
+  EXPECT_EQ(translate({"-m", "-hy", "-hx", "-hz"})->unknown, "-hx") << "and not a value";
   EXPECT_THAT(refused({}, {{"LLAMA_ARG_HF_REPO", "a/b"}}), HasSubstr("LLAMA_ARG_HF_REPO"));
 }
 
@@ -91,6 +91,8 @@ TEST(LlamaFlags, may_be_variables_behind_the_command_line_and_ebbs_own) {
   EXPECT_THAT(line->arguments, ElementsAre("--ctx-size=64", "--model=a.gguf", "--no-slots", "--api-key=k"));
   EXPECT_THAT(line->notes, ElementsAre(HasSubstr("LLAMA_ARG_CONT_BATCHING has no effect")));
   EXPECT_THAT(ours({}, {{"LLAMA_ARG_ENDPOINT_SLOTS", "1"}}), IsEmpty());
+  EXPECT_THAT(ours({}, {{"LLAMA_ARG_NO_ENDPOINT_SLOTS", "1"}}), ElementsAre("--no-slots"));
+  EXPECT_THAT(translate({}, {{"LLAMA_ARG_NO_HOST", "1"}})->notes, ElementsAre(HasSubstr("LLAMA_ARG_NO_HOST")));
 }
 
 TEST(LlamaFlags, of_several_letters_are_told_from_several_of_one_letter_and_from_values) {

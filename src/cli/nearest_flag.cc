@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/split_text.h"
 #include "cli/llama_flags.h"
 
 namespace ebb {
@@ -37,12 +38,9 @@ std::string hint_at(const CLI::App& command, std::string_view given) {
   }
   if (command.get_name() == "serve") {
     for (const LlamaFlag& flag : llama_flags()) {
-      std::string_view rest = flag.names;
-      while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find(' '), rest.size());
-        names.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(std::min(rest.size(), end + 1));
-      }
+      if (flag.does == LlamaFlag::Does::kRefused || flag.does == LlamaFlag::Does::kNoEffect) continue;
+      const std::vector<std::string_view> its = split_text(flag.names, ' ');
+      names.insert(names.end(), its.begin(), its.end());
     }
   }
   const std::string_view wanted = bare(given.substr(0, given.find('=')));

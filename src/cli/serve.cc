@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <sys/resource.h>
 
+#include "base/split_text.h"
 #include "cli/bundled_model.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -155,7 +156,11 @@ Status fit_budget(ServeFlags& flags) {
   EBB_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(path));
   EBB_ASSIGN_OR_RETURN(const Architecture* architecture, get_architecture(file));
   EBB_ASSIGN_OR_RETURN(const Hparams hparams, read_hparams(file, *architecture));
-  if (flags.window_tokens < hparams.n_ctx_train) flags.engine.kv_budget = flags.window_tokens;
+  if (flags.window_tokens >= hparams.n_ctx_train) return {};
+  // Of whole blocks, as many as hold it.
+  const std::int32_t given = flags.engine.block_size;
+  const std::int32_t size = given > 0 ? given : block_size_for(flags.window_tokens);
+  flags.engine.kv_budget = (flags.window_tokens + size - 1) / size * size;
   return {};
 }
 
@@ -169,16 +174,6 @@ Result<Json> read_default_members(const std::vector<std::string>& given) {
     members.update(*some);
   }
   return members;
-}
-
-std::vector<std::string> split_names(std::string_view text) {
-  std::vector<std::string> names;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) names.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return names;
 }
 
 Status serve(ServeFlags flags) {
@@ -210,7 +205,8 @@ Status serve(ServeFlags flags) {
   EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
-  std::vector<std::string> names = split_names(flags.alias);
+  const std::vector<std::string_view> given = split_text(flags.alias, ',');
+  std::vector<std::string> names(given.begin(), given.end());
   if (names.empty()) names = {model.stem().string()};
   // Outlives the API, which asks for its counters, and may be asked itself before it is all there.
   std::unique_ptr<HttpServer> http;

@@ -1,7 +1,5 @@
 #include "cli/serve_flags.h"
 
-#include <algorithm>
-#include <cctype>
 #include <limits>
 #include <map>
 
@@ -9,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/llama_flags.h"
+#include "cli/own_variable.h"
 
 namespace ebb {
 namespace {
@@ -20,11 +19,7 @@ void add_environment(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_lnames().empty() ? "" : option->get_lnames().front();
     if (name.empty() || name == "help" || name == "llama-flags") continue;
-    std::string variable = "EBB_" + name;
-    std::ranges::transform(variable, variable.begin(), [](char letter) {
-      return letter == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-    });
-    option->envname(variable);
+    option->envname(own_variable(name));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/split_text.h"
 #include "policy/asking.h"
 #include "policy/sentences.h"
 #include "policy/words.h"
@@ -395,13 +396,7 @@ std::vector<Cue> find_cues(std::string_view text) {
   return find_cues({&said, 1});
 }
 
-std::string_view bare_text(const Cue& cue) {
-  constexpr std::string_view kSpace = " \n\r\t";
-  const std::string_view text = cue.text;
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  const std::size_t end = text.find_last_not_of(kSpace);
-  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
-}
+std::string_view bare_text(const Cue& cue) { return trimmed(cue.text); }
 
 std::span<const Cue> leading_cues(std::span<const Cue> cues) {
   std::size_t n = 0;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/split_text.h"
 #include "policy/words.h"
 
 namespace ebb {
@@ -28,13 +29,6 @@ std::size_t begin_of_sentence(std::string_view text, std::size_t at) {
     i += std::max<std::size_t>(n, 1);
   }
   return begin == std::string_view::npos ? begin_of_word(text, at) : begin;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \n\r\t";
-  const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  const std::size_t end = text.find_last_not_of(kSpace);
-  return end == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
 void add_passage(std::string_view sentence, std::vector<std::string>& texts) {

@@ -12,8 +12,8 @@ namespace {
 // Clients compact when they read "exceeds the available context size", or this code.
 std::optional<ApiError> context_error(const ApiState& state, std::int32_t n_tokens) {
   const bool has_end = state.options.window_tokens > 0 || !state.engine.session_options().rebases;
-  const std::int32_t n_ctx =
-      std::min(has_end ? state.window_tokens() : state.options.most_prompt_tokens, state.options.most_prompt_tokens);
+  const std::int32_t most = state.options.most_prompt_tokens;
+  const std::int32_t n_ctx = has_end ? std::min(state.window_tokens(), most) : most;
   if (n_tokens < n_ctx) return std::nullopt;
   return ApiError{.type = "exceed_context_size_error",
                   .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try "

@@ -30,49 +30,39 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
   return asked;
 }
 
-// A body of Responses as a plan of chat's; otherwise it is refused.
-struct ResponsesPlan {
+// A body of another API, said as a chat request and planned as one.
+template <class Request>
+struct PlannedAsChat {
   Json body;
-  ResponsesRequest request;
+  Request request;
   ChatPlan plan;
 };
-std::optional<ResponsesPlan> plan_responses(const ApiState& state, const ApiCall& call) {
+
+// Otherwise it is refused. What `read` left out is told with the plan's warnings.
+template <class Request>
+std::optional<PlannedAsChat<Request>> plan_as_chat(const ApiState& state, const ApiCall& call,
+                                                   Result<Request> (*read)(const Json&)) {
   std::optional<Json> body = read_body(call);
   if (!body) return std::nullopt;
-  Result<ResponsesRequest> request = read_responses_request(*body);
+  Result<Request> request = read(*body);
   if (!request.ok()) return refuse(call, request.status()), std::nullopt;
   add_missing(request->chat, state.default_members);
   Result<ChatPlan> plan = plan_chat(state, request->chat);
   if (!plan.ok()) return refuse(call, plan.status()), std::nullopt;
-  return ResponsesPlan{.body = *std::move(body), .request = *std::move(request), .plan = *std::move(plan)};
+  plan->warnings.insert(plan->warnings.begin(), request->warnings.begin(), request->warnings.end());
+  return PlannedAsChat<Request>{.body = *std::move(body), .request = *std::move(request), .plan = *std::move(plan)};
 }
 
 void send_input_tokens(const ApiCall& call, const ChatPlan& plan) {
   call.send(json_answer({{"object", "response.input_tokens"}, {"input_tokens", plan.tokens.size()}}));
 }
 
-// A body of Messages as a plan of chat's; otherwise it is refused.
-struct MessagesPlan {
-  MessagesRequest request;
-  ChatPlan plan;
-  // Nothing where context_management is not asked for.
-  std::optional<ClearedContext> cleared = std::nullopt;
-};
-std::optional<MessagesPlan> plan_messages(const ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_body(call);
-  if (!body) return std::nullopt;
-  Result<MessagesRequest> request = read_messages_request(*body);
-  if (!request.ok()) return refuse(call, request.status()), std::nullopt;
-  add_missing(request->chat, state.default_members);
-  Result<ChatPlan> plan = plan_chat(state, request->chat);
-  if (!plan.ok()) return refuse(call, plan.status()), std::nullopt;
-  MessagesPlan planned{.request = *std::move(request), .plan = *std::move(plan)};
-  if (planned.request.edits) {
-    planned.cleared = clear_context(*planned.request.edits, planned.plan.request, planned.plan.prompt,
-                                    planned.plan.tokens, state.engine.vocabulary(), state.engine.shape().block_size);
-    planned.plan.cleared = planned.cleared->spans;
-  }
-  return planned;
+// None: it is not asked for.
+std::optional<ClearedContext> clear_as_asked(const ApiState& state, const MessagesRequest& request,
+                                             const ChatPlan& plan) {
+  if (!request.edits) return std::nullopt;
+  return clear_context(*request.edits, plan.request, plan.prompt, plan.tokens, state.engine.vocabulary(),
+                       state.engine.shape().block_size);
 }
 
 }  // namespace
@@ -92,36 +82,30 @@ void answer_chat(ApiState& state, const ApiCall& call) {
 }
 
 void answer_responses(ApiState& state, const ApiCall& call) {
-  std::optional<ResponsesPlan> planned = plan_responses(state, call);
+  auto planned = plan_as_chat(state, call, read_responses_request);
   if (!planned) return;
   auto& [body, request, plan] = *planned;
   const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);
   if (!asked.ok()) return refuse(call, asked.status());
-  std::vector<std::string> warnings = request.warnings;
-  warnings.insert(warnings.end(), plan.warnings.begin(), plan.warnings.end());
-  auto shape = make_responses_shape(reply_head(state, "resp_", plan.generation, std::move(warnings)), body,
+  auto shape = make_responses_shape(reply_head(state, "resp_", plan.generation, plan.warnings), body,
                                     std::move(request.renamed));
   start_answer(state, call, plan.generation, {*asked}, std::move(shape));
 }
 
 void answer_responses_tokens(ApiState& state, const ApiCall& call) {
-  const std::optional<ResponsesPlan> planned = plan_responses(state, call);
+  const auto planned = plan_as_chat(state, call, read_responses_request);
   if (planned) send_input_tokens(call, planned->plan);
 }
 
 void answer_messages(ApiState& state, const ApiCall& call) {
-  std::optional<MessagesPlan> planned = plan_messages(state, call);
+  auto planned = plan_as_chat(state, call, read_messages_request);
   if (!planned) return;
-  auto& [request, plan, cleared] = *planned;
-  std::vector<std::string> warnings = std::move(request.warnings);
-  warnings.insert(warnings.end(), plan.warnings.begin(), plan.warnings.end());
-  MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, std::move(warnings)),
+  auto& [body, request, plan] = *planned;
+  MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, plan.warnings),
                              .max_tokens = plan.generation.options.max_tokens,
-                             .hides_thinking = request.hides_thinking};
-  if (cleared) {
-    shape.context_management = applied_edits_json(*cleared);
-    shape.n_cleared_tokens = cleared->n_tokens;
-  }
+                             .hides_thinking = request.hides_thinking,
+                             .cleared = clear_as_asked(state, request, plan)};
+  if (shape.cleared) plan.cleared = shape.cleared->spans;
   if (request.n_marked) shape.n_marked_tokens = tokens_of_first(state, plan, *request.n_marked);
   const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);
   if (!asked.ok()) return refuse(call, asked.status());
@@ -129,12 +113,12 @@ void answer_messages(ApiState& state, const ApiCall& call) {
 }
 
 void answer_messages_tokens(ApiState& state, const ApiCall& call) {
-  const std::optional<MessagesPlan> planned = plan_messages(state, call);
+  const auto planned = plan_as_chat(state, call, read_messages_request);
   if (!planned) return;
   const auto n_tokens = std::ssize(planned->plan.tokens);
   Json answer = {{"input_tokens", n_tokens}};
-  if (const auto& cleared = planned->cleared) {
-    answer = {{"input_tokens", n_tokens - cleared->n_tokens},
+  if (const auto cleared = clear_as_asked(state, planned->request, planned->plan)) {
+    answer = {{"input_tokens", n_tokens - cleared->n_tokens()},
               {"context_management", {{"original_input_tokens", n_tokens}}}};
   }
   call.send(json_answer(answer));

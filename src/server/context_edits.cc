@@ -101,18 +101,16 @@ std::string_view view_of(const Json& message, const char* name) {
                                                       : std::string_view();
 }
 
-// A result belongs to the call of its id, or where there is none to the first that waits for one.
+// A result belongs to the call of its id.
 std::vector<Item> find_tool_uses(const ChatRequest& request) {
   std::vector<Item> uses;
   std::map<std::string, std::size_t, std::less<>> by_id;
-  std::vector<std::size_t> waiting;
   for (std::size_t i = 0; i < request.messages.size(); ++i) {
     const Json& message = request.messages[i];
     if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array()) {
       for (const Json& call : *calls) {
         const Json function = call.is_object() ? call.value("function", Json::object()) : Json::object();
         by_id.insert_or_assign(text_member(call, "id"), uses.size());
-        waiting.push_back(uses.size());
         uses.push_back({.tool = text_member(function, "name")});
         // Views of the message itself, not of the copy above.
         if (call.is_object() && call.contains("function") && call["function"].contains("arguments")) {
@@ -120,12 +118,9 @@ std::vector<Item> find_tool_uses(const ChatRequest& request) {
         }
       }
     }
-    if (text_member(message, "role") != "tool" || uses.empty()) continue;
     const auto found = by_id.find(view_of(message, "tool_call_id"));
-    if (found == by_id.end() && waiting.empty()) continue;
-    const std::size_t use = found != by_id.end() ? found->second : waiting.front();
-    std::erase(waiting, use);
-    uses[use].texts.push_back({.message = i, .text = view_of(message, "content")});
+    if (text_member(message, "role") != "tool" || found == by_id.end()) continue;
+    uses[found->second].texts.push_back({.message = i, .text = view_of(message, "content")});
   }
   return uses;
 }
@@ -199,7 +194,8 @@ ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRe
   ClearedContext cleared;
   for (const ContextEdit& edit : edits) {
     std::vector<Item> items = edit.kind == Kind::kToolUses ? find_tool_uses(request) : find_thinking(request);
-    const auto n_now = edit.trigger_unit == Unit::kToolUses ? std::ssize(items) : std::ssize(tokens) - cleared.n_tokens;
+    const auto n_now =
+        edit.trigger_unit == Unit::kToolUses ? std::ssize(items) : std::ssize(tokens) - cleared.n_tokens();
     if (n_now <= edit.trigger) continue;
     const std::vector<std::vector<MessageText>> chosen = chosen_texts(edit, std::move(items));
     std::vector<MessageText> texts;
@@ -215,7 +211,6 @@ ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRe
     }
     if (applied.n_tokens == 0 || applied.n_tokens < edit.clear_at_least) continue;
     std::ranges::copy_if(found, std::back_inserter(cleared.spans), [](Span span) { return !span.empty(); });
-    cleared.n_tokens += applied.n_tokens;
     cleared.applied.push_back(applied);
   }
   std::ranges::sort(cleared.spans, {}, &Span::begin);

@@ -51,7 +51,12 @@ struct AppliedEdit {
 struct ClearedContext {
   std::vector<Span> spans = {};  // of the prompt's tokens, ascending
   std::vector<AppliedEdit> applied = {};
-  std::int32_t n_tokens = 0;
+
+  [[nodiscard]] std::int32_t n_tokens() const {
+    std::int32_t n = 0;
+    for (const AppliedEdit& edit : applied) n += edit.n_tokens;
+    return n;
+  }
 };
 
 // `tokens` are the prompt's.

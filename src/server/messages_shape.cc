@@ -80,7 +80,7 @@ class MessagesShape final : public ReplyShape {
     const Choice& choice = choices.front();
     Json ended = {
         {"delta", ending(choice)}, {"usage", usage(usage_totals(choices))}, {"ebb", ebb_json(options_.head, choices)}};
-    if (!options_.context_management.is_null()) ended["context_management"] = options_.context_management;
+    if (options_.cleared) ended["context_management"] = applied_edits_json(*options_.cleared);
     event("message_delta", ended);
     event("message_stop", Json::object());
     return take_events();
@@ -107,7 +107,7 @@ class MessagesShape final : public ReplyShape {
     Json json = message(std::move(content), usage(usage_totals(choices)));
     json.update(ending(choice));
     json["ebb"] = ebb_json(options_.head, choices);
-    if (!options_.context_management.is_null()) json["context_management"] = options_.context_management;
+    if (options_.cleared) json["context_management"] = applied_edits_json(*options_.cleared);
     return json;
   }
 
@@ -128,8 +128,9 @@ class MessagesShape final : public ReplyShape {
   void start(const Choice& choice) {
     if (std::exchange(has_started_, true)) return;
     const std::int32_t n_cached = choice.progress ? choice.progress->n_cached : 0;
-    const UsageTotals so_far = {
-        .n_prompt = choice.n_prompt, .n_cached = n_cached, .n_cleared = options_.n_cleared_tokens};
+    const UsageTotals so_far = {.n_prompt = choice.n_prompt,
+                                .n_cached = n_cached,
+                                .n_cleared = options_.cleared ? options_.cleared->n_tokens() : 0};
     event("message_start", {{"message", message(Json::array(), usage(so_far))}});
     events_ += kPing;
   }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "server/context_edits.h"
 #include "server/reply_shape.h"
 
 namespace ebb {
@@ -16,9 +18,8 @@ struct MessagesShapeOptions {
   std::int32_t max_tokens = -1;
   // Blocks of thinking come without their text.
   bool hides_thinking = false;
-  // What was cleared of the prompt, as the answer tells it; null: it was not asked for. And the tokens that leave by it.
-  Json context_management = nullptr;
-  std::int32_t n_cleared_tokens = 0;
+  // What was cleared of the prompt; none: it was not asked for.
+  std::optional<ClearedContext> cleared = std::nullopt;
 };
 std::unique_ptr<ReplyShape> make_messages_shape(MessagesShapeOptions options);
 

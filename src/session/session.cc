@@ -191,9 +191,7 @@ Origin Session::origin(BlockIndex block, const Acts& acts) const {
   const auto is_of = [&](const std::vector<BlockIndex>& blocks) {
     return std::ranges::find(blocks, block) != blocks.end();
   };
-  if (!hot().is_hot(block) && hot().n_hot_frames(block) == 0) {
-    return is_cleared(block) ? Origin::kCleared : Origin::kHole;
-  }
+  if (is_unseen(block)) return is_cleared(block) ? Origin::kCleared : Origin::kHole;
   if (is_of(acts.recomputed)) return Origin::kRecomputed;
   if (is_of(acts.shared)) return Origin::kShared;
   if (!is_of(acts.recalled)) return hot().is_hot(block) ? Origin::kHotAlready : Origin::kPartlyHot;

@@ -166,6 +166,10 @@ class Session {
   [[nodiscard]] std::vector<BlockIndex> find_blocks(std::string_view name) const;
   // Whether a pin of the caller holds it, hot or not: its own, its part's, or that of the first tokens.
   [[nodiscard]] bool is_pinned(BlockIndex block) const;
+  // Whether no head can see any of it: it has left, and not since all windows slid past it.
+  [[nodiscard]] bool is_unseen(BlockIndex block) const {
+    return !hot().is_hot(block) && hot().n_hot_frames(block) == 0;
+  }
   // Who says most of it.
   [[nodiscard]] Source source(BlockIndex block) const { return said_.merged(hot().span(block)).source; }
   // Whether all of it is what the last prompt no longer wants in sight (Prompt::cleared).

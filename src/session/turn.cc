@@ -355,18 +355,18 @@ void Turn::count_origins() {
   for (std::int32_t b = 0; b < session_->n_blocks(); ++b) {
     const BlockIndex block(b);
     const Span span = session_->hot().span(block);
-    if (session_->is_cleared(block) && is_hot(block)) stats_.n_cleared_back += span.n_tokens();
-    if (session_->hot().n_hot_frames(block) == 0 && !session_->is_cleared(block) &&
-        session_->source(block) == Source::kSystem) {
-      stats_.n_instruction_holes += span.n_tokens();
-    }
+    const bool is_cleared = session_->is_cleared(block);
+    const bool is_unseen = session_->is_unseen(block);
+    if (is_cleared && is_hot(block)) stats_.n_cleared_back += span.n_tokens();
+    const bool is_hole = is_unseen && !is_cleared;
+    if (is_hole && session_->source(block) == Source::kSystem) stats_.n_instruction_holes += span.n_tokens();
     if (const Span before = intersect(span, {Position(0), first_}); !before.empty()) {
       stats_.from[session_->origin(block, stats_.acts)] += before.n_tokens();
     }
     const Span prompt = intersect(span, {first_, prompt_end});
     if (prompt.empty()) continue;
-    if (!session_->hot().is_hot(block) && session_->hot().n_hot_frames(block) == 0) {
-      stats_.from[session_->is_cleared(block) ? Origin::kCleared : Origin::kHole] += prompt.n_tokens();
+    if (is_unseen) {
+      stats_.from[is_cleared ? Origin::kCleared : Origin::kHole] += prompt.n_tokens();
       continue;
     }
     std::int32_t n_new = prompt.n_tokens();

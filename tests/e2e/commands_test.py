@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every command that README, CONTRIBUTING.md and docs/ show is typed, on the bundled model, and its figures are looked at.
 
-    tests/e2e/commands_test.py EBB
+    tests/e2e/commands_test.py EBB [--share=K/N]
 
 The commands are read from the pages. RULES (command_rules.py) has, for each command, the least that makes it fit a test: fewer
 rounds, smaller sizes, the bundled model for one of 1B parameters; all else is as shown. A command without a rule fails: add one.
@@ -238,10 +238,11 @@ class TheTestItself(unittest.TestCase):
                 CHECKS[report["bench"]](report)
 
 
-def add_tests():
+def add_tests(share):
     help_of_serve = Outcome([ebb, "serve", "--help"], ROOT).out
     curls = re.findall(r"^ +(curl .*)$", help_of_serve, re.MULTILINE)
-    for shown in commands_in_blocks(ROOT):
+    which, of = (int(number) for number in share.split("/"))
+    for shown in list(commands_in_blocks(ROOT))[which - 1 :: of]:
         name = re.sub(r"\W+", "_", f"test_{shown.page}_{shown.line}_{shown.text}")[:120]
         setattr(Commands, name, lambda self, shown=shown: self.type(shown))
     for at, curl in enumerate(curls):
@@ -252,5 +253,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     ebb = sys.argv.pop(1)
-    add_tests()
+    # Of N runs beside each other, each types every Nth command.
+    share = sys.argv.pop(1).removeprefix("--share=") if sys.argv[1:] and sys.argv[1].startswith("--share=") else "1/1"
+    add_tests(share)
     unittest.main(verbosity=2)
