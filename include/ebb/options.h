@@ -106,8 +106,9 @@ struct ReplyOptions {
   std::vector<std::string> stop;
   // GBNF; empty: none.
   std::string grammar;
-  // Evicted blocks to recall before the prompt is computed, and of a long one again before its last tokens and behind them.
-  std::int32_t max_recalled_blocks = 8;
+  // Evicted blocks to recall at most before the prompt is computed, and of a long one again before its last tokens and behind them; none: as
+  // many as hold 512 tokens, eight of 64.
+  std::optional<std::int32_t> max_recalled_blocks;
   // Milliseconds that a turn waits for them: no read is begun that would end later, as fast as the first eight came; 0: as long as it takes. kInvalidArgument below 0.
   double max_recall_ms = 2000.0;
   // Who chooses them, as `ebb run --selectors` has it: "fused", "lexical+embedding", "none". kInvalidArgument for others.

@@ -163,7 +163,8 @@ class Document {
 
   // All that engines know of arms.
   void ask_for(const DocumentRequest& request, const DocumentArm& arm, GenerationOptions& options) const {
-    options.recall.max_blocks = arm.n_recalled > 0 ? arm.n_recalled : options_.n_recalled_blocks;
+    options.recall.max_blocks = options_.n_recalled_blocks;
+    if (arm.n_recalled > 0) options.recall.max_blocks = arm.n_recalled;
     options.recall.selectors = arm.selectors;
     if (arm.recall == ArmRecall::kSelected) options.recall.cues = request.cues;
     if (arm.recall == ArmRecall::kOracle) {

@@ -54,7 +54,7 @@ struct DocumentOptions {
   std::vector<std::int32_t> lengths = {4096};
   // Of all cases; its task's n_tokens is set by the bench.
   DocumentCaseOptions cases;
-  std::int32_t n_recalled_blocks = kMostRecalled;
+  std::optional<std::int32_t> n_recalled_blocks = std::nullopt;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 

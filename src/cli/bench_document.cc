@@ -177,7 +177,11 @@ void add_arm_flags(CLI::App& command, DocumentFlags& flags) {
   }
   add_counts_flag(command, "--parts", options.parts, "Parts of the request that the budget holds: 4 is a quarter");
   add_counts_flag(command, "--budgets", options.budgets, "Tokens that the budget holds, instead of parts");
-  add_count_flag(command, "--recall", options.n_recalled_blocks, {1, 1 << 20}, "Blocks to bring back at most");
+  command
+      .add_option("--recall", options.n_recalled_blocks,
+                  "Blocks to bring back at most (default: as many as hold 512 tokens, 8 of 64)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
 }
 
 }  // namespace

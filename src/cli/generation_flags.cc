@@ -81,10 +81,9 @@ void add_recall_flags(CLI::App& app, GenerationFlags& flags) {
          "that "
          "lacks half of the heads is half a block. There are several looks: before the message, of one longer than the "
          "KV budget again before its last words and by their queries, and while the reply is written; half of the "
-         "budget bounds them all; 0: none")
+         "budget bounds them all; 0: none (default: as many as hold 512 tokens, 8 of 64)")
       ->check(CLI::Range(0, 1 << 20))
       ->type_name("BLOCKS")
-      ->capture_default_str()
       ->group("KV cache");
   app.add_option(
          "--recall-ms", flags.recall_ms,

@@ -22,7 +22,7 @@ struct GenerationFlags {
   std::vector<std::string> logit_bias;
   std::string grammar;
   std::string grammar_file;
-  std::int32_t recall_blocks = kMostRecalled;
+  std::optional<std::int32_t> recall_blocks = std::nullopt;
   double recall_ms = kMostRecallMs;
   std::string selectors = "fused";
   // What is bound to flags directly.

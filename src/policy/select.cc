@@ -61,10 +61,11 @@ class Choice {
       most = worth;
     };
     for (const auto& [block, beside] : beside_) offer(block, beside.worth, beside.is_cut ? 0.0 : least);
-    // Nothing is worth more than it scored, and the best come first.
+    // Nothing is worth more than it scored, and the best come first. What it scored is to be enough: that others said the same first puts it
+    // behind them, and does not keep it away.
     for (const Scored& scored : ranked_) {
       if (scored.score < std::max(least, most)) break;
-      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored), least);
+      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored), 0.0);
     }
     if (best) choose(*best, least);
     return best;

@@ -66,7 +66,8 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
                       .is_first_of_prompt = i == 0};
       part.request.options.max_tokens =
           most_reply_tokens(state, choices.history.n_tokens(), choices.options.max_tokens);
-      part.request.options.recall.max_blocks = generation.n_recalled_blocks.value_or(state.options.n_recalled_blocks);
+      part.request.options.recall.max_blocks =
+          generation.n_recalled_blocks ? generation.n_recalled_blocks : state.options.n_recalled_blocks;
       part.request.options.recall.selectors = generation.selectors.value_or(state.options.selectors);
       part.request.options.recall.most_ms = generation.most_recall_ms.value_or(state.options.most_recall_ms);
       // The same seed would make the same choice again.

@@ -57,7 +57,7 @@ struct ApiOptions {
   ResumeOptions resuming;
   RequestDefaults defaults = {};
   // Blocks that a turn recalls for what its last message asks.
-  std::int32_t n_recalled_blocks = kMostRecalled;
+  std::optional<std::int32_t> n_recalled_blocks = std::nullopt;
   // RecallAsk::most_ms.
   double most_recall_ms = kMostRecallMs;
   // Who chooses them.

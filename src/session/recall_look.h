@@ -4,6 +4,7 @@
 // not (ebb explain). Thread rule: values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,9 +18,9 @@
 
 namespace ebb {
 
-// The most blocks that a turn has back for what it asks, if nobody says otherwise. More: what merely shares words distracts small
-// models, and leaves less room. Less: of ten things asked for, some stay away.
-inline constexpr std::int32_t kMostRecalled = 8;
+// What a look has back at most for what a message asks, in tokens, if nobody says otherwise: eight blocks of 64, or as many smaller ones. More:
+// what merely shares words distracts small models, and leaves less room. Less: of ten things asked for, some stay away.
+inline constexpr std::int32_t kMostRecalledTokens = 512;
 
 // The milliseconds that a turn waits for what it asks to come back, if nobody says otherwise: no read is begun that would end later, were it
 // as fast as those before; one that is under way is awaited. More: where blocks lie on a slow
@@ -34,14 +35,19 @@ struct RecallAsk {
   std::vector<Cue> cues;
   // Blocks by the names that they have in the session; names that none has are left out.
   std::vector<std::string> names;
-  // Beside those that are named, by each look.
-  std::int32_t max_blocks = kMostRecalled;
+  // Beside those that are named, by each look; none: kMostRecalledTokens of them.
+  std::optional<std::int32_t> max_blocks = std::nullopt;
   // All reads of the turn together; 0: as long as they take.
   double most_ms = kMostRecallMs;
   SelectorList selectors = SelectorList::fused();
 
+  // max_blocks, where blocks are of so many tokens.
+  [[nodiscard]] std::int32_t most_blocks(std::int32_t block_size) const {
+    return max_blocks.value_or(std::max(1, kMostRecalledTokens / block_size));
+  }
+
   // Whether anything that it does not name may come back.
-  [[nodiscard]] bool looks() const { return max_blocks > 0 && !cues.empty() && !selectors.all().empty(); }
+  [[nodiscard]] bool looks() const { return max_blocks != 0 && !cues.empty() && !selectors.all().empty(); }
 };
 
 // Of selectors that ask for an embedding model, where there is none.

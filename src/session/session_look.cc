@@ -86,7 +86,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<RecallLook> looks;
   if (options_.remains == Remains::kNothing) return looks;
   const std::vector<double> missing = missing_shares();
-  const bool seeks_question = !goes_by_queries(moment) && ask.max_blocks > 0 && !ask.selectors.all().empty();
+  const bool seeks_question = !goes_by_queries(moment) && ask.max_blocks != 0 && !ask.selectors.all().empty();
   const bool asks_words = !goes_by_queries(moment) &&
                           std::ranges::any_of(ask.selectors.all(), [](const auto& one) { return one->asks().words; });
   const Stopwatch ranking;
@@ -108,6 +108,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     words_ms += reading.elapsed_ms();
   }
   const std::int32_t reach = this->reach();
+  const std::int32_t max_blocks = ask.most_blocks(block_size());
   for (const auto& selector : ask.selectors.all()) {
     const SelectorAsk wants = selector->asks();
     const bool wants_cues = wants.words || wants.meanings;
@@ -115,7 +116,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
     if (moment == Moment::kWhileWriting && wants.writing == 0.0) continue;
     const Stopwatch watch;
     RecallLook look{.moment = moment, .selector = selector->name()};
-    RecallEvidence evidence{.missing = missing, .max_blocks = ask.max_blocks, .reach = reach};
+    RecallEvidence evidence{.missing = missing, .max_blocks = max_blocks, .reach = reach};
     std::vector<BlockIndex> named;
     Finder::Shares scored;
     if (wants.names) evidence.named = named = named_blocks(ask.names, look.unknown_names);
@@ -167,7 +168,7 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
                     .selector = selector->name(),
                     .n_looked_at = static_cast<std::int32_t>(missing.size())};
     // One passage: the block, the one before it and those behind it.
-    const std::int32_t n_most = std::min(ask.max_blocks, reach + 2);
+    const std::int32_t n_most = std::min(ask.most_blocks(block_size()), reach + 2);
     std::vector<Considered> chosen =
         selector->select({.missing = missing, .words = words, .max_blocks = n_most, .reach = reach});
     // What the sentence speaks of is there already: it stays before all else, and of the others what stands beside it comes.

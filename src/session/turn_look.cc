@@ -85,7 +85,7 @@ void Turn::recall(RecallAsk ask) {
   // What fits its budget is not looked through.
   const bool lets_go = session_->has_cold() || n_blocks_to_come() > session_->budget_blocks();
   if (lets_go && ask_.selectors.asks_meanings() && !ask_.cues.empty()) session_->begin_meanings(ask_.cues);
-  const bool asks_queries = asks_before() && ask_.max_blocks > 0 && ask_.selectors.asks_queries();
+  const bool asks_queries = asks_before() && ask_.max_blocks != 0 && ask_.selectors.asks_queries();
   queries_ = asks_queries ? session_->make_tail_queries(kTailQueries) : nullptr;
   n_tail_looks_left_ = kMostTailLooks;
   // What came back must not leave for the rest; and a border, so that whole blocks of others may follow.
