@@ -12,6 +12,7 @@
 #include "server/api_keys.h"
 #include "server/api_state.h"
 #include "server/http_wire.h"
+#include "server/request_id.h"
 
 namespace ebb {
 namespace {
@@ -89,6 +90,15 @@ HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::stri
   const std::string* origin = request.find_header("origin");
   if (origin == nullptr || !is_allowed_origin(*origin, allowed)) return {};
   return {{"Access-Control-Allow-Origin", *origin}, {"Vary", "Origin"}, {"Access-Control-Allow-Credentials", "true"}};
+}
+
+// What every answer has. Anthropic's clients look for the second name of its id.
+HttpHeaders headers_of(const HttpRequest& request, const std::vector<std::string>& allowed) {
+  HttpHeaders headers = cors_headers(request, allowed);
+  const std::string id = request_id(request);
+  headers.push_back({"x-request-id", id});
+  headers.push_back({"request-id", id});
+  return headers;
 }
 
 // Whether a web page asks that is neither this server's own nor allowed. Browsers ask before they send for a page, but
@@ -211,13 +221,13 @@ std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
   const std::optional<ApiError> refusal = find_refusal(state_->options, head);
   if (!refusal) return std::nullopt;
   HttpAnswer answer = to_answer(*refusal);
-  std::ranges::move(cors_headers(head, state_->options.cors_origins), std::back_inserter(answer.headers));
+  std::ranges::move(headers_of(head, state_->options.cors_origins), std::back_inserter(answer.headers));
   return answer;
 }
 
 void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   ApiCall call{.request = std::move(request), .responder = std::move(responder)};
-  call.headers = cors_headers(call.request, state_->options.cors_origins);
+  call.headers = headers_of(call.request, state_->options.cors_origins);
   if (call.request.method == "OPTIONS") {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});

@@ -61,6 +61,8 @@ class Client(unittest.TestCase):
         whole = self.chat()
         self.assertIn("4711", whole.choices[0].message.content)
         self.assertEqual(whole.choices[0].finish_reason, "stop")
+        self.assertRegex(whole._request_id, r"^req_[0-9a-f]{18}$")
+        self.assertEqual(self.chat(max_tokens=1, extra_headers={"X-Request-Id": "mine-1"})._request_id, "mine-1")
         self.assertEqual(whole.usage.total_tokens, whole.usage.prompt_tokens + whole.usage.completion_tokens)
         chunks = list(self.chat(stream=True, stream_options={"include_usage": True}))
         text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
