@@ -50,8 +50,8 @@ class CliTest : public testing::Test {
 TEST_F(CliTest, help_names_the_commands_and_the_exit_codes) {
   const ProgramResult result = run_ebb({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* word :
-       {"run", "chat", "key", "inspect", "apply-template", "policy", "bench", "demo", "Exit codes", "130"}) {
+  for (const char* word : {"run", "chat", "key", "inspect", "apply-template", "parse-reply", "policy", "bench", "demo",
+                           "Exit codes", "130"}) {
     EXPECT_THAT(result.out, HasSubstr(word));
   }
   EXPECT_THAT(result.err, IsEmpty());

@@ -34,9 +34,10 @@ const std::vector<std::pair<const CallFormat*, std::string>>& good_calls() {
       {&qwen_xml_calls(),
        "<tool_call>\n<function=read>\n<parameter=path>\na </p>\n\n</parameter\n</parameter>\n<parameter=n>\n5\n"
        "</parameter>\n</function>\n</tool_call>"},
-      {&seed_xml_calls(),
-       "<seed:tool_call>\n<function=read>\n<parameter=path>a</parameter>\n</function>\n</seed:tool_call>"},
-      {&glm_calls(), "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a\n</arg_value>\n</tool_call>"},
+      {&granite_calls(), "<|tool_call|>[{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}]"},
+      {&gemma_calls(), "<|tool_call>call:read{path:<|\"|>a, }b<|\"|>,n:5}<tool_call|>"},
+      {&harmony_calls(), "<|channel|>commentary to=functions.read <|constrain|>json<|message|>{\"path\": \"a\"}"},
+      {&python_calls(), "<|tool_call_start|>[read(path=\"a, (b\", n=5)]<|tool_call_end|>"},
       {&llama3_calls(), "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"},
       {&mistral_list_calls(),
        "[TOOL_CALLS][{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}, \"id\": \"abcDEF123\"}]"},
@@ -194,12 +195,16 @@ TEST(CallFormats, are_found_by_what_a_template_teaches) {
   };
   EXPECT_EQ(found("'<tool_call>\\n{\"name\": \"' + n + '\", \"arguments\": '"), "hermes");
   EXPECT_EQ(found("<tool_call>\\n<function=' + n + '>\\n<parameter=' + k + '>"), "qwen_xml");
-  EXPECT_EQ(found("<seed:tool_call>\\n<function=' + n + '>\\n<parameter=' + k + '>"), "seed_xml");
   EXPECT_EQ(found("'<|start_header_id|>' {\"name\": \"' + n + '\", ' '\"parameters\": '"), "llama3");
   EXPECT_EQ(found("\"[TOOL_CALLS][\" {\"name\""), "mistral_list");
   EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[ARGS]'"), "mistral_named");
   EXPECT_EQ(found("'[TOOL_CALLS]' + n + '[CALL_ID]' + i + '[ARGS]'"), "mistral_named_id");
-  EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "glm");
+  EXPECT_EQ(found("respond with <|tool_call|> followed by a JSON list"), "granite");
+  EXPECT_EQ(found("'<|tool_call>call:' + n + '{' + a + '}<tool_call|>'"), "gemma");
+  EXPECT_EQ(found("' to=functions.' + n + '<|channel|>commentary json<|message|>' + a + '<|call|>'"), "harmony");
+  EXPECT_EQ(found("'<|tool_call_start|>[' + calls + ']<|tool_call_end|>'"), "python");
+  // What is read as its template writes it.
+  EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "none");
   EXPECT_EQ(found("within <tool_call> tags, arguments <tool_calls>["), "none");
   EXPECT_EQ(found("{{ message.content }}"), "none");
 }

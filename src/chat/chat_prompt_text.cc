@@ -3,6 +3,7 @@
 #include "chat/chat_request.h"
 #include "chat/chat_template.h"
 #include "chat/model_template.h"
+#include "chat/taught_calls.h"
 #include "json/parse_json.h"
 
 namespace ebb {
@@ -16,12 +17,14 @@ Result<ChatPrompt> prompt_of_request_text(std::string_view body, const ChatPromp
                  "\"Hello\"}}]}}",
                  json.status().message());
   }
-  EBB_ASSIGN_OR_RETURN(const ChatRequest request, read_chat_request(*json));
+  EBB_ASSIGN_OR_RETURN(ChatRequest request, read_chat_request(*json));
   std::string text =
       source.chat_template ? *source.chat_template : template_source(*source.vocabulary, !request.tools.is_null());
   EBB_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::compile(std::move(text)));
   TemplateTokens tokens;
   if (source.vocabulary != nullptr) tokens = {bos_text(*source.vocabulary), eos_text(*source.vocabulary)};
+  const TaughtCalls taught = TaughtCalls::find(chat_template, tokens);
+  taught.prepare(request);
   return render_chat_request(chat_template, request, tokens);
 }
 

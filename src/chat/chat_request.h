@@ -21,6 +21,8 @@
 
 namespace ebb {
 
+class CallFormat;
+
 struct ChatRequest {
   // Each an object with role, content (a string) and, where the client gave them, tool_calls (arguments parsed),
   // tool_call_id, name, reasoning_content.
@@ -34,6 +36,10 @@ struct ChatRequest {
   bool continues_last_message = false;
   // Messages at the front that the client did not send.
   std::size_t n_put_in_front = 0;
+  // How calls are written into the text of a message where the template writes none; null: as Hermes does.
+  const CallFormat* calls = nullptr;
+  // So are all: the template writes them in a form that is not read.
+  bool writes_calls = false;
 };
 
 // kInvalidArgument names the field, what was expected and what came.

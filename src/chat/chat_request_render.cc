@@ -5,6 +5,7 @@
 #include <ctime>
 #include <optional>
 
+#include "chat/calls/call_format.h"
 #include "chat/chat_request.h"
 #include "chat/message_mending.h"
 
@@ -45,14 +46,16 @@ void add_dates(const std::tm& now, nlohmann::ordered_json& arguments) {
 }
 
 Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, const TemplateInputs& inputs,
-                                 const SourcedMessages& messages) {
+                                 const SourcedMessages& messages, const ChatRequest& request) {
+  const CallFormat& calls = request.calls != nullptr ? *request.calls : hermes_calls();
   unsigned always = 0;
   const bool has_calls =
       std::ranges::any_of(messages, [](const SourcedMessage& entry) { return entry.message.contains("tool_calls"); });
   if (has_calls) always = mendings_for_lost_calls(chat_template, inputs);
+  if (has_calls && request.writes_calls) always |= static_cast<unsigned>(Mending::kCallsAsText);
   std::optional<Status> first_error;
   for (const unsigned set : attempts(applicable_mendings(messages))) {
-    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always));
+    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always, calls));
     if (prompt.ok() || prompt.status().code() == Code::kOutOfBudget) return prompt;
     if (!first_error) first_error = prompt.status();
   }
@@ -68,6 +71,8 @@ Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const 
   if (request.continues_last_message) messages.pop_back();
   nlohmann::ordered_json arguments = request.arguments;
   add_dates(now, arguments);
+  // As llama-server has it: some templates take one that says nothing for one that wants none (QwQ, R1's distillates, Command-R7B).
+  if (!arguments.contains("enable_thinking")) arguments["enable_thinking"] = true;
   const TemplateInputs inputs{.messages = nullptr,
                               .tools = request.tools,
                               .add_generation_prompt = request.add_generation_prompt || request.continues_last_message,
@@ -75,7 +80,7 @@ Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const 
                               .eos_token = tokens.eos,
                               .arguments = std::move(arguments),
                               .now = now};
-  Result<ChatPrompt> prompt = render_mended(chat_template, inputs, messages);
+  Result<ChatPrompt> prompt = render_mended(chat_template, inputs, messages, request);
   if (prompt.ok() && request.continues_last_message) {
     prompt->pieces.push_back({.text = request.messages.back()["content"].get<std::string>(),
                               .from_user = true,

@@ -35,12 +35,13 @@ const std::string kPlain =
     "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}{{ '>' if add_generation_prompt }}";
 
 TEST(ChatRequest, brings_content_to_one_form) {
-  EXPECT_EQ(text_of(kPlain, R"({"messages": [
+  EXPECT_EQ(
+      text_of(kPlain, R"({"messages": [
       {"role": "developer", "content": "a"},
       {"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]},
       {"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f"}}]},
       {"role": "tool", "content": [{"type": "text", "text": "d"}], "tool_call_id": "1"}]})"),
-            "[system:a][user:b\nc][assistant:<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>][tool:d]>");
+      "[system:a][user:b\nc][assistant:<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>][tool:d]>");
 }
 
 TEST(ChatRequest, arguments_become_objects_and_thinking_is_handed_on) {
@@ -123,6 +124,16 @@ TEST(ChatRequest, templates_know_thinking_by_any_of_its_names_and_the_day) {
 }
 
 // Clients keep what they were told and send it back.
+TEST(ChatRequest, a_model_thinks_unless_the_request_says_otherwise) {
+  const std::string source = "{{ messages[0].content }}{% if not enable_thinking %}<think></think>{% endif %}";
+  const auto text = [&](const std::string& more) {
+    return text_of(source, R"({"messages": [{"role": "user", "content": "a"}])" + more + "}");
+  };
+  EXPECT_EQ(text(""), "a");
+  EXPECT_EQ(text(R"(, "reasoning_effort": "none")"), "a<think></think>");
+  EXPECT_EQ(text(R"(, "chat_template_kwargs": {"enable_thinking": false})"), "a<think></think>");
+}
+
 TEST(ChatRequest, a_reply_of_which_nothing_came_blocks_no_later_turn) {
   EXPECT_EQ(text_of(kPlain, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null},
       {"role": "user", "content": "b"}]})"),
@@ -189,6 +200,24 @@ TEST(ChatRequest, joins_system_text_and_neighbours_where_roles_must_alternate) {
   EXPECT_EQ(text_of(source, body), "[user:s\n\na\n\nb][assistant:c][user:d]");
   const auto prompt = render(source, body);
   EXPECT_EQ(prompt->pieces[3], (PromptPiece{.text = "c", .from_user = true, .message = 3}));
+}
+
+TEST(ChatRequest, the_user_says_what_tools_return_where_a_template_knows_no_such_role) {
+  const std::string source =
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate!') "
+      "}}{% endif %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
+  EXPECT_EQ(text_of(source, R"({"messages": [
+      {"role": "system", "content": "Be brief."},
+      {"role": "user", "content": "Read both."},
+      {"role": "assistant", "content": null, "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": "read", "arguments": "{\"n\": 1}"}},
+        {"id": "2", "type": "function", "function": {"name": "read", "arguments": "{}"}}]},
+      {"role": "tool", "content": "one", "tool_call_id": "1", "name": "read"},
+      {"role": "tool", "content": "two", "tool_call_id": "2"},
+      {"role": "user", "content": "Well?"}]})"),
+            "[user:Be brief.\n\nRead both.][assistant:<tool_call>\n{\"name\": \"read\", \"arguments\": {\"n\":1}}\n"
+            "</tool_call>\n<tool_call>\n{\"name\": \"read\", \"arguments\": {}}\n</tool_call>]"
+            "[user:Result of read:\none\n\nResult:\ntwo\n\nWell?]");
 }
 
 TEST(ChatRequest, an_error_is_what_the_template_said_to_the_messages_as_they_came) {

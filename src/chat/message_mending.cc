@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+
+#include "chat/calls/call_format.h"
 
 namespace ebb {
 namespace {
@@ -25,16 +28,20 @@ void write_arguments(Json& message) {
   }
 }
 
-// {"name": ..., "arguments": ...} between tags, one call a line: the form most models were shown.
-void write_calls(Json& message) {
+void write_calls(Json& message, const CallFormat& format) {
   if (!has_calls(message)) return;
-  std::string text = message["content"].get<std::string>();
+  std::vector<WrittenCall> calls;
   for (const Json& call : message["tool_calls"]) {
-    const Json written = {{"name", call["function"]["name"]}, {"arguments", call["function"]["arguments"]}};
-    text += (text.empty() ? "" : "\n") + std::string("<tool_call>\n") +
-            written.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n</tool_call>";
+    const Json& arguments = call["function"]["arguments"];
+    calls.push_back({.name = call["function"]["name"].get<std::string>(),
+                     .arguments = arguments.is_string()
+                                      ? arguments.get<std::string>()
+                                      : arguments.dump(-1, ' ', false, Json::error_handler_t::replace)});
   }
-  message["content"] = text;
+  std::string written = format.write(calls);
+  if (written.empty()) written = hermes_calls().write(calls);
+  const std::string text = message["content"].get<std::string>();
+  message["content"] = text + (text.empty() ? "" : "\n") + written;
   message.erase("tool_calls");
 }
 
@@ -99,6 +106,13 @@ SourcedMessages join_system(const SourcedMessages& messages) {
   return rest;
 }
 
+// For templates that know no role for them.
+void say_result(Json& message) {
+  if (message["role"] != "tool") return;
+  const std::string name = message.contains("name") ? " of " + message["name"].get<std::string>() : "";
+  message = {{"role", "user"}, {"content", fmt::format("Result{}:\n{}", name, message["content"].get<std::string>())}};
+}
+
 bool may_join(const Json& first, const Json& second) {
   return first["role"] == second["role"] && first["role"] != "tool" && !has_calls(first) && !has_calls(second);
 }
@@ -123,24 +137,45 @@ unsigned applicable_mendings(const SourcedMessages& messages) {
     return std::ranges::any_of(messages, [&](const SourcedMessage& entry) { return is(entry.message); });
   };
   const auto joinable = [](const SourcedMessage& a, const SourcedMessage& b) { return may_join(a.message, b.message); };
+  const bool has_results = any([](const Json& message) { return message["role"] == "tool"; });
   const bool has_system = any([](const Json& message) { return message["role"] == "system"; });
   return bit(any(has_calls), Mending::kArgumentsAsText) |
          bit(any([](const Json& message) { return has_calls(message) && message["tool_calls"].size() > 1; }),
              Mending::kSplitCalls) |
-         bit(has_system, Mending::kJoinSystem) |
-         bit(std::ranges::adjacent_find(messages, joinable) != messages.end() || has_system, Mending::kJoinNeighbours);
+         bit(has_system, Mending::kJoinSystem) | bit(has_results, Mending::kResultsAsUser) |
+         bit(std::ranges::adjacent_find(messages, joinable) != messages.end() || has_system || has_results,
+             Mending::kJoinNeighbours);
 }
 
-SourcedMessages mend(SourcedMessages messages, unsigned mendings) {
+SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallFormat& calls) {
   if (has(mendings, Mending::kSplitCalls)) messages = split_calls(messages);
   for (SourcedMessage& entry : messages) {
     if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
-    if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message);
+    if (has(mendings, Mending::kResultsAsUser)) say_result(entry.message);
+    if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message, calls);
+    const bool is_none = has(mendings, Mending::kContentAsNone) && has_calls(entry.message);
+    if (is_none && entry.message["content"] == "") entry.message["content"] = nullptr;
   }
   if (has(mendings, Mending::kJoinSystem)) messages = join_system(messages);
   if (has(mendings, Mending::kJoinNeighbours)) messages = join_neighbours(messages);
   return messages;
 }
+
+namespace {
+
+// Templates that ask whether content is none write "" where there is no text: an empty turn more.
+bool tests_for_none(const ChatTemplate& chat_template, TemplateInputs probe) {
+  const Result<ChatPrompt> with_text = chat_template.render(probe);
+  probe.messages[1]["content"] = nullptr;
+  const Result<ChatPrompt> with_none = chat_template.render(probe);
+  if (!with_text.ok() || !with_none.ok()) return false;
+  const std::string text = with_text->text();
+  const std::string none = with_none->text();
+  // What prints it as a word takes it for text, too.
+  return none.size() < text.size() && none.find("None") == std::string::npos;
+}
+
+}  // namespace
 
 unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs) {
   constexpr const char* kFirst = "ebbfirstcall";
@@ -149,7 +184,9 @@ unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const Templa
     const Json arguments = as_text ? Json("{}") : Json::object();
     return Json{{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
   };
-  for (const bool as_text : {false, true}) {
+  // Templates that know no tools may refuse their results.
+  for (const auto& [as_text, has_results] :
+       {std::pair(false, true), std::pair(true, true), std::pair(false, false), std::pair(true, false)}) {
     TemplateInputs probe = inputs;
     probe.tools = nullptr;
     probe.messages = Json::array();
@@ -158,15 +195,18 @@ unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const Templa
         {{"role", "assistant"},
          {"content", ""},
          {"tool_calls", Json::array({call(kFirst, "ebbcall01", as_text), call(kSecond, "ebbcall02", as_text)})}});
-    probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall01"}, {"content", "1"}});
-    probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall02"}, {"content", "2"}});
+    if (has_results) {
+      probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall01"}, {"content", "1"}});
+      probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall02"}, {"content", "2"}});
+    }
     const Result<ChatPrompt> prompt = chat_template.render(probe);
     if (!prompt.ok()) continue;
     const std::string text = prompt->text();
     const bool first = text.find(kFirst) != std::string::npos;
     const bool second = text.find(kSecond) != std::string::npos;
-    if (first && second) return 0;
-    return static_cast<unsigned>(first || second ? Mending::kSplitCalls : Mending::kCallsAsText);
+    const unsigned as_none = bit(tests_for_none(chat_template, probe), Mending::kContentAsNone);
+    if (first && second) return as_none;
+    return as_none | static_cast<unsigned>(first || second ? Mending::kSplitCalls : Mending::kCallsAsText);
   }
   return 0;
 }

@@ -24,11 +24,36 @@ std::size_t n_leading_space(std::string_view text) {
 std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
   const ThinkTags kKnown[] = {{.open = "<seed:think>", .close = "</seed:think>"},
                               {.open = "[THINK]", .close = "[/THINK]"},
-                              {.open = "<think>", .close = "</think>"}};
+                              {.open = "<mm:think>", .close = "</mm:think>"},
+                              {.open = "<|START_THINKING|>", .close = "<|END_THINKING|>"},
+                              {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>"},
+                              {.open = "<|channel>thought\n", .close = "<channel|>"},
+                              {.open = "<|channel|>analysis<|message|>", .close = "<|end|>"},
+                              {.open = "<think>", .close = "</think>"},
+                              {.open = "<thinking>", .close = "</thinking>"}};
+  const auto says = [&](std::string_view mark) { return template_source.find(mark) != std::string_view::npos; };
   for (const ThinkTags& tags : kKnown) {
-    if (template_source.find(tags.close) != std::string_view::npos) return tags;
+    // A template may write the line break of a mark in its own way.
+    const std::string_view open = tags.open;
+    if (says(tags.close) && (tags.open == "<think>" || says(open.substr(0, open.find('\n'))))) return tags;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> find_dress(std::string_view template_source) {
+  const auto says = [&](std::string_view mark) { return template_source.find(mark) != std::string_view::npos; };
+  if (says("<|channel|>final<|message|>")) {
+    std::vector<std::string> dress;
+    for (const char* const begin : {"<|start|>assistant", ""}) {
+      for (const char* const channel : {"final", "commentary"}) {
+        dress.push_back(fmt::format("{}<|channel|>{}<|message|>", begin, channel));
+      }
+    }
+    dress.emplace_back("<|end|>");
+    return dress;
+  }
+  if (says("[BEGIN FINAL RESPONSE]")) return {"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"};
+  return {};
 }
 
 Result<ReasoningFormat> reasoning_format_named(std::string_view name) {
@@ -55,6 +80,9 @@ void ReplyParser::find_markers() {
   }
   if (rules_.think && place_ == Place::kThinking) {
     markers_.push_back({.kind = Marker::Kind::kThinkClose, .text = rules_.think->close});
+  }
+  if (place_ != Place::kThinking) {
+    for (const std::string& mark : rules_.dress) markers_.push_back({.kind = Marker::Kind::kDress, .text = mark});
   }
   if (rules_.calls == nullptr) return;
   const std::vector<CallOpener>& openers = rules_.calls->openers();
@@ -150,6 +178,10 @@ void ReplyParser::settle_text() {
 void ReplyParser::pass_mark(const Marker& marker, std::size_t n_space) {
   if (marker.kind == Marker::Kind::kCall) {
     open_calls(marker, n_space);
+    return;
+  }
+  if (marker.kind == Marker::Kind::kDress) {
+    held_.clear();
     return;
   }
   if (rules_.reasoning != ReasoningFormat::kDeepseek) give(ReplyDelta::Kind::kContent, held_);

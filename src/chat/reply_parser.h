@@ -44,6 +44,9 @@ struct ThinkTags {
 // The marks of thinking that a chat template speaks of, by its source text; none if it does not.
 [[nodiscard]] std::optional<ThinkTags> find_think_tags(std::string_view template_source);
 
+// The marks that a reply by this template has around what is said: gpt-oss's <|channel|>final<|message|>.
+[[nodiscard]] std::vector<std::string> find_dress(std::string_view template_source);
+
 enum class ReasoningFormat {
   kNone,            // thinking stays in the content, marks and all
   kDeepseek,        // thinking is apart; also what "auto" means
@@ -59,6 +62,8 @@ struct ReplyRules {
   std::optional<ThinkTags> think = ThinkTags{};
   // The prompt ended inside thinking.
   bool thinking_open = false;
+  // Marks around what is said, which are dropped.
+  std::vector<std::string> dress = {};
   // Null: calls are not looked for. Formats live for ever.
   const CallFormat* calls = nullptr;
   std::vector<Tool> tools = {};
@@ -121,7 +126,7 @@ class ReplyParser {
     kBehindCall,  // nothing but white space since
   };
   struct Marker {
-    enum class Kind { kThinkOpen, kThinkClose, kCall };
+    enum class Kind { kThinkOpen, kThinkClose, kDress, kCall };
     Kind kind;
     std::string_view text;
     std::size_t opener = 0;

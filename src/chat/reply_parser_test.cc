@@ -157,14 +157,10 @@ TEST(ReplyParser, reads_xml_calls_by_the_tools_schema) {
        {"<tool_call>\n{\"name\": \"ls\"}", "<function=a b\n>", "<function=ls>text</function>"}) {
     expect_reply(parse(xml, text), text, {});
   }
-  expect_reply(parse(seed_xml_calls(),
-                     "<seed:tool_call>\n<function=read>\n<parameter=path>a.c</parameter>\n</function>\n"
-                     "</seed:tool_call>"),
-               "", {{"read", "{\"path\":\"a.c\"}"}});
 }
 
 TEST(ReplyParser, reads_glm_calls) {
-  const auto& glm = glm_calls();
+  const auto& glm = glm_form();
   expect_reply(
       parse(glm,
             "So:\n<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a </b>\n</arg_value>\n<arg_key>n</arg_key>"

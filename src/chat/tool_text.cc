@@ -1,5 +1,7 @@
 #include "chat/tool_text.h"
 
+#include "chat/calls/call_format.h"
+
 namespace ebb {
 
 using Json = nlohmann::ordered_json;
@@ -43,14 +45,13 @@ bool shows_system_text(const ChatTemplate& chat_template, const TemplateTokens& 
   return shows_word(chat_template, tokens, request);
 }
 
-void describe_tools(ChatRequest& request) {
+void describe_tools(ChatRequest& request, const CallFormat& format) {
   std::string text = "You may call these tools:\n";
   for (const Json& tool : request.tools) {
     text += tool["function"].dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
-  text +=
-      "\nTo call one, answer with its name and arguments like this:\n"
-      "<tool_call>\n{\"name\": \"...\", \"arguments\": {...}}\n</tool_call>";
+  text += "\nTo call one, answer with its name and arguments like this:\n";
+  text += format.write({{.name = "...", .arguments = "{...}"}});
   request.tools = nullptr;
   Json& first = request.messages.front();
   if (first["role"] == "system") {

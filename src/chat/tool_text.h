@@ -14,7 +14,7 @@ namespace ebb {
 [[nodiscard]] bool shows_calls(const ChatTemplate& chat_template, const TemplateTokens& tokens);
 [[nodiscard]] bool shows_system_text(const ChatTemplate& chat_template, const TemplateTokens& tokens);
 
-// Moves the tools into the system message, with how to call them (calls/hermes_calls.cc).
-void describe_tools(ChatRequest& request);
+// Moves the tools into the system message, with how to call them, as the format writes it.
+void describe_tools(ChatRequest& request, const CallFormat& format);
 
 }  // namespace ebb

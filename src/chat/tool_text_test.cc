@@ -38,7 +38,7 @@ TEST(ToolText, knows_which_templates_show_calls_and_the_system) {
 
 TEST(ToolText, puts_tools_into_the_system_message_with_a_form_that_is_read) {
   ChatRequest with_system = request_with({{{"role", "system"}, {"content", "Be kind."}}});
-  describe_tools(with_system);
+  describe_tools(with_system, hermes_calls());
   ASSERT_EQ(with_system.messages.size(), 1U);
   const auto text = with_system.messages[0]["content"].get<std::string>();
   EXPECT_TRUE(text.starts_with("Be kind.\n\n"));
@@ -47,7 +47,7 @@ TEST(ToolText, puts_tools_into_the_system_message_with_a_form_that_is_read) {
   EXPECT_TRUE(with_system.tools.is_null());
   EXPECT_EQ(with_system.n_put_in_front, 0U);
   ChatRequest without = request_with({{{"role", "user"}, {"content", "Hello"}}});
-  describe_tools(without);
+  describe_tools(without, hermes_calls());
   ASSERT_EQ(without.messages.size(), 2U);
   EXPECT_EQ(without.messages[0]["role"], "system");
   EXPECT_EQ(without.n_put_in_front, 1U);

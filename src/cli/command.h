@@ -22,6 +22,7 @@ void add_explain(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_apply_template(CLI::App& app, Action& action);
+void add_parse_reply(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);

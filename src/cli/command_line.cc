@@ -23,8 +23,8 @@ namespace ebb {
 namespace {
 
 // In the order in which --help lists them.
-constexpr std::array kCommands{add_run,  add_explain, add_chat,           add_serve,  add_key,
-                               add_demo, add_inspect, add_apply_template, add_policy, add_bench};
+constexpr std::array kCommands{add_run,     add_explain,        add_chat,        add_serve,  add_key,  add_demo,
+                               add_inspect, add_apply_template, add_parse_reply, add_policy, add_bench};
 
 constexpr const char* kCommandLineFooter = R"(Examples:
   ebb run -p "The capital of France is" --raw -n 16

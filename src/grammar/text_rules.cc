@@ -4,9 +4,23 @@
 #include <map>
 
 #include "grammar/pattern_rules.h"
+#include "text/code_points.h"
 
 namespace ebb {
 namespace {
+
+// The first character, and its code point.
+std::string_view first_letter(std::string_view text) {
+  std::size_t n = 1;
+  while (n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0U) == 0x80U) ++n;
+  return text.substr(0, n);
+}
+
+char32_t code_of(std::string_view letter) {
+  PartialCodePoint partial;
+  std::u32string codes;
+  return decode_code_points(letter, partial, codes) && codes.size() == 1 ? codes.front() : U'\uFFFD';
+}
 
 // Where in the marks a text is: the longest of its ends that begins a mark (Aho and Corasick, 1975).
 class MarkStates {
@@ -34,22 +48,26 @@ class MarkStates {
 std::string add_text_without(GrammarRules& rules, const std::vector<std::string_view>& marks) {
   const MarkStates states(marks);
   std::map<std::string_view, std::string> names;
-  std::string letters;
+  std::vector<std::string_view> letters;
+  std::vector<CharRange> special;
   for (const std::string_view mark : marks) {
-    for (std::size_t n = 0; n < mark.size(); ++n) {
-      if (!names.contains(mark.substr(0, n))) names.emplace(mark.substr(0, n), rules.fresh_name());
-      if (letters.find(mark[n]) == std::string::npos) letters += mark[n];
+    for (std::size_t n = 0; n < mark.size();) {
+      names.try_emplace(mark.substr(0, n), "");
+      const std::string_view letter = first_letter(mark.substr(n));
+      n += letter.size();
+      if (std::ranges::find(letters, letter) != letters.end()) continue;
+      letters.push_back(letter);
+      special.emplace_back(code_of(letter), code_of(letter));
     }
   }
-  std::vector<CharRange> special;
-  for (const char c : letters) special.emplace_back(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
+  for (auto& [state, name] : names) name = rules.fresh_name();
   const std::string other = CharSet(std::move(special)).inverse().class_expression();
   for (const auto& [state, name] : names) {
     std::vector<std::string> ways = {"\"\"", other + " " + names.at("")};
-    for (const char c : letters) {
-      const std::string text = std::string(state) + c;
+    for (const std::string_view letter : letters) {
+      const std::string text = std::string(state).append(letter);
       if (states.holds_mark(text)) continue;
-      ways.push_back(grammar_literal({&c, 1}) + " " + names.at(states.longest_beginning(text)));
+      ways.push_back(grammar_literal(letter) + " " + names.at(states.longest_beginning(text)));
     }
     rules.add(name, fmt::format("{}", fmt::join(ways, " | ")));
   }

@@ -11,7 +11,7 @@
 
 namespace ebb {
 
-// Adds rules for text in which none of the marks occurs, and returns the name to begin with. The marks are ASCII and not
+// Adds rules for text in which none of the marks occurs, and returns the name to begin with. The marks are UTF-8 and not
 // empty.
 [[nodiscard]] std::string add_text_without(GrammarRules& rules, const std::vector<std::string_view>& marks);
 

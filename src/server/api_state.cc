@@ -1,7 +1,6 @@
 #include "server/api_state.h"
 
 #include "chat/model_template.h"
-#include "chat/tool_text.h"
 #include "json/parse_json.h"
 
 namespace ebb {
@@ -21,7 +20,7 @@ Status ApiState::open() {
   EBB_ASSIGN_OR_RETURN(default_members, ebb::default_members(options.defaults));
   EBB_ASSIGN_OR_RETURN(default_request,
                        parse_generation_request(default_members, vocabulary, limits(), options.resuming));
-  shows_tools = ebb::shows_tools(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
+  taught_calls = TaughtCalls::find(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }
 

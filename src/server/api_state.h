@@ -8,6 +8,7 @@
 #include <string>
 
 #include "chat/chat_request.h"
+#include "chat/taught_calls.h"
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/generation_request.h"
@@ -61,8 +62,8 @@ struct ApiState {
   // Where there are tools; null: the same.
   std::unique_ptr<ChatTemplate> tool_template;
   TemplateTokens template_tokens;
-  // Whether the template for tools shows them to the model.
-  bool shows_tools = false;
+  // Of the template for tools.
+  TaughtCalls taught_calls;
   // The members of options.defaults, and a request that says nothing else.
   Json default_members;
   GenerationRequest default_request;

@@ -2,9 +2,9 @@
 
 #include "chat/answer_grammar.h"
 #include "chat/call_grammar.h"
+#include "chat/calls/call_form.h"
 #include "chat/prompt_thinking.h"
 #include "chat/prompt_tokens.h"
-#include "chat/tool_text.h"
 #include "grammar/json_schema_grammar.h"
 #include "server/format_fields.h"
 #include "server/tool_fields.h"
@@ -19,6 +19,7 @@ struct AnswerFacts {
   ToolFields tools;
   FormatFields format;
   std::optional<ThinkTags> think;
+  std::vector<std::string> dress;
   PromptThinking prompt_thinking = PromptThinking::kNotBegun;
   const CallFormat* calls = nullptr;
 
@@ -66,12 +67,18 @@ Status set_grammar(const AnswerFacts& facts, ChatPlan& plan) {
 
 // Where the vocabulary has a mark as one control token, its text would be hidden.
 std::vector<Token> mark_tokens(const Vocabulary& vocabulary, const AnswerFacts& facts) {
-  std::vector<std::string_view> marks;
-  if (facts.calls != nullptr) marks = facts.calls->marks();
-  if (facts.think) marks.insert(marks.end(), {facts.think->open, facts.think->close});
+  std::vector<std::string> texts = facts.dress;
+  if (facts.calls != nullptr) {
+    for (const std::string_view mark : facts.calls->marks()) texts.emplace_back(mark);
+  }
+  if (facts.think) texts.insert(texts.end(), {facts.think->open, facts.think->close});
   std::vector<Token> tokens;
-  for (const std::string_view mark : marks) {
-    if (const auto token = vocabulary.control_tokens().find_token(mark)) tokens.push_back(*token);
+  for (const std::string& text : texts) {
+    std::vector<std::string> marks = marks_in(text);
+    marks.push_back(text);
+    for (const std::string& mark : marks) {
+      if (const auto token = vocabulary.control_tokens().find_token(mark)) tokens.push_back(*token);
+    }
   }
   return tokens;
 }
@@ -109,6 +116,7 @@ Status set_reading(const Json& body, const AnswerFacts& facts, ChatPlan& plan) {
   EBB_ASSIGN_OR_RETURN(plan.rules.reasoning, reasoning_format_named(format));
   plan.rules.think = facts.think;
   plan.rules.thinking_open = facts.prompt_thinking == PromptThinking::kOpen;
+  plan.rules.dress = facts.dress;
   plan.rules.calls = facts.calls;
   plan.rules.tools = facts.tools.tools;
   plan.rules.used_ids = call_ids(plan.request);
@@ -127,11 +135,8 @@ Result<ChatRendering> render_chat(const ApiState& state, const Json& body) {
   const ChatTemplate& chat_template =
       has_tools && state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
   rendering.template_source = &chat_template.source();
-  if (has_tools) {
-    rendering.calls = find_call_format(*rendering.template_source);
-    if (!state.shows_tools) describe_tools(rendering.request);
-    if (!state.shows_tools || rendering.calls == nullptr) rendering.calls = &hermes_calls();
-  }
+  if (has_tools) rendering.calls = &state.taught_calls.format();
+  state.taught_calls.prepare(rendering.request);
   EBB_ASSIGN_OR_RETURN(rendering.prompt, render_chat_request(chat_template, rendering.request, state.template_tokens));
   return rendering;
 }
@@ -146,6 +151,7 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
   EBB_ASSIGN_OR_RETURN(plan.generation.options.n_chances, parse_chat_logprobs(body));
   AnswerFacts facts{.tools = std::move(rendering.tools),
                     .think = find_think_tags(*rendering.template_source),
+                    .dress = find_dress(*rendering.template_source),
                     .calls = rendering.calls};
   EBB_ASSIGN_OR_RETURN(facts.format, read_format_fields(body));
   if (facts.think) {

@@ -67,7 +67,7 @@ Json all_models(const ApiState& state) {
 Json template_caps_json(const ApiState& state) {
   const ChatTemplate& with_tools = state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
   return {{"supports_system_role", shows_system_text(*state.chat_template, state.template_tokens)},
-          {"supports_tools", state.shows_tools},
+          {"supports_tools", state.taught_calls.shows_tools()},
           {"supports_tool_calls", shows_calls(with_tools, state.template_tokens)}};
 }
 

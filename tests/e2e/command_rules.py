@@ -219,6 +219,7 @@ RULES = {
     "key --hash": lambda test, words, folder: says(r"^sha256:[0-9a-f]{64}\n$")(test, words, folder, "a-plain-key-of-somebody\n"),
     "inspect": says(r"architecture +qwen3", r"fingerprint +[0-9a-f]{32}\n", r"context +16384", r"f16 +4096 "),
     "apply-template": lambda test, words, folder: says(r"<\|im_start\|>user\nWhat is")(test, words, folder, json.dumps(REQUEST)),
+    "parse-reply": lambda test, words, folder: says(r"well|\"content\": ?\"Yes\.")(test, words, folder, "Yes. <tool_call>\n{\"name\": \"look\", \"arguments\": {\"into\": \"the well\"}}\n</tool_call>"),
     "policy list": says(r"snapkv +each head"),
     "policy show": says(r"looks at +attention of the last 32 queries"),
     "policy replay": says(r"evicted"),

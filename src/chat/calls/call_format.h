@@ -25,6 +25,12 @@ struct CallOpener {
   bool only_first = false;
 };
 
+// A call as it is written: arguments as JSON text, or anything in its place.
+struct WrittenCall {
+  std::string name;
+  std::string arguments;
+};
+
 class CallFormat {
  public:
   CallFormat() = default;
@@ -43,6 +49,8 @@ class CallFormat {
   [[nodiscard]] virtual std::string_view forced_opener() const { return openers().front().text; }
   // All marks in and around calls: where a vocabulary has them as control tokens, their text is part of the answer.
   [[nodiscard]] virtual std::vector<std::string_view> marks() const = 0;
+  // The calls of one reply, for histories and examples that a template does not write; empty: it is not known how.
+  [[nodiscard]] virtual std::string write(const std::vector<WrittenCall>& /*calls*/) const { return {}; }
   // For the text behind openers()[opener]. The tools must outlive the reader.
   [[nodiscard]] virtual std::unique_ptr<CallReader> make_reader(std::size_t opener,
                                                                 const std::vector<Tool>& tools) const = 0;
@@ -60,8 +68,10 @@ class CallFormat {
 // The families, for the list.
 [[nodiscard]] const CallFormat& hermes_calls();
 [[nodiscard]] const CallFormat& qwen_xml_calls();
-[[nodiscard]] const CallFormat& seed_xml_calls();
-[[nodiscard]] const CallFormat& glm_calls();
+[[nodiscard]] const CallFormat& granite_calls();
+[[nodiscard]] const CallFormat& gemma_calls();
+[[nodiscard]] const CallFormat& harmony_calls();
+[[nodiscard]] const CallFormat& python_calls();
 [[nodiscard]] const CallFormat& llama3_calls();
 [[nodiscard]] const CallFormat& mistral_list_calls();
 [[nodiscard]] const CallFormat& mistral_named_calls();

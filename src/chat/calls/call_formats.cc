@@ -4,8 +4,8 @@ namespace ebb {
 
 const std::vector<const CallFormat*>& call_formats() {
   static const std::vector<const CallFormat*> kFormats = {
-      &seed_xml_calls(),      &qwen_xml_calls(),     &glm_calls(),    &mistral_named_id_calls(),
-      &mistral_named_calls(), &mistral_list_calls(), &hermes_calls(), &llama3_calls(),
+      &qwen_xml_calls(), &mistral_named_id_calls(), &mistral_named_calls(), &mistral_list_calls(), &granite_calls(),
+      &gemma_calls(),    &harmony_calls(),          &python_calls(),        &hermes_calls(),       &llama3_calls(),
   };
   return kFormats;
 }

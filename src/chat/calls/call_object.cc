@@ -63,8 +63,8 @@ CallObject::Step CallObject::take_key(char c) {
 CallObject::Step CallObject::take_value(char c, CallEvents& events) {
   scanner_ = {};
   reader_ = {};
-  const bool is_arguments = (key_ == "arguments" || key_ == "parameters") && value_ == Value::kNone;
-  if (key_ == "name" && !has_name_ && c == '"') {
+  const bool is_arguments = rules_.is_arguments(key_) && value_ == Value::kNone;
+  if (key_ == rules_.name_key && !has_name_ && c == '"') {
     state_ = State::kName;
     return undecided();
   }

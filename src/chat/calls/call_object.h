@@ -8,6 +8,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "chat/calls/call_reader.h"
 #include "chat/calls/json_scanner.h"
@@ -20,6 +22,13 @@ struct CallObjectRules {
   // Not null: the object may be something else. A call it is only with one of these names, arguments, and no other keys
   // than calls have.
   const std::vector<Tool>* known = nullptr;
+  std::string_view name_key = "name";
+  // Empty: "arguments" or "parameters".
+  std::string_view arguments_key = {};
+
+  [[nodiscard]] bool is_arguments(std::string_view key) const {
+    return arguments_key.empty() ? key == "arguments" || key == "parameters" : key == arguments_key;
+  }
 };
 
 class CallObject {

@@ -26,9 +26,25 @@ Json parameters_of(const Tool& tool) {
   return parameters;
 }
 
-std::string title_of(const Tool& tool) { return fmt::format("tool {:.60}", tool.name); }
+}  // namespace
 
-// One rule of all tools' calls, and the same call several times.
+std::string tool_title(const Tool& tool) { return fmt::format("tool {:.60}", tool.name); }
+
+bool ToolArguments::is_required(std::string_view key) const {
+  return std::ranges::find(required, Json(key)) != required.end();
+}
+
+Result<ToolArguments> read_tool_arguments(const Tool& tool) {
+  ToolArguments arguments{.parameters = parameters_of(tool), .properties = {}, .required = {}};
+  EBB_RETURN_IF_ERROR(check_schema_size(arguments.parameters));  // properties are looked up one by one
+  arguments.properties = arguments.parameters.value("properties", Json::object());
+  arguments.required = arguments.parameters.value("required", Json::array());
+  if (!arguments.properties.is_object() || !arguments.required.is_array()) {
+    return error(Code::kInvalidArgument, "schema, {}: properties must be an object, required a list", tool_title(tool));
+  }
+  return arguments;
+}
+
 Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools, const std::string& between,
                               bool parallel, const std::function<Result<std::string>(const Tool&)>& write_call) {
   if (tools.empty()) return error(Code::kInvalidArgument, "a tool call was asked for, and there are no tools");
@@ -41,11 +57,9 @@ Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools
   return fmt::format("{} ({} {})*", call, grammar_literal(between), call);
 }
 
-}  // namespace
-
 Result<std::string> add_object_calls(SchemaRules& rules, const std::vector<Tool>& tools, const ObjectCallForm& form) {
   const auto write_call = [&](const Tool& tool) -> Result<std::string> {
-    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), title_of(tool)));
+    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), tool_title(tool)));
     const std::string head =
         fmt::format("{}{{\"name\": {}, \"{}\": ", form.before, to_json_string(tool.name), form.arguments_key);
     const std::string tail = "}" + form.after;
@@ -59,39 +73,86 @@ Result<std::string> add_object_calls(SchemaRules& rules, const std::vector<Tool>
 
 Result<std::string> add_named_calls(SchemaRules& rules, const std::vector<Tool>& tools, const NamedCallForm& form) {
   return add_calls(rules, tools, "", form.parallel, [&](const Tool& tool) -> Result<std::string> {
-    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), title_of(tool)));
+    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), tool_title(tool)));
     const std::string head = grammar_literal(form.before + tool.name + form.behind_name);
     if (form.id.empty()) return fmt::format("{} {}", head, arguments);
     return fmt::format("{} {} {} {}", head, form.id, grammar_literal(form.behind_id), arguments);
   });
 }
 
-Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools, const TaggedCallForm& form) {
-  GrammarRules& grammar = rules.grammar();
-  const std::string text = add_text_without(grammar, {form.value_end});
-  const std::string end = grammar_literal(form.value_end);
+namespace {
+
+// The arguments of a tool in tags, `text` being what a string may be.
+Result<std::string> add_tagged_arguments(SchemaRules& rules, const Tool& tool, const ArgumentTags& tags,
+                                         const std::string& text) {
+  EBB_ASSIGN_OR_RETURN(const ToolArguments takes, read_tool_arguments(tool));
+  std::vector<std::string> arguments;
+  for (const auto& [key, schema] : takes.properties.items()) {
+    const JsonTypes types = find_argument_types(&tool, key);
+    std::string value = text;
+    if ((types & JsonType::kString) == 0) {
+      EBB_ASSIGN_OR_RETURN(value, rules.add_part(takes.parameters, schema, tool_title(tool) + "/properties/" + key));
+    }
+    // Free text is a string's, whatever else it may be.
+    const JsonTypes written = (types & JsonType::kString) != 0 ? JsonType::kString : types;
+    std::vector<std::string> heads;
+    for (const auto& [type, end] : tags.key_ends) {
+      const std::string head = grammar_literal(tags.before_key + key + end);
+      if ((type & written) != 0 && std::ranges::find(heads, head) == heads.end()) heads.push_back(head);
+    }
+    const std::string rule = rules.grammar().add_fresh(
+        fmt::format("({}) {} {}", fmt::join(heads, " | "), value, grammar_literal(tags.value_end)));
+    arguments.push_back(rule + (takes.is_required(key) ? "" : "?"));
+  }
+  return fmt::format("{}", fmt::join(arguments, " "));
+}
+
+}  // namespace
+
+Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& tools, const CallForm& form,
+                                   bool parallel) {
+  const std::string text = form.tags ? add_text_without(rules.grammar(), {form.tags->value_end}) : "";
   const auto write_call = [&](const Tool& tool) -> Result<std::string> {
-    const Json parameters = parameters_of(tool);
-    EBB_RETURN_IF_ERROR(check_schema_size(parameters));  // properties are looked up one by one
-    const Json properties = parameters.value("properties", Json::object());
-    const Json required = parameters.value("required", Json::array());
-    if (!properties.is_object() || !required.is_array()) {
-      return error(Code::kInvalidArgument, "schema, {}: properties must be an object, required a list", title_of(tool));
-    }
-    std::string call = grammar_literal(form.open + tool.name + form.behind_name);
-    for (const auto& [key, schema] : properties.items()) {
-      std::string value = text;
-      if ((find_argument_types(&tool, key) & JsonType::kString) == 0) {
-        EBB_ASSIGN_OR_RETURN(value, rules.add_part(parameters, schema, title_of(tool) + "/properties/" + key));
+    std::vector<std::string> parts;
+    for (const CallPiece& piece : form.call) {
+      switch (piece.kind) {
+        case CallPiece::Kind::kText: parts.push_back(grammar_literal(piece.text)); break;
+        case CallPiece::Kind::kName: {
+          const std::string quoted = to_json_string(tool.name);
+          parts.push_back(grammar_literal(form.keys ? quoted.substr(1, quoted.size() - 2) : tool.name));
+          break;
+        }
+        case CallPiece::Kind::kId: parts.emplace_back("[a-zA-Z0-9]{9}"); break;
+        case CallPiece::Kind::kIndex: parts.emplace_back("[0-9]{1,3}"); break;
+        case CallPiece::Kind::kArguments: {
+          EBB_ASSIGN_OR_RETURN(parts.emplace_back(), form.tags
+                                                         ? add_tagged_arguments(rules, tool, *form.tags, text)
+                                                         : rules.add_schema(parameters_of(tool), tool_title(tool)));
+          break;
+        }
       }
-      const std::string rule = grammar.add_fresh(
-          fmt::format("{} {} {}", grammar_literal(form.before_key + key + form.behind_key), value, end));
-      const bool is_required = std::find(required.begin(), required.end(), Json(key)) != required.end();
-      call += " " + rule + (is_required ? "" : "?");
     }
-    return call + " " + grammar_literal(form.close);
+    return fmt::format("{}", fmt::join(parts, " "));
   };
-  return add_calls(rules, tools, form.between, form.parallel, write_call);
+  EBB_ASSIGN_OR_RETURN(const std::string calls, add_calls(rules, tools, form.between, parallel, write_call));
+  // The last mark may be one that ends generation, so that it is never seen.
+  const std::size_t last = form.close.ends_with('>') ? form.close.rfind('<') : form.close.size();
+  const std::string rest = form.close.substr(std::min(last, form.close.size()));
+  return fmt::format("{} {} {} {}", grammar_literal(form.open), calls, grammar_literal(form.close.substr(0, last)),
+                     rest.empty() ? "" : grammar_literal(rest) + "?");
+}
+
+Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools, const TaggedCallForm& form) {
+  CallForm written{
+      .between = form.between,
+      .call = {{.text = form.open},
+               {.kind = CallPiece::Kind::kName},
+               {.text = form.behind_name},
+               {.kind = CallPiece::Kind::kArguments},
+               {.text = form.close}},
+      .tags = ArgumentTags{
+          .before_key = form.before_key, .key_ends = {{JsonType::kAny, form.behind_key}}, .value_end = form.value_end}};
+  return add_form_calls(rules, tools, written, form.parallel);
 }
 
 }  // namespace ebb

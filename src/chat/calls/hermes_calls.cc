@@ -82,6 +82,14 @@ class HermesCalls : public CallFormat {
     return kOpeners;
   }
   std::vector<std::string_view> marks() const override { return {kHermesOpen, kHermesClose}; }
+  std::string write(const std::vector<WrittenCall>& calls) const override {
+    std::string text;
+    for (const WrittenCall& call : calls) {
+      text += fmt::format("{}<tool_call>\n{{\"name\": \"{}\", \"arguments\": {}}}\n</tool_call>",
+                          text.empty() ? "" : "\n", call.name, call.arguments);
+    }
+    return text;
+  }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<HermesReader>();
   }

@@ -147,9 +147,13 @@ void XmlArguments::open(const Tool* tool, CallEvents& events) {
 }
 
 void XmlArguments::begin_value(std::string_view key, CallEvents& events) {
+  begin_value(key, events, find_argument_types(tool_, key));
+}
+
+void XmlArguments::begin_value(std::string_view key, CallEvents& events, JsonTypes types) {
   events.arguments((first_ ? "" : ",") + to_json_string(key) + ":");
   first_ = false;
-  types_ = find_argument_types(tool_, key);
+  types_ = types;
   is_string_ = types_ == JsonType::kString;
   if (is_string_) events.arguments("\"");
 }

@@ -42,6 +42,8 @@ class XmlArguments {
  public:
   void open(const Tool* tool, CallEvents& events);
   void begin_value(std::string_view key, CallEvents& events);
+  // Where the text says the value's type.
+  void begin_value(std::string_view key, CallEvents& events, JsonTypes types);
   void value(std::string_view text, CallEvents& events);
   void end_value(CallEvents& events);
   void close(CallEvents& events);

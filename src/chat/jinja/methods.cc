@@ -147,7 +147,7 @@ Value do_count(Run& run, const Value& self, const Arguments& arguments) {
   return n;
 }
 
-Value do_join(Run& run, const Value& self, const Arguments& arguments) {
+Value join_items(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "join", arguments, {"items"});
   const ListRef items = given ? items_of(run, given->front()) : nullptr;
   if (items == nullptr) return {};
@@ -299,7 +299,7 @@ constexpr Method kTextMethods[] = {
     {"index", do_find<false, true>},
     {"rindex", do_find<true, true>},
     {"count", do_count},
-    {"join", do_join},
+    {"join", join_items},
     {"splitlines", do_splitlines},
     {"partition", do_partition<false>},
     {"rpartition", do_partition<true>},

@@ -1,0 +1,42 @@
+// FormCalls: the CallFormat of a CallForm, derived or known.
+//
+// Names and marks of known ones must live for ever.
+//
+// Thread rule: immutable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chat/calls/call_form.h"
+#include "chat/calls/call_format.h"
+
+namespace ebb {
+
+class FormCalls final : public CallFormat {
+ public:
+  explicit FormCalls(CallForm form, std::string_view name = "derived", std::string_view taught_by = {});
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] bool is_taught_by(std::string_view template_source) const override {
+    return !taught_by_.empty() && template_source.find(taught_by_) != template_source.npos;
+  }
+  [[nodiscard]] bool allows_parallel() const override { return form_.parallel; }
+  [[nodiscard]] const std::vector<CallOpener>& openers() const override { return openers_; }
+  [[nodiscard]] std::vector<std::string_view> marks() const override { return {marks_.begin(), marks_.end()}; }
+  [[nodiscard]] std::string write(const std::vector<WrittenCall>& calls) const override;
+  [[nodiscard]] std::unique_ptr<CallReader> make_reader(std::size_t opener,
+                                                        const std::vector<Tool>& tools) const override;
+  [[nodiscard]] Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools,
+                                                   bool parallel) const override;
+
+ private:
+  CallForm form_;
+  std::string_view name_;
+  std::string_view taught_by_;
+  std::vector<std::string> opener_texts_;  // of all calls, of one
+  std::vector<CallOpener> openers_;
+  std::vector<std::string> marks_;
+};
+
+}  // namespace ebb

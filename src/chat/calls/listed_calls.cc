@@ -1,0 +1,135 @@
+#include "chat/calls/listed_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chat/calls/call_rules.h"
+#include "grammar/schema_rules.h"
+
+namespace ebb {
+
+CallReader::Step ListedReader::take(char c, CallEvents& events) {
+  switch (state_) {
+    case State::kBefore:
+      if (is_call_space(c)) return Step::kHeld;
+      word_ += c;
+      if (syntax_.before_name.empty() || !syntax_.before_name.starts_with(word_)) {
+        state_ = State::kName;
+        if (!syntax_.before_name.empty()) return Step::kRefused;
+        word_.clear();
+        return take_name(c, events);
+      }
+      if (word_ == syntax_.before_name) {
+        word_.clear();
+        state_ = State::kName;
+      }
+      return Step::kHeld;
+    case State::kName: return take_name(c, events);
+    case State::kList: return take_list(c, events);
+    case State::kBehind: break;
+  }
+  return take_behind(c);
+}
+
+CallReader::Step ListedReader::take_name(char c, CallEvents& events) {
+  if (c == syntax_.begin && !word_.empty()) {
+    events.begin(std::exchange(word_, {}));
+    list_.clear();
+    depth_ = 0;
+    state_ = State::kList;
+    return Step::kTaken;
+  }
+  const auto byte = static_cast<unsigned char>(c);
+  const bool is_name =
+      byte > 0x20 && byte != 0x7F && std::string_view("()[]{}<>\"',").find(c) == std::string_view::npos;
+  if (!is_name || word_.size() >= CallLimits::kMaxNameBytes) return Step::kRefused;
+  word_ += c;
+  return Step::kHeld;
+}
+
+// Whether the byte is a text's, or its quote.
+bool ListedReader::is_in_text(char c) {
+  if (!syntax_.text_mark.empty()) {
+    const bool was_in = in_mark_;
+    if (list_.ends_with(syntax_.text_mark)) in_mark_ = !in_mark_;
+    return was_in || in_mark_;
+  }
+  if (quote_ == 0) {
+    if (syntax_.quotes.find(c) == std::string_view::npos) return false;
+    quote_ = c;
+    return true;
+  }
+  if (is_escaped_) {
+    is_escaped_ = false;
+  } else if (c == '\\') {
+    is_escaped_ = true;
+  } else if (c == quote_) {
+    quote_ = 0;
+  }
+  return true;
+}
+
+CallReader::Step ListedReader::take_list(char c, CallEvents& events) {
+  list_ += c;
+  if (list_.size() > CallLimits::kMaxHeldBytes) {
+    events.arguments(std::exchange(list_, {}));
+    return Step::kDone;
+  }
+  if (is_in_text(c)) return Step::kTaken;
+  if (c == '(' || c == '[' || c == '{') {
+    ++depth_;
+  } else if ((c == ')' || c == ']' || c == '}') && depth_ > 0) {
+    --depth_;
+  } else if (c == syntax_.end) {
+    list_.pop_back();
+    const std::string json = syntax_.to_json(list_);
+    events.arguments(json.empty() ? list_ : json);
+    if (!json.empty()) events.end();
+    list_.clear();
+    state_ = State::kBehind;
+  }
+  return Step::kTaken;
+}
+
+CallReader::Step ListedReader::take_behind(char c) {
+  if (is_call_space(c)) return Step::kHeld;
+  word_ += c;
+  if (word_ == syntax_.close) return Step::kDone;
+  if (!syntax_.between.empty() && word_ == syntax_.between.substr(0, 1)) {
+    word_.clear();
+    state_ = State::kBefore;
+    return Step::kHeld;
+  }
+  return syntax_.close.starts_with(word_) ? Step::kHeld : Step::kRefused;
+}
+
+bool ListedReader::finish(CallEvents& events) {
+  events.arguments(std::exchange(list_, {}));
+  return state_ == State::kBehind;
+}
+
+// Two rules for each argument: where none came before it, and where one did.
+Result<std::string> add_listed_arguments(
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
+                                            const nlohmann::ordered_json& schema)>& write_value) {
+  EBB_ASSIGN_OR_RETURN(const ToolArguments arguments, read_tool_arguments(tool));
+  std::string first = "\"\"";
+  std::string next = "\"\"";
+  std::vector<std::pair<std::string, nlohmann::ordered_json>> members;
+  for (const auto& [key, schema] : arguments.properties.items()) members.emplace_back(key, schema);
+  std::ranges::reverse(members);
+  for (const auto& [key, schema] : members) {
+    EBB_ASSIGN_OR_RETURN(const std::string value, write_value(arguments.parameters, key, schema));
+    const std::string member =
+        rules.grammar().add_fresh(fmt::format("{} {}", grammar_literal(key + std::string(behind_key)), value));
+    const bool may_miss = !arguments.is_required(key);
+    const std::string behind = next;
+    first = rules.grammar().add_fresh(fmt::format("{} {}{}", member, behind, may_miss ? " | " + first : ""));
+    next = rules.grammar().add_fresh(
+        fmt::format("{} {} {}{}", grammar_literal(between), member, behind, may_miss ? " | " + behind : ""));
+  }
+  return first;
+}
+
+}  // namespace ebb

@@ -1,0 +1,73 @@
+// ListedReader: reads calls whose arguments are a list of keys and values in a family's own writing,
+//
+//   <|tool_call_start|>[read(path='a.c', n=2), list()]<|tool_call_end|>
+//   <|tool_call>call:read{n:2,path:<|"|>a.c<|"|>}<tool_call|>
+//
+// byte by byte. Arguments are kept until they are whole, and then go on as JSON; what is no such list goes on as it was written, and the call
+// is not complete.
+//
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "chat/calls/call_reader.h"
+#include "chat/calls/tool.h"
+
+namespace ebb {
+
+class SchemaRules;
+
+struct ListedSyntax {
+  // Around all calls, between them, in front of a name.
+  std::string_view open;
+  std::string_view close;
+  std::string_view between;
+  std::string_view before_name;
+  char begin = '(';
+  char end = ')';
+  // What opens and closes a text; a backslash takes the next byte's meaning where it is one of quotes.
+  std::string_view quotes;
+  std::string_view text_mark;
+  // The list as a JSON object; empty: it is none.
+  std::string (*to_json)(std::string_view list) = nullptr;
+};
+
+class ListedReader : public CallReader {
+ public:
+  // For the text behind syntax.open.
+  explicit ListedReader(const ListedSyntax& syntax) : syntax_(syntax) {}
+
+  Step take(char c, CallEvents& events) override;
+  bool finish(CallEvents& events) override;
+  std::size_t n_held() const override { return list_.size(); }
+
+ private:
+  enum class State { kBefore, kName, kList, kBehind };
+
+  Step take_name(char c, CallEvents& events);
+  Step take_list(char c, CallEvents& events);
+  Step take_behind(char c);
+  [[nodiscard]] bool is_in_text(char c);
+
+  const ListedSyntax& syntax_;
+  State state_ = State::kBefore;
+  std::string word_;  // what stands in front of the name, and the name; behind a call, what follows
+  std::string list_;
+  std::size_t depth_ = 0;
+  char quote_ = 0;
+  bool is_escaped_ = false;
+  bool in_mark_ = false;
+};
+
+// The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value.
+[[nodiscard]] Result<std::string> add_listed_arguments(
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
+                                            const nlohmann::ordered_json& schema)>& write_value);
+
+}  // namespace ebb

@@ -1,0 +1,139 @@
+#include "chat/taught_calls.h"
+
+#include "chat/derive_call_form.h"
+#include "chat/message_mending.h"
+#include "chat/reply_parser.h"
+#include "chat/tool_text.h"
+#include "json/parse_json.h"
+
+namespace ebb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSaid = "I look into it.";
+
+Tool probe_tool(const char* name) {
+  return {.name = name,
+          .parameters = {{"type", "object"},
+                         {"properties",
+                          {{"text", {{"type", "string"}}},
+                           {"count", {{"type", "number"}}},
+                           {"deep", {{"type", "object"}}},
+                           {"list", {{"type", "array"}}},
+                           {"sure", {{"type", "boolean"}}}}}}};
+}
+
+std::vector<ProbeReply> probes(const CallFormat& format) {
+  std::vector<Json> arguments = {
+      Json::object(),
+      {{"text", "a.c"}},
+      {{"text", "say \"it's\" {so}, [2] <b>&amp;</b> \\n C:\\dir"}, {"count", -2.5}, {"sure", true}},
+      {{"text", "one\n\n  two\n\tthree"}},
+      {{"text", "ends in a line\n"}},
+      {{"text", "\nbegins with one"}},
+      {{"text", ""}, {"count", 0}},
+      {{"count", 12}, {"list", {1, "x \"y\"", false}}},
+      {{"deep", {{"k", {{"l", "m\nn"}}}, {"e", Json::array()}}}, {"text", "h\u00e9 \u6f22"}},
+  };
+  for (const std::string_view mark : format.marks()) {
+    arguments.push_back({{"text", fmt::format("see {} and so", mark)}, {"count", 1}});
+  }
+  std::vector<ProbeReply> replies;
+  for (const Json& one : arguments) {
+    for (const char* said : {"", kSaid}) {
+      replies.push_back({.content = said, .calls = {{.name = "read_file", .id = "zqcall001", .arguments = one}}});
+    }
+  }
+  if (format.allows_parallel()) {
+    replies.push_back({.content = "",
+                       .calls = {{.name = "read_file", .id = "zqcall001", .arguments = arguments[2]},
+                                 {.name = "list-all.v2", .id = "zqcall002", .arguments = arguments[7]},
+                                 {.name = "read_file", .id = "zqcall003", .arguments = arguments[0]}}});
+  }
+  return replies;
+}
+
+bool is_as_sent(const ProbeReply& sent, const ParsedReply& read) {
+  if (read.calls.size() != sent.calls.size() || !read.reasoning.empty()) return false;
+  for (std::size_t i = 0; i < sent.calls.size(); ++i) {
+    const Result<Json> arguments = parse_json(read.calls[i].arguments);
+    // As JSON, in which the order of keys says nothing.
+    if (!arguments.ok() || nlohmann::json(*arguments) != nlohmann::json(sent.calls[i].arguments)) return false;
+    if (read.calls[i].name != sent.calls[i].name || !read.calls[i].complete) return false;
+  }
+  return read.content.find_first_not_of(" \n\t\r") == std::string::npos
+             ? true
+             : read.content.find(sent.content) != std::string::npos && read.content.size() <= sent.content.size() + 8;
+}
+
+// Whether a turn ends between what is said and its calls.
+bool in_two_turns(const ChatTemplate& chat_template, const TemplateTokens& tokens, const ProbeReply& sent) {
+  const std::optional<std::string> text = render_reply(chat_template, tokens, sent);
+  const std::optional<std::string> turn_end = render_turn_end(chat_template, tokens);
+  return text && turn_end && !turn_end->empty() &&
+         text->substr(0, text->find(sent.calls.front().name)).find(*turn_end) != std::string::npos;
+}
+
+}  // namespace
+
+bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens, const CallFormat& format) {
+  const std::vector<Tool> tools = {probe_tool("read_file"), probe_tool("list-all.v2")};
+  std::size_t n_read = 0;
+  for (const ProbeReply& sent : probes(format)) {
+    const std::optional<std::string> text = render_reply(chat_template, tokens, sent);
+    // What it refuses or leaves out nobody reads; nor what it writes into two turns, or in front of what was said.
+    const std::size_t at = text ? text->find(sent.calls.front().name) : std::string::npos;
+    if (at == std::string::npos) continue;
+    if (!sent.content.empty() && (text->find(sent.content) > at || in_two_turns(chat_template, tokens, sent))) continue;
+    ReplyRules rules{.think = find_think_tags(chat_template.source()),
+                     .dress = find_dress(chat_template.source()),
+                     .calls = &format,
+                     .tools = tools};
+    if (!is_as_sent(sent, parse_reply(rules, *text))) return false;
+    ReplyParser parser(rules);
+    ParsedReply streamed;
+    for (const char c : *text) {
+      for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(streamed, delta);
+    }
+    for (const ReplyDelta& delta : parser.finish()) add_delta(streamed, delta);
+    if (!is_as_sent(sent, streamed)) return false;
+    ++n_read;
+  }
+  return n_read > 0;
+}
+
+TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
+  TaughtCalls taught;
+  taught.find_format(chat_template, tokens);
+  const bool is_known = taught.derived_ || taught.format_ != nullptr;
+  taught.shows_tools_ = is_known && ebb::shows_tools(chat_template, tokens);
+  const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
+  if (taught.shows_tools_ || is_written) return taught;
+  taught.derived_.reset();
+  taught.format_ = &hermes_calls();
+  taught.writes_calls_ = true;
+  return taught;
+}
+
+void TaughtCalls::find_format(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
+  format_ = find_call_format(chat_template.source());
+  // What shows no calls is written as this server writes it, and says nothing of the model.
+  const unsigned lost = mendings_for_lost_calls(chat_template, {.bos_token = tokens.bos, .eos_token = tokens.eos});
+  if ((lost & static_cast<unsigned>(Mending::kCallsAsText)) != 0) return;
+  if (format_ != nullptr && reads_back(chat_template, tokens, *format_)) return;
+  for (CallForm& form : derive_call_forms(chat_template, tokens)) {
+    auto derived = std::make_unique<const FormCalls>(std::move(form));
+    if (!reads_back(chat_template, tokens, *derived)) continue;
+    derived_ = std::move(derived);
+    return;
+  }
+}
+
+void TaughtCalls::prepare(ChatRequest& request) const {
+  request.calls = &format();
+  request.writes_calls = writes_calls_;
+  if (!request.tools.is_null() && !shows_tools_) describe_tools(request, format());
+}
+
+}  // namespace ebb
