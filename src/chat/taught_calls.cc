@@ -110,6 +110,9 @@ TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateT
   taught.shows_tools_ = is_known && ebb::shows_tools(chat_template, tokens);
   const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
   if (taught.shows_tools_ || is_written) return taught;
+  ChatRequest plain;
+  plain.messages.push_back({{"role", "user"}, {"content", kSaid}});
+  taught.needs_tools_ = !render_chat_request(chat_template, plain, tokens).ok();
   taught.derived_.reset();
   taught.format_ = &hermes_calls();
   taught.writes_calls_ = true;
@@ -133,7 +136,10 @@ void TaughtCalls::find_format(const ChatTemplate& chat_template, const TemplateT
 void TaughtCalls::prepare(ChatRequest& request) const {
   request.calls = &format();
   request.writes_calls = writes_calls_;
-  if (!request.tools.is_null() && !shows_tools_) describe_tools(request, format());
+  if (request.tools.is_null() || shows_tools_) return;
+  const Json tools = request.tools;
+  describe_tools(request, format());
+  if (needs_tools_) request.tools = tools;
 }
 
 }  // namespace ebb

@@ -37,6 +37,8 @@ class TaughtCalls {
   std::unique_ptr<const FormCalls> derived_;
   bool shows_tools_ = false;
   bool writes_calls_ = false;
+  // The template raises where there are none.
+  bool needs_tools_ = false;
 };
 
 }  // namespace ebb

@@ -227,6 +227,20 @@ TEST(TaughtCalls, where_nothing_is_read_tools_and_calls_are_written_as_hermes_ha
   EXPECT_EQ(prompt.find('!'), std::string::npos);
 }
 
+TEST(TaughtCalls, a_template_that_needs_tools_keeps_them) {
+  const ChatTemplate needs = ChatTemplate::compile(
+                                 "{% for t in tools %}({{ t.function.name }}){% endfor %}{% for m in messages "
+                                 "%}[{{ m.role }}]{{ m.content }}{% endfor %}")
+                                 .value();
+  ChatRequest request;
+  request.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+  request.tools = Json::parse(R"([{"type":"function","function":{"name":"read","parameters":{}}}])");
+  TaughtCalls::find(needs, {}).prepare(request);
+  const std::string prompt = render_chat_request(needs, request, {}).value().text();
+  EXPECT_NE(prompt.find("(read)"), std::string::npos);
+  EXPECT_NE(prompt.find("<tool_call>"), std::string::npos) << "calls in a form that is read";
+}
+
 TEST(TaughtCalls, content_is_none_where_a_template_asks_for_that) {
   const ChatTemplate asks =
       ChatTemplate::compile(
