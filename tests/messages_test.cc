@@ -114,7 +114,10 @@ TEST_F(Messages, what_is_cleared_leaves_and_is_counted_and_comes_back_when_it_is
   const int n_whole = counted["context_management"]["original_input_tokens"];
   EXPECT_LT(counted["input_tokens"], n_whole);
 
-  const Json cleared = tell({{"messages", history}, {"context_management", clearing(100, 1)}})->json();
+  // Where there is room, a question brings back what may speak of it, cleared or not.
+  const Json cleared =
+      tell({{"messages", history}, {"context_management", clearing(100, 1)}, {"ebb", {{"recall", {{"blocks", 1}}}}}})
+          ->json();
   const Json& edit = cleared["context_management"]["applied_edits"][0];
   EXPECT_EQ(edit["type"], "clear_tool_uses_20250919");
   EXPECT_EQ(edit["cleared_tool_uses"], 3);

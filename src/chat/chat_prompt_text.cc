@@ -1,5 +1,7 @@
 #include "chat/chat_prompt_text.h"
 
+#include <algorithm>
+
 #include "chat/chat_request.h"
 #include "chat/chat_template.h"
 #include "chat/model_template.h"
@@ -23,8 +25,13 @@ Result<ChatPrompt> prompt_of_request_text(std::string_view body, const ChatPromp
   EBB_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::compile(std::move(text)));
   TemplateTokens tokens;
   if (source.vocabulary != nullptr) tokens = {bos_text(*source.vocabulary), eos_text(*source.vocabulary)};
-  const TaughtCalls taught = TaughtCalls::find(chat_template, tokens);
-  taught.prepare(request);
+  // Some hundred renderings, which only tools and calls need.
+  std::optional<TaughtCalls> taught;
+  const auto has_calls = [](const auto& message) { return message.contains("tool_calls"); };
+  if (!request.tools.is_null() || std::ranges::any_of(request.messages, has_calls)) {
+    taught = TaughtCalls::find(chat_template, tokens);
+    taught->prepare(request);
+  }
   return render_chat_request(chat_template, request, tokens);
 }
 

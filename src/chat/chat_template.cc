@@ -67,6 +67,11 @@ ChatPrompt pieces_of(const jinja::MarkedText& text) {
   return prompt;
 }
 
+// Steps that each message adds to what a rendering may take, of so many. Real templates look through all messages for each: fewer, and a session
+// ends at 1400 of them. More: a client that sends many holds a worker for longer; so many take about a second.
+constexpr std::size_t kStepsAMessage = 20'000;
+constexpr std::size_t kMostMessages = 3000;
+
 }  // namespace
 
 std::tm local_time() {
@@ -87,7 +92,10 @@ Result<ChatTemplate> ChatTemplate::compile(std::string source) {
 }
 
 Result<ChatPrompt> ChatTemplate::render(const TemplateInputs& inputs) const {
-  jinja::Run run({}, inputs.now);
+  jinja::RunLimits limits;
+  const std::size_t n_messages = inputs.messages.is_array() ? inputs.messages.size() : 0;
+  limits.max_steps += kStepsAMessage * std::min(n_messages, kMostMessages);
+  jinja::Run run(limits, inputs.now);
   const jinja::FrameRef variables = run.heap.make<jinja::Frame>(nullptr);
   set_variables(run, inputs, *variables);
   if (run.failed()) return run.failure();

@@ -191,5 +191,21 @@ TEST(ChatTemplate, may_be_rendered_from_several_threads) {
   EXPECT_EQ(n_equal, std::vector<int>(4, 100));
 }
 
+TEST(ChatTemplate, renders_long_sessions_that_are_looked_through_for_each_message) {
+  const ChatTemplate looks =
+      ChatTemplate::compile("{% for m in messages %}{% for other in messages %}{% endfor %}{{ m.content }}{% endfor %}")
+          .value();
+  const auto render = [&](int n) {
+    TemplateInputs inputs;
+    inputs.messages = nlohmann::ordered_json::array();
+    for (int i = 0; i < n; ++i) inputs.messages.push_back({{"role", "user"}, {"content", "x"}});
+    return looks.render(inputs);
+  };
+  const Result<ChatPrompt> long_session = render(3500);
+  ASSERT_TRUE(long_session.ok()) << long_session.status().message();
+  EXPECT_EQ(long_session->text(), std::string(3500, 'x'));
+  EXPECT_EQ(render(9000).status().code(), Code::kOutOfBudget);
+}
+
 }  // namespace
 }  // namespace ebb

@@ -28,7 +28,9 @@ std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
                               {.open = "<|START_THINKING|>", .close = "<|END_THINKING|>"},
                               {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>"},
                               {.open = "<|channel>thought\n", .close = "<channel|>"},
-                              {.open = "<|channel|>analysis<|message|>", .close = "<|end|>"},
+                              {.open = "<|channel|>analysis<|message|>",
+                               .close = "<|end|>",
+                               .reopen = "<|start|>assistant<|channel|>analysis<|message|>"},
                               {.open = "<think>", .close = "</think>"},
                               {.open = "<thinking>", .close = "</thinking>"}};
   const auto says = [&](std::string_view mark) { return template_source.find(mark) != std::string_view::npos; };
@@ -47,6 +49,7 @@ std::vector<std::string> find_dress(std::string_view template_source) {
     for (const char* const begin : {"<|start|>assistant", ""}) {
       for (const char* const channel : {"final", "commentary"}) {
         dress.push_back(fmt::format("{}<|channel|>{}<|message|>", begin, channel));
+        dress.push_back(fmt::format("{}<|channel|>{} <|constrain|>json<|message|>", begin, channel));
       }
     }
     dress.emplace_back("<|end|>");
@@ -77,6 +80,9 @@ void ReplyParser::find_markers() {
   const bool at_start = place_ == Place::kStart || (place_ == Place::kThinking && rules_.thinking_open && !has_text_);
   if (rules_.think && at_start) {
     markers_.push_back({.kind = Marker::Kind::kThinkOpen, .text = rules_.think->open});
+  }
+  if (rules_.think && place_ != Place::kThinking && !rules_.think->reopen.empty()) {
+    markers_.push_back({.kind = Marker::Kind::kThinkOpen, .text = rules_.think->reopen});
   }
   if (rules_.think && place_ == Place::kThinking) {
     markers_.push_back({.kind = Marker::Kind::kThinkClose, .text = rules_.think->close});

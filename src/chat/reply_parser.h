@@ -39,6 +39,8 @@ struct ReplyLimits {
 struct ThinkTags {
   std::string open = "<think>";
   std::string close = "</think>";
+  // What opens it again behind what was said; empty: nothing does.
+  std::string reopen = {};
 };
 
 // The marks of thinking that a chat template speaks of, by its source text; none if it does not.

@@ -174,6 +174,46 @@ TEST(ReplyParser, reads_glm_calls) {
   }
 }
 
+TEST(ReplyParser, what_a_form_does_not_say_stays_in_arguments_or_text) {
+  const auto& granite = granite_calls();
+  // No JSON, a missing brace, and the end.
+  expect_reply(parse(granite, "<|tool_call|>[{\"name\": \"ls\", \"arguments\": {'a': 1}}]"), "",
+               {{"ls", "{'a': 1}}]", false}});
+  expect_reply(parse(granite, "<|tool_call|>[{\"name\": \"ls\", \"arguments\": {}]"), "", {{"ls", "{}"}});
+  expect_reply(parse(granite, "<|tool_call|>[{\"name\": \"ls\", \"arguments\": {}"), "", {{"ls", "{}"}});
+  const auto& glm = glm_form();
+  expect_reply(parse(glm, "<tool_call>read<arg_key>file path</arg_key><arg_value>x</arg_value></tool_call>"), "",
+               {{"read", R"({"file path":"x"})"}});
+  expect_reply(parse(glm, "<tool_call>read<arg_key>pa"), "", {{"read", "{", false}});
+  expect_reply(parse(glm, "<tool_call></tool_call>\n</tool_call>"), "<tool_call></tool_call>\n</tool_call>", {});
+  // White space behind what may be a value's end is not held for ever.
+  const std::string value = "x</arg_value><" + std::string(200'000, ' ');
+  ReplyParser parser(rules_for(&glm));
+  (void)parser.push("<tool_call>read<arg_key>path</arg_key><arg_value>" + value);
+  EXPECT_LT(parser.n_held(), 1000U);
+  expect_reply(parse(python_calls(), "<|tool_call_start|>[read(n=1,,path='b')]<|tool_call_end|>"), "",
+               {{"read", "n=1,,path='b'", false}});
+  expect_reply(parse(gemma_calls(), "<|tool_call>call:read{,n:1}<tool_call|>"), "", {{"read", ",n:1", false}});
+}
+
+TEST(ReplyParser, reads_gpt_oss_messages) {
+  const std::string source = "<|channel|>analysis<|message|> <|end|> <|channel|>final<|message|>";
+  ReplyRules rules = rules_for(&harmony_calls());
+  rules.think = find_think_tags(source);
+  rules.dress = find_dress(source);
+  const ParsedReply reply =
+      parse_reply(rules,
+                  "<|channel|>analysis<|message|>A.<|end|><|start|>assistant<|channel|>commentary<|message|>So.<|end|>"
+                  "<|start|>assistant<|channel|>analysis<|message|> B.<|end|><|start|>assistant<|channel|>commentary "
+                  "to=functions.read "
+                  "<|constrain|>json<|message|>{\"path\": \"a\"}<|call|>");
+  EXPECT_EQ(reply.reasoning, "A. B.");
+  EXPECT_EQ(reply.content, "So.");
+  ASSERT_EQ(reply.calls.size(), 1U);
+  EXPECT_EQ(reply.calls[0].arguments, "{\"path\": \"a\"}");
+  EXPECT_EQ(parse_reply(rules, "<|channel|>final <|constrain|>json<|message|>{}").content, "{}");
+}
+
 TEST(ReplyParser, reads_llama3_calls) {
   const auto& llama = llama3_calls();
   expect_reply(parse(llama, "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"), "",

@@ -92,7 +92,13 @@ Result<std::string> deltas_of_reply_text(std::string_view text, const ReplyTextR
   const auto add = [&](const std::vector<ReplyDelta>& deltas) {
     for (const ReplyDelta& delta : deltas) lines += as_text(delta_json(delta), -1);
   };
-  for (; !text.empty(); text.remove_prefix(std::min(n_bytes, text.size()))) add(parser.push(text.substr(0, n_bytes)));
+  while (!text.empty()) {
+    std::size_t n = std::min(n_bytes, text.size());
+    // Characters are whole.
+    while (n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0U) == 0x80U) ++n;
+    add(parser.push(text.substr(0, n)));
+    text.remove_prefix(n);
+  }
   add(parser.finish());
   return lines;
 }

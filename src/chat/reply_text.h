@@ -25,7 +25,7 @@ struct ReplyTextRules {
 // The message that a client gets, as JSON in lines. kInvalidArgument for a template or tools that are none.
 [[nodiscard]] Result<std::string> message_of_reply_text(std::string_view text, const ReplyTextRules& rules);
 
-// The same as it comes in a stream, of a text in pieces of so many bytes (at least 1): one delta a line.
+// The same as it comes in a stream, of a text in pieces of so many bytes (at least 1, characters whole): one delta a line.
 [[nodiscard]] Result<std::string> deltas_of_reply_text(std::string_view text, const ReplyTextRules& rules,
                                                        std::size_t n_bytes);
 

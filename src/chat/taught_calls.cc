@@ -1,5 +1,6 @@
 #include "chat/taught_calls.h"
 
+#include "base/split_text.h"
 #include "chat/derive_call_form.h"
 #include "chat/message_mending.h"
 #include "chat/reply_parser.h"
@@ -62,9 +63,9 @@ bool is_as_sent(const ProbeReply& sent, const ParsedReply& read) {
     if (!arguments.ok() || nlohmann::json(*arguments) != nlohmann::json(sent.calls[i].arguments)) return false;
     if (read.calls[i].name != sent.calls[i].name || !read.calls[i].complete) return false;
   }
-  return read.content.find_first_not_of(" \n\t\r") == std::string::npos
-             ? true
-             : read.content.find(sent.content) != std::string::npos && read.content.size() <= sent.content.size() + 8;
+  // A template may leave what was said out beside calls.
+  const std::string_view content = trimmed(read.content);
+  return content.empty() || content == sent.content;
 }
 
 // Whether a turn ends between what is said and its calls.

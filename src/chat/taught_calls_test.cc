@@ -78,6 +78,10 @@ const std::vector<Shape>& shapes() {
            "{% for c in m.tool_calls %}<function name=\"{{ c.function.name }}\">{% for k, v in "
            "c.function.arguments.items() %}<param name=\"{{ k }}\">{% if v is string and ('\\n' in v or '<' in v or "
            "'&' in v) %}<![CDATA[{{ v }}]]>{% else %}{{ v }}{% endif %}</param>{% endfor %}</function>{% endfor %}"},
+      {.name = "a mark that begins like the one around all calls",
+       .calls = "<function_calls>\n{% for c in m.tool_calls %}<function name=\"{{ c.function.name }}\">{% for k, v in "
+                "c.function.arguments.items() %}<param name=\"{{ k }}\">{{ v if v is string else v | tojson }}</param>"
+                "{% endfor %}</function>\n{% endfor %}</function_calls>"},
       {.name = "one call a message",
        .calls = "<|function_call|>{\"name\": \"{{ m.tool_calls[0].function.name }}\", \"arguments\": "
                 "{{ m.tool_calls[0].function.arguments | tojson }}}"},

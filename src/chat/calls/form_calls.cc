@@ -19,6 +19,11 @@ JsonTypes type_of(const Json& value) {
   return value.is_object() ? JsonType::kObject : JsonType::kArray;
 }
 
+// Others are text like other text: a bracket, a word.
+bool is_mark(std::string_view opener) {
+  return opener.starts_with('<') || (opener.size() > 2 && opener.starts_with('[') && opener.ends_with(']'));
+}
+
 // What is no object stands as one argument of any name.
 std::string write_tags(const ArgumentTags& tags, const std::string& arguments) {
   const Result<Json> read = parse_json(arguments);
@@ -43,11 +48,11 @@ FormCalls::FormCalls(CallForm form, std::string_view name, std::string_view taug
   opener_texts_.push_back(form_.opener());
   // A model may leave out what stands around all calls, if those begin with a mark of their own.
   const std::string of_call = first_mark(form_.call.front().text);
-  if (!form_.open.empty() && of_call != opener_texts_.front() &&
+  if (!form_.open.empty() && !opener_texts_.front().starts_with(of_call) &&
       (of_call.starts_with('<') || of_call.starts_with('['))) {
     opener_texts_.push_back(of_call);
   }
-  for (const std::string& text : opener_texts_) openers_.push_back({.text = text});
+  for (const std::string& text : opener_texts_) openers_.push_back({.text = text, .only_first = !is_mark(text)});
 }
 
 std::string FormCalls::write(const std::vector<WrittenCall>& calls) const {

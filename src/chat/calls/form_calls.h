@@ -23,6 +23,10 @@ class FormCalls final : public CallFormat {
   }
   [[nodiscard]] bool allows_parallel() const override { return form_.parallel; }
   [[nodiscard]] const std::vector<CallOpener>& openers() const override { return openers_; }
+  // Openers that are no marks may be said in text, and force nothing there.
+  [[nodiscard]] std::string_view forced_opener() const override {
+    return openers_.front().only_first ? std::string_view() : openers_.front().text;
+  }
   [[nodiscard]] std::vector<std::string_view> marks() const override { return {marks_.begin(), marks_.end()}; }
   [[nodiscard]] std::string write(const std::vector<WrittenCall>& calls) const override;
   [[nodiscard]] std::unique_ptr<CallReader> make_reader(std::size_t opener,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/split_text.h"
+
 namespace ebb {
 namespace {
 
@@ -50,8 +52,9 @@ CallReader::Step FormReader::take(char c, CallEvents& events) {
     case State::kId: return take_word(c, events);
     case State::kJson: return take_json(c, events);
     case State::kRaw:
-      if (raw_->take(c, events)) return go_on(piece_ + 1, events);
-      return Step::kTaken;
+      if (!raw_->take(c, events)) return Step::kTaken;
+      ended_ = true;
+      return piece_ == form_.call.size() ? Step::kDone : go_on(piece_ + 1, events);
     case State::kKey: return take_key(c, events);
     case State::kValueBegin:
       state_ = form_.tags->wrap_open.empty() ? State::kValue : State::kWrap;
@@ -107,7 +110,11 @@ CallReader::Step FormReader::go_on(std::size_t piece, CallEvents& events) {
     arguments_.close(events);
     ended_ = true;
   }
-  if (piece == 1) begun_ = ended_ = false;
+  if (piece == 1) {
+    begun_ = ended_ = false;
+    name_.clear();
+    id_.clear();
+  }
   piece_ = piece;
   held_.clear();
   if (piece == form_.call.size()) {
@@ -178,14 +185,28 @@ CallReader::Step FormReader::take_object(char c, CallEvents& events) {
       begun_ = ended_ = true;
       (void)go_on(piece_, events);
       return piece_ == form_.call.size() && form_.close.empty() ? Step::kDone : Step::kTaken;
-    case CallObject::Step::kBroken:
-      begun_ = true;
-      raw_.emplace(form_.call.back().text.empty() ? form_.close : form_.call.back().text);
-      state_ = State::kRaw;
-      return Step::kTaken;
+    case CallObject::Step::kBroken: begun_ = true; return read_raw(piece_);
     case CallObject::Step::kRefused: break;
   }
-  return Step::kRefused;
+  if (!object_.ended()) return Step::kRefused;
+  // The object's last brace is missing, as small models like to.
+  begun_ = ended_ = true;
+  const Step step = go_on(piece_, events);
+  return step == Step::kDone || step == Step::kRefused ? step : take(c, events);
+}
+
+// Arguments that are none go on up to the text of the piece, or what closes all calls; a bracket closes too much.
+CallReader::Step FormReader::read_raw(std::size_t piece) {
+  constexpr std::size_t kLeastBytes = 3;
+  std::string_view end = piece < form_.call.size() ? trimmed(form_.call[piece].text) : std::string_view();
+  piece_ = piece;
+  if (end.size() < kLeastBytes) {
+    end = trimmed(form_.close);
+    piece_ = form_.call.size();
+  }
+  raw_.emplace(end.size() < kLeastBytes ? std::string_view() : end);
+  state_ = State::kRaw;
+  return Step::kTaken;
 }
 
 // Whether the byte begins what comes behind a name, an id or a number.
@@ -208,15 +229,17 @@ bool FormReader::ends_word(char c) const {
 
 // A name, or an id or number, up to what may come behind it.
 CallReader::Step FormReader::take_word(char c, CallEvents& events) {
-  if (word_.empty() || !ends_word(c)) {
+  if (!ends_word(c) || (word_.empty() && is_call_space(c))) {
     if (word_.empty() && is_call_space(c)) return Step::kHeld;
     const auto byte = static_cast<unsigned char>(c);
     if (byte <= 0x20 || byte == 0x7F || word_.size() >= CallLimits::kMaxNameBytes) return Step::kRefused;
     word_ += c;
     return Step::kHeld;
   }
-  (form_.call[piece_].kind == CallPiece::Kind::kName ? name_ : id_) = std::exchange(word_, {});
-  if (form_.call[piece_].kind == CallPiece::Kind::kIndex) id_.clear();
+  if (word_.empty()) return Step::kRefused;
+  if (form_.call[piece_].kind == CallPiece::Kind::kName) name_ = word_;
+  if (form_.call[piece_].kind == CallPiece::Kind::kId) id_ = word_;
+  word_.clear();
   const Step step = go_on(piece_ + 1, events);
   if (step == Step::kDone || step == Step::kRefused) return step;
   return take(c, events);
@@ -236,21 +259,19 @@ CallReader::Step FormReader::take_json(char c, CallEvents& events) {
     ended_ = true;
     return go_on(piece_ + 1, events);
   }
-  const bool has_text = piece_ + 1 < form_.call.size();
-  const std::string_view behind = has_text ? std::string_view(form_.call[piece_ + 1].text) : form_.close;
-  raw_.emplace(behind);
-  if (has_text) ++piece_;
-  state_ = State::kRaw;
-  return Step::kTaken;
+  return read_raw(piece_ + 1);
 }
 
 CallReader::Step FormReader::take_key(char c, CallEvents& events) {
-  if (is_call_space(c)) return Step::kHeld;
   word_ += c;
+  const std::string read = squeezed(word_);
   for (const auto& [type, text] : form_.tags->key_ends) {
     const std::string mark = squeezed(text);
-    if (word_.size() <= mark.size() || !word_.ends_with(mark)) continue;
-    const std::string key = word_.substr(0, word_.size() - mark.size());
+    if (is_call_space(c) || read.size() <= mark.size() || !read.ends_with(mark)) continue;
+    // White space in a key is its own.
+    std::size_t n_key = word_.size();
+    for (std::size_t n_mark = mark.size(); n_mark > 0; --n_key) n_mark -= is_call_space(word_[n_key - 1]) ? 0 : 1;
+    const std::string key(trimmed(std::string_view(word_).substr(0, n_key)));
     if (form_.tags->tells_types()) {
       // Several types may share an end.
       JsonTypes types = 0;
@@ -266,7 +287,9 @@ CallReader::Step FormReader::take_key(char c, CallEvents& events) {
     state_ = State::kValueBegin;
     return Step::kTaken;
   }
-  return word_.size() > 2 * CallLimits::kMaxNameBytes ? Step::kRefused : Step::kHeld;
+  if (word_.size() <= 2 * CallLimits::kMaxNameBytes) return Step::kTaken;
+  events.arguments(std::exchange(word_, {}));
+  return read_raw(piece_ + 1);
 }
 
 CallReader::Step FormReader::take_wrap(char c, CallEvents& events) {
@@ -298,8 +321,8 @@ FormReader::ValueEnd FormReader::match_end(std::string_view text) const {
   mark.remove_suffix(n_trailing_space(mark));
   if (!text.starts_with(mark)) return {.possible = mark.starts_with(text)};
   text.remove_prefix(mark.size());
-  if (n_leading_space(text) > kMaxSpaceBytes) return {};
   const std::string rest = squeezed(text);
+  if (text.size() - rest.size() > kMaxSpaceBytes) return {};
   for (const Way& way : ways_) {
     if (way.text == rest) return {.possible = true, .closed = true, .way = &way};
     if (way.text.starts_with(rest)) return {.possible = true, .closed = true};

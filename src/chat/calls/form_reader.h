@@ -50,6 +50,7 @@ class FormReader : public CallReader {
   [[nodiscard]] bool ends_word(char c) const;
   Step take_word(char c, CallEvents& events);
   Step take_json(char c, CallEvents& events);
+  Step read_raw(std::size_t piece);
   Step take_key(char c, CallEvents& events);
   Step take_wrap(char c, CallEvents& events);
   Step take_value(char c, CallEvents& events);

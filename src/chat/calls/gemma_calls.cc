@@ -53,6 +53,7 @@ class GemmaValues {
       const bool is_quoted = take(kGemmaText);
       const std::size_t n = is_quoted ? text_.find(kGemmaText) : text_.find(':');
       if (n == std::string_view::npos || n == 0) return false;
+      if (!is_quoted && text_.substr(0, n).find_first_of(",[]{}") != std::string_view::npos) return false;
       json += (is_first ? "" : ",") + to_json_string(text_.substr(0, n)) + ":";
       text_.remove_prefix(n + (is_quoted ? kGemmaText.size() : 0));
       if (!take(":") || !read_value(depth + 1, json)) return false;

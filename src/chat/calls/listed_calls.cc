@@ -26,6 +26,7 @@ CallReader::Step ListedReader::take(char c, CallEvents& events) {
       return Step::kHeld;
     case State::kName: return take_name(c, events);
     case State::kList: return take_list(c, events);
+    case State::kRaw: return raw_.take(c, events) ? Step::kDone : Step::kTaken;
     case State::kBehind: break;
   }
   return take_behind(c);
@@ -73,7 +74,8 @@ CallReader::Step ListedReader::take_list(char c, CallEvents& events) {
   list_ += c;
   if (list_.size() > CallLimits::kMaxHeldBytes) {
     events.arguments(std::exchange(list_, {}));
-    return Step::kDone;
+    state_ = State::kRaw;
+    return Step::kTaken;
   }
   if (is_in_text(c)) return Step::kTaken;
   if (c == '(' || c == '[' || c == '{') {
@@ -105,6 +107,7 @@ CallReader::Step ListedReader::take_behind(char c) {
 
 bool ListedReader::finish(CallEvents& events) {
   events.arguments(std::exchange(list_, {}));
+  raw_.finish(events);
   return state_ == State::kBehind;
 }
 

@@ -47,7 +47,7 @@ class ListedReader : public CallReader {
   std::size_t n_held() const override { return list_.size(); }
 
  private:
-  enum class State { kBefore, kName, kList, kBehind };
+  enum class State { kBefore, kName, kList, kRaw, kBehind };
 
   Step take_name(char c, CallEvents& events);
   Step take_list(char c, CallEvents& events);
@@ -62,6 +62,7 @@ class ListedReader : public CallReader {
   char quote_ = 0;
   bool is_escaped_ = false;
   bool in_mark_ = false;
+  RawArguments raw_{syntax_.close};
 };
 
 // The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value.

@@ -46,6 +46,7 @@ std::string python_list_to_json(std::string_view list) {
     if (equals == list.npos || equals == 0) return {};
     std::string_view key = list.substr(0, equals);
     while (!key.empty() && is_call_space(key.back())) key.remove_suffix(1);
+    if (key.empty() || key.find_first_of(",'\"()[]{} ") != key.npos) return {};
     list.remove_prefix(equals + 1);
     const std::string_view value = list.substr(0, value_bytes(list));
     const std::string read = parse_json(value).ok() ? std::string(value) : python_to_json(value);
