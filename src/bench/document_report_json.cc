@@ -121,23 +121,22 @@ Status write_document_json(const std::filesystem::path& path, const DocumentRepo
   for (const DocumentArm& arm : report.arms) arms.push_back(arm_json(arm));
   const DocumentOptions& options = report.options;
   const RecallTaskOptions& task = options.cases.task;
-  return write_json(
-      path, {{"bench", "document"},
-             {"machine", machine_json(read_machine())},
-             {"model", report.model},
-             {"n_ctx_train", report.n_ctx_train},
-             {"request_tokens", report.n_request_tokens},
-             {"most_recalled_blocks", options.n_recalled_blocks ? nlohmann::json(*options.n_recalled_blocks) : nullptr},
-             {"split", name_of(task.split)},
-             {"haystack", options.cases.haystack ? name_of(*options.cases.haystack) : "each kind's own"},
-             {"paraphrased", task.paraphrased},
-             {"near_twins", task.near_twins},
-             {"n_mentions", task.n_mentions},
-             {"seed", task.seed},
-             {"arms", std::move(arms)},
-             {"against", report.against},
-             {"factors", factors_json(report)},
-             {"cells", std::move(cells)}});
+  return write_json(path, {{"bench", "document"},
+                           {"machine", machine_json(read_machine())},
+                           {"model", report.model},
+                           {"n_ctx_train", report.n_ctx_train},
+                           {"request_tokens", report.n_request_tokens},
+                           {"most_recalled_blocks", options.n_recalled_blocks.value_or(0)},
+                           {"split", name_of(task.split)},
+                           {"haystack", options.cases.haystack ? name_of(*options.cases.haystack) : "each kind's own"},
+                           {"paraphrased", task.paraphrased},
+                           {"near_twins", task.near_twins},
+                           {"n_mentions", task.n_mentions},
+                           {"seed", task.seed},
+                           {"arms", std::move(arms)},
+                           {"against", report.against},
+                           {"factors", factors_json(report)},
+                           {"cells", std::move(cells)}});
 }
 
 }  // namespace ebb
