@@ -72,7 +72,7 @@ class Deriver {
  public:
   // `says`: behind what is said, or by themselves.
   Deriver(const ChatTemplate& chat_template, const TemplateTokens& tokens, bool says)
-      : chat_template_(chat_template), tokens_(tokens), says_(says) {}
+      : chat_template_(chat_template), tokens_(tokens), prober_(chat_template, tokens), says_(says) {}
 
   std::optional<CallForm> derive() {
     const std::optional<std::string> one = reply({call(kId)});
@@ -92,7 +92,7 @@ class Deriver {
 
   std::optional<std::string> reply(std::vector<ProbeCall> calls) {
     const ProbeReply said{.content = says_ ? std::string(kSaid) : "", .calls = std::move(calls)};
-    std::optional<std::string> text = render_reply(chat_template_, tokens_, said);
+    std::optional<std::string> text = prober_.render(said);
     if (!text) return std::nullopt;
     if (says_) {
       const std::size_t at = text->find(kSaid);
@@ -370,6 +370,7 @@ class Deriver {
 
   const ChatTemplate& chat_template_;
   const TemplateTokens& tokens_;
+  const ReplyProber prober_;
   bool says_;
 };
 

@@ -68,40 +68,43 @@ bool is_as_sent(const ProbeReply& sent, const ParsedReply& read) {
   return content.empty() || content == sent.content;
 }
 
-// Whether a turn ends between what is said and its calls.
-bool in_two_turns(const ChatTemplate& chat_template, const TemplateTokens& tokens, const ProbeReply& sent) {
-  const std::optional<std::string> text = render_reply(chat_template, tokens, sent);
-  const std::optional<std::string> turn_end = render_turn_end(chat_template, tokens);
-  return text && turn_end && !turn_end->empty() &&
-         text->substr(0, text->find(sent.calls.front().name)).find(*turn_end) != std::string::npos;
+// Whether the text is one turn that says its content and then calls; otherwise nobody reads it.
+bool is_one_reply(const ProbeReply& sent, std::string_view text, std::string_view turn_end) {
+  const std::size_t call = text.find(sent.calls.front().name);
+  if (call == text.npos) return false;
+  const std::string_view in_front = text.substr(0, call);
+  if (sent.content.empty()) return true;
+  const std::size_t said = text.find(sent.content);
+  if (said != text.npos && said > call) return false;
+  return turn_end.empty() || in_front.find(turn_end) == in_front.npos;
+}
+
+ParsedReply stream_reply(const ReplyRules& rules, std::string_view text) {
+  ReplyParser parser(rules);
+  ParsedReply reply;
+  for (const char& c : text) {
+    for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(reply, delta);
+  }
+  for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
+  return reply;
 }
 
 }  // namespace
 
 bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens, const CallFormat& format) {
-  const std::vector<Tool> tools = {probe_tool("read_file"), probe_tool("list-all.v2")};
-  std::size_t n_read = 0;
+  const ReplyRules rules{.think = find_think_tags(chat_template.source()),
+                         .dress = find_dress(chat_template.source()),
+                         .calls = &format,
+                         .tools = {probe_tool("read_file"), probe_tool("list-all.v2")}};
+  const ReplyProber prober(chat_template, tokens);
+  bool has_read = false;
   for (const ProbeReply& sent : probes(format)) {
-    const std::optional<std::string> text = render_reply(chat_template, tokens, sent);
-    // What it refuses or leaves out nobody reads; nor what it writes into two turns, or in front of what was said.
-    const std::size_t at = text ? text->find(sent.calls.front().name) : std::string::npos;
-    if (at == std::string::npos) continue;
-    if (!sent.content.empty() && (text->find(sent.content) > at || in_two_turns(chat_template, tokens, sent))) continue;
-    ReplyRules rules{.think = find_think_tags(chat_template.source()),
-                     .dress = find_dress(chat_template.source()),
-                     .calls = &format,
-                     .tools = tools};
-    if (!is_as_sent(sent, parse_reply(rules, *text))) return false;
-    ReplyParser parser(rules);
-    ParsedReply streamed;
-    for (const char c : *text) {
-      for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(streamed, delta);
-    }
-    for (const ReplyDelta& delta : parser.finish()) add_delta(streamed, delta);
-    if (!is_as_sent(sent, streamed)) return false;
-    ++n_read;
+    const std::optional<std::string> text = prober.render(sent);
+    if (!text || !is_one_reply(sent, *text, prober.turn_end())) continue;
+    if (!is_as_sent(sent, parse_reply(rules, *text)) || !is_as_sent(sent, stream_reply(rules, *text))) return false;
+    has_read = true;
   }
-  return n_read > 0;
+  return has_read;
 }
 
 TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateTokens& tokens) {

@@ -106,6 +106,10 @@ std::vector<Tool> tools() {
       {.name = "list.all"}};
 }
 
+std::optional<std::string> render(const ChatTemplate& chat_template, const ProbeReply& reply) {
+  return ReplyProber(chat_template, {}).render(reply);
+}
+
 const ProbeReply& asked() {
   static const ProbeReply kAsked = {
       .content = "",
@@ -122,7 +126,7 @@ TEST(TaughtCalls, reads_what_templates_of_every_shape_write) {
     EXPECT_EQ(taught.format().name(), shape.format) << shape.name;
     EXPECT_TRUE(taught.shows_tools()) << shape.name;
     EXPECT_TRUE(reads_back(chat_template, {}, taught.format())) << shape.name;
-    const std::optional<std::string> text = render_reply(chat_template, {}, asked());
+    const std::optional<std::string> text = render(chat_template, asked());
     ASSERT_TRUE(text) << shape.name;
     const ParsedReply reply = parse_reply({.calls = &taught.format(), .tools = tools()}, *text);
     ASSERT_EQ(reply.calls.size(), 1U) << shape.name << *text;
@@ -143,11 +147,11 @@ TEST(TaughtCalls, forces_what_the_template_writes) {
     ProbeReply plain = asked();
     // Free text where a value wraps what is difficult is not forced to be wrapped.
     plain.calls[0].arguments = {{"path", "a.c"}, {"mode", 12}};
-    std::string text = render_reply(template_of(shape), {}, plain).value();
+    std::string text = render(template_of(shape), plain).value();
     text = text.substr(text.find_first_not_of(" \n"));
     EXPECT_TRUE(grammar.matches(text.substr(0, text.find_last_not_of(" \n") + 1))) << shape.name << "\n" << text;
     plain.calls[0].arguments = {{"path", "a.c"}};
-    text = render_reply(template_of(shape), {}, plain).value();
+    text = render(template_of(shape), plain).value();
     text = text.substr(text.find_first_not_of(" \n"));
     EXPECT_FALSE(GrammarMatch(made->grammar).matches(text.substr(0, text.find_last_not_of(" \n") + 1))) << shape.name;
   }
@@ -167,7 +171,7 @@ TEST(TaughtCalls, writes_as_the_template_does) {
 TEST(TaughtCalls, says_the_same_for_every_cut_and_keeps_all_text_of_broken_calls) {
   for (const Shape& shape : shapes()) {
     const TaughtCalls taught = TaughtCalls::find(template_of(shape), {});
-    const std::string text = "So: " + render_reply(template_of(shape), {}, asked()).value() + " and on";
+    const std::string text = "So: " + render(template_of(shape), asked()).value() + " and on";
     for (std::size_t n = 0; n <= text.size(); ++n) {
       const ReplyRules rules{.calls = &taught.format(), .tools = tools(), .id_seed = 7};
       const std::string part = text.substr(0, n);

@@ -5,11 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include "chat/chat_prompt_text.h"
-#include "cli/bundled_model.h"
 #include "cli/command.h"
+#include "cli/template_flags.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
-#include "text/vocabulary.h"
 
 namespace ebb {
 namespace {
@@ -27,31 +26,21 @@ With --chat-template-file and no model, bos_token and eos_token are empty; give 
 needs them. Text from the request is never read as a control token: --tokens shows it.)";
 
 struct ApplyTemplateFlags {
-  std::string model;
-  std::string template_file;
+  TemplateFlags chat_template;
   bool tokens = false;
 };
 
 Status apply_template(const ApplyTemplateFlags& flags) {
-  ChatPromptSource source;
-  if (!flags.template_file.empty()) {
-    EBB_ASSIGN_OR_RETURN(source.chat_template, read_text(flags.template_file));
-  }
-  std::unique_ptr<Vocabulary> vocabulary;
-  if (flags.template_file.empty() || !flags.model.empty() || flags.tokens) {
-    EBB_ASSIGN_OR_RETURN(const std::filesystem::path path, given_or_bundled_model(flags.model));
-    EBB_ASSIGN_OR_RETURN(vocabulary, Vocabulary::load(path));
-    source.vocabulary = vocabulary.get();
-  }
+  EBB_ASSIGN_OR_RETURN(const GivenTemplate given, read_template(flags.chat_template, flags.tokens));
   EBB_ASSIGN_OR_RETURN(const std::string request, read_text("-"));
-  EBB_ASSIGN_OR_RETURN(const ChatPrompt prompt, prompt_of_request_text(request, source));
+  EBB_ASSIGN_OR_RETURN(const ChatPrompt prompt, prompt_of_request_text(request, given.source));
   if (!flags.tokens) {
     std::cout << prompt.text() << std::flush;
     return {};
   }
-  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, tokenize_prompt(*vocabulary, prompt, true));
+  EBB_ASSIGN_OR_RETURN(const std::vector<Token> tokens, tokenize_prompt(*given.vocabulary, prompt, true));
   for (const Token token : tokens) {
-    EBB_ASSIGN_OR_RETURN(const std::string piece, vocabulary->piece(token, SpecialTokens::kShow));
+    EBB_ASSIGN_OR_RETURN(const std::string piece, given.vocabulary->piece(token, SpecialTokens::kShow));
     std::cout << fmt::format("{}\t{}\n", token.value(), quoted_text(piece));
   }
   std::cout << std::flush;
@@ -64,12 +53,7 @@ void add_apply_template(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ApplyTemplateFlags>();
   CLI::App* command = app.add_subcommand("apply-template", "Show the prompt that a chat request becomes");
   command->footer(kApplyTemplateFooter);
-  command
-      ->add_option("-m,--model", flags->model,
-                   "GGUF file whose template and vocabulary are used; default: the small model that comes with ebb")
-      ->type_name("FILE");
-  command->add_option("--chat-template-file", flags->template_file, "Jinja template to use instead of the model's")
-      ->type_name("FILE");
+  add_template_flags(*command, flags->chat_template);
   command->add_flag("--tokens", flags->tokens, "Print the prompt's tokens, one a line: id, tab, text as JSON");
   command->callback([flags, &action] {
     action = [flags] {

@@ -5,11 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include "chat/reply_text.h"
-#include "cli/bundled_model.h"
 #include "cli/command.h"
+#include "cli/template_flags.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
-#include "text/vocabulary.h"
 
 namespace ebb {
 namespace {
@@ -24,23 +23,15 @@ teaches. "calls" names that form: one of those that ebb knows, or "derived" wher
 Values in tags (<parameter=n>5) are read by the tools' schemas; without --tools they are text.)";
 
 struct ParseReplyFlags {
-  std::string model;
-  std::string template_file;
+  TemplateFlags chat_template;
   std::string tools_file;
   std::int32_t n_bytes = 0;
   bool thinking_open = false;
 };
 
 Status parse_reply_text(const ParseReplyFlags& flags) {
-  ReplyTextRules rules{.thinking_open = flags.thinking_open};
-  std::unique_ptr<Vocabulary> vocabulary;
-  if (!flags.template_file.empty()) {
-    EBB_ASSIGN_OR_RETURN(rules.source.chat_template, read_text(flags.template_file));
-  } else {
-    EBB_ASSIGN_OR_RETURN(const std::filesystem::path path, given_or_bundled_model(flags.model));
-    EBB_ASSIGN_OR_RETURN(vocabulary, Vocabulary::load(path));
-    rules.source.vocabulary = vocabulary.get();
-  }
+  EBB_ASSIGN_OR_RETURN(const GivenTemplate given, read_template(flags.chat_template, false));
+  ReplyTextRules rules{.source = given.source, .tools = {}, .thinking_open = flags.thinking_open};
   if (!flags.tools_file.empty()) {
     EBB_ASSIGN_OR_RETURN(rules.tools, read_text(flags.tools_file));
   }
@@ -58,12 +49,7 @@ void add_parse_reply(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ParseReplyFlags>();
   CLI::App* command = app.add_subcommand("parse-reply", "Show what a client gets of a text that a model wrote");
   command->footer(kParseReplyFooter);
-  command
-      ->add_option("-m,--model", flags->model,
-                   "GGUF file whose template is used; default: the small model that comes with ebb")
-      ->type_name("FILE");
-  command->add_option("--chat-template-file", flags->template_file, "Jinja template to use instead of the model's")
-      ->type_name("FILE");
+  add_template_flags(*command, flags->chat_template);
   command
       ->add_option("--tools", flags->tools_file,
                    "JSON file: the array of tools of a request, or a request that has one")

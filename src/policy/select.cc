@@ -55,17 +55,19 @@ class Choice {
   std::optional<BlockIndex> take(double least) {
     std::optional<BlockIndex> best;
     double most = 0.0;
-    const auto offer = [&](BlockIndex block, double worth, double enough) {
-      if (worth < enough || worth < most || (best && worth == most && block < *best)) return;
+    const auto offer = [&](BlockIndex block, double worth) {
+      if (worth < most || (best && worth == most && block < *best)) return;
       best = block;
       most = worth;
     };
-    for (const auto& [block, beside] : beside_) offer(block, beside.worth, beside.is_cut ? 0.0 : least);
+    for (const auto& [block, beside] : beside_) {
+      if (beside.is_cut || beside.worth >= least) offer(block, beside.worth);
+    }
     // Nothing is worth more than it scored, and the best come first. What it scored is to be enough: that others said the same first puts it
     // behind them, and does not keep it away.
     for (const Scored& scored : ranked_) {
       if (scored.score < std::max(least, most)) break;
-      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored), 0.0);
+      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored));
     }
     if (best) choose(*best, least);
     return best;

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "chat/calls/call_reader.h"
+#include "json/json_string.h"
 
 namespace ebb {
 namespace {
@@ -35,6 +36,12 @@ std::string first_mark(std::string_view text) {
   if (const std::size_t n = mark_bytes(text); n > 0) return std::string(text.substr(0, n));
   // An XML tag that goes on into a name: <function=, <invoke name=".
   return std::string(text.substr(0, text.find_first_of(" \n\r\t{[\"", text.starts_with('[') ? 1 : 0)));
+}
+
+std::string CallForm::written_name(std::string_view name) const {
+  if (!keys) return std::string(name);
+  const std::string quoted = to_json_string(name);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 std::string CallForm::opener() const { return first_mark(open + call.front().text); }

@@ -68,6 +68,8 @@ struct CallForm {
   // May a message hold several calls?
   bool parallel = true;
 
+  // A name as it stands in a call: inside a JSON object as JSON has it.
+  [[nodiscard]] std::string written_name(std::string_view name) const;
   // What opens calls in a text: the first mark of open, or of the call.
   [[nodiscard]] std::string opener() const;
   // The marks, such as <tool_call> and [ARGS], that stand in all of its texts.

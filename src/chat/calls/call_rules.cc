@@ -57,29 +57,6 @@ Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools
   return fmt::format("{} ({} {})*", call, grammar_literal(between), call);
 }
 
-Result<std::string> add_object_calls(SchemaRules& rules, const std::vector<Tool>& tools, const ObjectCallForm& form) {
-  const auto write_call = [&](const Tool& tool) -> Result<std::string> {
-    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), tool_title(tool)));
-    const std::string head =
-        fmt::format("{}{{\"name\": {}, \"{}\": ", form.before, to_json_string(tool.name), form.arguments_key);
-    const std::string tail = "}" + form.after;
-    if (form.id.empty()) return fmt::format("{} {} {}", grammar_literal(head), arguments, grammar_literal(tail));
-    return fmt::format("{} {} {} {} {}", grammar_literal(head), arguments, grammar_literal(", \"id\": \""), form.id,
-                       grammar_literal("\"" + tail));
-  };
-  EBB_ASSIGN_OR_RETURN(const std::string calls, add_calls(rules, tools, form.between, form.parallel, write_call));
-  return fmt::format("{} {} {}", grammar_literal(form.open), calls, grammar_literal(form.close));
-}
-
-Result<std::string> add_named_calls(SchemaRules& rules, const std::vector<Tool>& tools, const NamedCallForm& form) {
-  return add_calls(rules, tools, "", form.parallel, [&](const Tool& tool) -> Result<std::string> {
-    EBB_ASSIGN_OR_RETURN(const std::string arguments, rules.add_schema(parameters_of(tool), tool_title(tool)));
-    const std::string head = grammar_literal(form.before + tool.name + form.behind_name);
-    if (form.id.empty()) return fmt::format("{} {}", head, arguments);
-    return fmt::format("{} {} {} {}", head, form.id, grammar_literal(form.behind_id), arguments);
-  });
-}
-
 namespace {
 
 // The arguments of a tool in tags, `text` being what a string may be.
@@ -117,11 +94,7 @@ Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& 
     for (const CallPiece& piece : form.call) {
       switch (piece.kind) {
         case CallPiece::Kind::kText: parts.push_back(grammar_literal(piece.text)); break;
-        case CallPiece::Kind::kName: {
-          const std::string quoted = to_json_string(tool.name);
-          parts.push_back(grammar_literal(form.keys ? quoted.substr(1, quoted.size() - 2) : tool.name));
-          break;
-        }
+        case CallPiece::Kind::kName: parts.push_back(grammar_literal(form.written_name(tool.name))); break;
         case CallPiece::Kind::kId: parts.emplace_back("[a-zA-Z0-9]{9}"); break;
         case CallPiece::Kind::kIndex: parts.emplace_back("[0-9]{1,3}"); break;
         case CallPiece::Kind::kArguments: {
@@ -140,19 +113,6 @@ Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& 
   const std::string rest = form.close.substr(std::min(last, form.close.size()));
   return fmt::format("{} {} {} {}", grammar_literal(form.open), calls, grammar_literal(form.close.substr(0, last)),
                      rest.empty() ? "" : grammar_literal(rest) + "?");
-}
-
-Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools, const TaggedCallForm& form) {
-  CallForm written{
-      .between = form.between,
-      .call = {{.text = form.open},
-               {.kind = CallPiece::Kind::kName},
-               {.text = form.behind_name},
-               {.kind = CallPiece::Kind::kArguments},
-               {.text = form.close}},
-      .tags = ArgumentTags{
-          .before_key = form.before_key, .key_ends = {{JsonType::kAny, form.behind_key}}, .value_end = form.value_end}};
-  return add_form_calls(rules, tools, written, form.parallel);
 }
 
 }  // namespace ebb

@@ -1,4 +1,4 @@
-// Grammar rules that families of calls share: calls as JSON objects, behind a name, or between tags.
+// Grammar rules for calls in a CallForm, and what rules of other writings need.
 //
 // They do not know which family asks. Each returns the expression of one call or, where parallel, of one and more.
 //
@@ -34,46 +34,6 @@ struct ToolArguments {
 [[nodiscard]] Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools,
                                             const std::string& between, bool parallel,
                                             const std::function<Result<std::string>(const Tool&)>& write_call);
-
-// open before {"name": "read", "arguments": {…}[, "id": "…"]} after between … close
-struct ObjectCallForm {
-  std::string open = {};
-  std::string close = {};
-  std::string before = {};
-  std::string after = {};
-  std::string between = {};
-  std::string arguments_key = "arguments";
-  std::string id = {};  // an expression for the inside of the id; empty: no id
-  bool parallel = false;
-};
-[[nodiscard]] Result<std::string> add_object_calls(SchemaRules& rules, const std::vector<Tool>& tools,
-                                                   const ObjectCallForm& form);
-
-// before read behind_name [id behind_id] {…}
-struct NamedCallForm {
-  std::string before = {};
-  std::string behind_name = {};
-  std::string id = {};
-  std::string behind_id = {};
-  bool parallel = false;
-};
-[[nodiscard]] Result<std::string> add_named_calls(SchemaRules& rules, const std::vector<Tool>& tools,
-                                                  const NamedCallForm& form);
-
-// open read behind_name (before_key path behind_key value value_end)* close, with text as it is where a string may stand and
-// JSON elsewhere
-struct TaggedCallForm {
-  std::string open = {};
-  std::string behind_name = {};
-  std::string before_key = {};
-  std::string behind_key = {};
-  std::string value_end = {};
-  std::string close = {};
-  std::string between = {};
-  bool parallel = false;
-};
-[[nodiscard]] Result<std::string> add_tagged_calls(SchemaRules& rules, const std::vector<Tool>& tools,
-                                                   const TaggedCallForm& form);
 
 // Calls as a CallForm has them, the marks around them all included.
 [[nodiscard]] Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& tools,

@@ -11,14 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-JsonTypes type_of(const Json& value) {
-  if (value.is_string()) return JsonType::kString;
-  if (value.is_number()) return JsonType::kNumber;
-  if (value.is_boolean()) return JsonType::kBoolean;
-  if (value.is_null()) return JsonType::kNull;
-  return value.is_object() ? JsonType::kObject : JsonType::kArray;
-}
-
 // Others are text like other text: a bracket, a word.
 bool is_mark(std::string_view opener) {
   return opener.starts_with('<') || (opener.size() > 2 && opener.starts_with('[') && opener.ends_with(']'));
@@ -33,7 +25,7 @@ std::string write_tags(const ArgumentTags& tags, const std::string& arguments) {
   std::string text;
   for (const auto& [key, value] : read->items()) {
     const auto end =
-        std::ranges::find_if(tags.key_ends, [&](const auto& one) { return (one.first & type_of(value)) != 0; });
+        std::ranges::find_if(tags.key_ends, [&](const auto& one) { return (one.first & json_type_of(value)) != 0; });
     text += tags.before_key + key + (end == tags.key_ends.end() ? tags.key_ends.begin()->second : end->second);
     text += value.is_string() ? value.get<std::string>() : value.dump();
     text += tags.value_end;
@@ -62,7 +54,7 @@ std::string FormCalls::write(const std::vector<WrittenCall>& calls) const {
     for (const CallPiece& piece : form_.call) {
       switch (piece.kind) {
         case CallPiece::Kind::kText: text += piece.text; break;
-        case CallPiece::Kind::kName: text += calls[i].name; break;
+        case CallPiece::Kind::kName: text += form_.written_name(calls[i].name); break;
         case CallPiece::Kind::kId: text += "call00001"; break;
         case CallPiece::Kind::kIndex: text += std::to_string(i); break;
         case CallPiece::Kind::kArguments:
@@ -80,6 +72,24 @@ std::unique_ptr<CallReader> FormCalls::make_reader(std::size_t opener, const std
 
 Result<std::string> FormCalls::add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const {
   return add_form_calls(rules, tools, form_, parallel);
+}
+
+std::vector<CallPiece> object_call(std::string before, std::string_view arguments_key, std::string_view id_key,
+                                   std::string after) {
+  using Kind = CallPiece::Kind;
+  std::vector<CallPiece> call = {{.text = std::move(before)},
+                                 {.text = "{\"name\": \""},
+                                 {.kind = Kind::kName},
+                                 {.text = fmt::format("\", \"{}\": ", arguments_key)},
+                                 {.kind = Kind::kArguments}};
+  if (!id_key.empty()) {
+    call.push_back({.text = fmt::format(", \"{}\": \"", id_key)});
+    call.push_back({.kind = Kind::kId});
+    call.push_back({.text = "\""});
+  }
+  call.push_back({.text = "}"});
+  call.push_back({.text = std::move(after)});
+  return call;
 }
 
 }  // namespace ebb

@@ -45,8 +45,7 @@ FormReader::FormReader(const CallForm& form, const std::vector<Tool>& tools, std
 
 CallReader::Step FormReader::take(char c, CallEvents& events) {
   switch (state_) {
-    case State::kText:
-    case State::kTag: return take_text(c, events);
+    case State::kText: return take_text(c, events);
     case State::kObject: return take_object(c, events);
     case State::kName:
     case State::kId: return take_word(c, events);
@@ -104,8 +103,8 @@ CallReader::Step FormReader::reach(const Way& way, CallEvents& events) {
 // The piece is what comes next; the one before it has been read.
 CallReader::Step FormReader::go_on(std::size_t piece, CallEvents& events) {
   using Kind = CallPiece::Kind;
-  if (piece > 0 && form_.tags && form_.call[piece - 1].kind == Kind::kText && piece > 1 &&
-      form_.call[piece - 2].kind == Kind::kArguments) {
+  // The text behind arguments in tags closes them.
+  if (form_.tags && piece > 1 && form_.call[piece - 2].kind == Kind::kArguments) {
     if (!begun_) begin_call(events);
     arguments_.close(events);
     ended_ = true;
@@ -163,7 +162,7 @@ void FormReader::expect_behind() {
 
 // Another argument, or the text behind them all.
 void FormReader::expect_argument() {
-  state_ = State::kTag;
+  state_ = State::kText;
   const ArgumentTags& tags = *form_.tags;
   ways_ = {{.text = squeezed(form_.call[piece_ + 1].text), .goal = Goal::kPiece, .piece = piece_ + 2},
            {.text = squeezed(tags.before_key), .goal = Goal::kKey}};
@@ -229,8 +228,8 @@ bool FormReader::ends_word(char c) const {
 
 // A name, or an id or number, up to what may come behind it.
 CallReader::Step FormReader::take_word(char c, CallEvents& events) {
-  if (!ends_word(c) || (word_.empty() && is_call_space(c))) {
-    if (word_.empty() && is_call_space(c)) return Step::kHeld;
+  if (word_.empty() && is_call_space(c)) return Step::kHeld;
+  if (!ends_word(c)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte <= 0x20 || byte == 0x7F || word_.size() >= CallLimits::kMaxNameBytes) return Step::kRefused;
     word_ += c;
@@ -283,6 +282,7 @@ CallReader::Step FormReader::take_key(char c, CallEvents& events) {
     word_.clear();
     held_.clear();
     value_end_ = form_.tags->value_end;
+    expect_argument();
     value_space_ = std::string_view(text).substr(text.size() - n_trailing_space(text));
     state_ = State::kValueBegin;
     return Step::kTaken;
@@ -331,8 +331,6 @@ FormReader::ValueEnd FormReader::match_end(std::string_view text) const {
 }
 
 CallReader::Step FormReader::take_value(char c, CallEvents& events) {
-  expect_argument();
-  state_ = State::kValue;
   held_ += c;
   std::size_t n_certain = 0;
   ValueEnd end = match_end(held_);
@@ -350,7 +348,6 @@ bool FormReader::finish(CallEvents& events) {
     case State::kValueBegin:
     case State::kWrap:
     case State::kValue:
-      expect_argument();
       if (match_end(held_).closed) {
         arguments_.end_value(events);
       } else {

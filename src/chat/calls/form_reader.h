@@ -31,7 +31,7 @@ class FormReader : public CallReader {
   std::size_t n_held() const override;
 
  private:
-  enum class State { kText, kObject, kName, kId, kJson, kRaw, kTag, kKey, kValueBegin, kWrap, kValue };
+  enum class State { kText, kObject, kName, kId, kJson, kRaw, kKey, kValueBegin, kWrap, kValue };
   // A text that may come, and what is reached behind it.
   enum class Goal { kPiece, kObject, kKey, kDone };
   struct Way {

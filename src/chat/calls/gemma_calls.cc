@@ -97,9 +97,7 @@ class GemmaValues {
   std::string_view text_;
 };
 
-constexpr ListedSyntax kGemma = {.open = kGemmaOpen,
-                                 .close = kGemmaClose,
-                                 .between = {},
+constexpr ListedSyntax kGemma = {.close = kGemmaClose,
                                  .before_name = "call:",
                                  .begin = '{',
                                  .end = '}',

@@ -11,13 +11,7 @@ const CallFormat& granite_calls() {
   static const FormCalls kFormat({.open = "<|tool_call|>[",
                                   .between = ", ",
                                   .close = "]",
-                                  .call = {{.text = ""},
-                                           {.text = "{\"name\": \""},
-                                           {.kind = CallPiece::Kind::kName},
-                                           {.text = "\", \"arguments\": "},
-                                           {.kind = CallPiece::Kind::kArguments},
-                                           {.text = "}"},
-                                           {.text = ""}},
+                                  .call = object_call("", "arguments", "", ""),
                                   .keys = CallKeys{.name = "name", .arguments = "arguments"}},
                                  "granite", "<|tool_call|>");
   return kFormat;

@@ -3,8 +3,7 @@
 //   <|start|>assistant<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path": "a.c"}<|call|>
 //
 // with the recipient in front of the channel or behind it; the prompt ends with <|start|>assistant.
-#include "chat/calls/call_format.h"
-#include "chat/calls/call_rules.h"
+#include "chat/calls/form_calls.h"
 #include "chat/calls/json_scanner.h"
 
 namespace ebb {
@@ -86,14 +85,20 @@ class HarmonyReader : public CallReader {
   RawArguments raw_{kCallEnd};
 };
 
-class HarmonyCalls : public CallFormat {
+class HarmonyCalls final : public FormCalls {
  public:
-  std::string_view name() const override { return "harmony"; }
+  // One a reply: generation ends behind each.
+  HarmonyCalls()
+      : FormCalls({.call = {{.text = "<|channel|>commentary to=functions."},
+                            {.kind = CallPiece::Kind::kName},
+                            {.text = " <|constrain|>json<|message|>"},
+                            {.kind = CallPiece::Kind::kArguments}},
+                   .parallel = false},
+                  "harmony") {}
+
   bool is_taught_by(std::string_view source) const override {
     return source.find("<|channel|>commentary") != source.npos && source.find(kCallEnd) != source.npos;
   }
-  // Generation ends behind each.
-  bool allows_parallel() const override { return false; }
   const std::vector<CallOpener>& openers() const override {
     static const std::vector<CallOpener> kOpeners = {
         {.text = "<|channel|>commentary to=functions."},
@@ -108,13 +113,6 @@ class HarmonyCalls : public CallFormat {
   }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<HarmonyReader>();
-  }
-  Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools,
-                                     bool /*parallel*/) const override {
-    return add_named_calls(rules, tools,
-                           {.before = std::string(openers().front().text),
-                            .behind_name = " <|constrain|>json<|message|>",
-                            .parallel = false});
   }
 };
 

@@ -3,9 +3,8 @@
 //   <tool_call>
 //   {"name": "read", "arguments": {"path": "a.c"}}
 //   </tool_call>
-#include "chat/calls/call_format.h"
 #include "chat/calls/call_object.h"
-#include "chat/calls/call_rules.h"
+#include "chat/calls/form_calls.h"
 
 namespace ebb {
 namespace {
@@ -68,34 +67,23 @@ class HermesReader : public CallReader {
   std::size_t n_close_ = 0;  // bytes of the closing mark so far
 };
 
-class HermesCalls : public CallFormat {
+class HermesCalls final : public FormCalls {
  public:
-  std::string_view name() const override { return "hermes"; }
+  HermesCalls()
+      : FormCalls({.between = "\n",
+                   .call = object_call("<tool_call>\n", "arguments", "", "\n</tool_call>"),
+                   .keys = CallKeys{.name = "name", .arguments = "arguments"}},
+                  "hermes") {}
+
   // Others write <tool_call> too, around or inside forms of their own.
   bool is_taught_by(std::string_view source) const override {
     return source.find(kHermesOpen) != source.npos && source.find("arguments") != source.npos &&
            source.find("<arg_key>") == source.npos && source.find("<tool_calls>") == source.npos &&
            source.find("minimax") == source.npos;
   }
-  const std::vector<CallOpener>& openers() const override {
-    static const std::vector<CallOpener> kOpeners = {{.text = kHermesOpen}};
-    return kOpeners;
-  }
-  std::vector<std::string_view> marks() const override { return {kHermesOpen, kHermesClose}; }
-  std::string write(const std::vector<WrittenCall>& calls) const override {
-    std::string text;
-    for (const WrittenCall& call : calls) {
-      text += fmt::format("{}<tool_call>\n{{\"name\": \"{}\", \"arguments\": {}}}\n</tool_call>",
-                          text.empty() ? "" : "\n", call.name, call.arguments);
-    }
-    return text;
-  }
+  // Which takes objects without a last brace, or several between two marks.
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<HermesReader>();
-  }
-  Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const override {
-    return add_object_calls(
-        rules, tools, {.before = "<tool_call>\n", .after = "\n</tool_call>", .between = "\n", .parallel = parallel});
   }
 };
 

@@ -97,7 +97,7 @@ CallReader::Step ListedReader::take_behind(char c) {
   if (is_call_space(c)) return Step::kHeld;
   word_ += c;
   if (word_ == syntax_.close) return Step::kDone;
-  if (!syntax_.between.empty() && word_ == syntax_.between.substr(0, 1)) {
+  if (word_.size() == 1 && c == syntax_.between) {
     word_.clear();
     state_ = State::kBefore;
     return Step::kHeld;

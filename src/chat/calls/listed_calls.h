@@ -23,10 +23,9 @@ namespace ebb {
 class SchemaRules;
 
 struct ListedSyntax {
-  // Around all calls, between them, in front of a name.
-  std::string_view open;
+  // Behind all calls, between two (0: nothing is), in front of a name.
   std::string_view close;
-  std::string_view between;
+  char between = 0;
   std::string_view before_name;
   char begin = '(';
   char end = ')';
@@ -39,12 +38,12 @@ struct ListedSyntax {
 
 class ListedReader : public CallReader {
  public:
-  // For the text behind syntax.open.
+  // For the text behind what opens calls.
   explicit ListedReader(const ListedSyntax& syntax) : syntax_(syntax) {}
 
   Step take(char c, CallEvents& events) override;
   bool finish(CallEvents& events) override;
-  std::size_t n_held() const override { return list_.size(); }
+  std::size_t n_held() const override { return list_.size() + raw_.n_held(); }
 
  private:
   enum class State { kBefore, kName, kList, kRaw, kBehind };

@@ -1,9 +1,8 @@
 // Llama 3.x: the whole answer is one object, {"name": "read", "parameters": {"path": "a.c"}}, bare or behind
 // <|python_tag|>. A bare object is a call only if it names a known tool, because an answer may be JSON as well. Models
 // that call twice all the same write "; " between the objects.
-#include "chat/calls/call_format.h"
 #include "chat/calls/call_object.h"
-#include "chat/calls/call_rules.h"
+#include "chat/calls/form_calls.h"
 
 namespace ebb {
 namespace {
@@ -66,29 +65,30 @@ class Llama3Reader : public CallReader {
   bool after_semicolon_ = false;
 };
 
-class Llama3Calls : public CallFormat {
+class Llama3Calls final : public FormCalls {
  public:
-  std::string_view name() const override { return "llama3"; }
+  Llama3Calls()
+      : FormCalls({.call = object_call("", "parameters", "", ""),
+                   .keys = CallKeys{.name = "name", .arguments = "parameters"},
+                   .parallel = false},
+                  "llama3") {}
+
   bool is_taught_by(std::string_view source) const override {
     return source.find("<|start_header_id|>") != source.npos && source.find("\"parameters\": ") != source.npos;
   }
-  bool allows_parallel() const override { return false; }
   const std::vector<CallOpener>& openers() const override {
     static const std::vector<CallOpener> kOpeners = {{.text = "<|python_tag|>"}, {.text = "{", .only_first = true}};
     return kOpeners;
   }
-  std::vector<std::string_view> marks() const override { return {openers().front().text}; }
+  // The form has none.
   std::string_view forced_opener() const override { return {}; }
+  std::vector<std::string_view> marks() const override { return {openers().front().text}; }
   std::unique_ptr<CallReader> make_reader(std::size_t opener, const std::vector<Tool>& tools) const override {
     const bool bare = opener == 1;
     auto reader = std::make_unique<Llama3Reader>(bare ? &tools : nullptr);
     CallEvents none;
     if (bare) reader->open(none);
     return reader;
-  }
-  Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools,
-                                     bool /*parallel*/) const override {
-    return add_object_calls(rules, tools, {.arguments_key = "parameters"});
   }
 };
 

@@ -5,9 +5,8 @@
 //   [TOOL_CALLS]read[CALL_ID]k3VdTz01q[ARGS]{"path": "a.c"}                             Small 3.2
 //
 // One reader takes them all; they differ in what a grammar forces.
-#include "chat/calls/call_format.h"
 #include "chat/calls/call_object.h"
-#include "chat/calls/call_rules.h"
+#include "chat/calls/form_calls.h"
 
 namespace ebb {
 namespace {
@@ -122,60 +121,57 @@ class MistralReader : public CallReader {
   RawArguments raw_{""};  // no closing mark: up to the end
 };
 
-class MistralCalls : public CallFormat {
- public:
-  enum class Form { kList, kNamed, kNamedId };
-  explicit MistralCalls(Form form) : form_(form) {}
+// What of a template's marks tells an age.
+struct MistralAge {
+  std::string_view name;
+  std::string_view mark;
+};
 
-  std::string_view name() const override {
-    return form_ == Form::kList ? "mistral_list" : form_ == Form::kNamed ? "mistral_named" : "mistral_named_id";
-  }
+class MistralCalls final : public FormCalls {
+ public:
+  MistralCalls(CallForm form, const MistralAge& age) : FormCalls(std::move(form), age.name, age.mark) {}
+
   bool is_taught_by(std::string_view source) const override {
-    if (source.find(kMistralOpen) == source.npos) return false;
-    if (form_ == Form::kNamedId) return source.find(kCallId) != source.npos;
-    return form_ == Form::kList || source.find(kArguments) != source.npos;
+    return source.find(kMistralOpen) != source.npos && FormCalls::is_taught_by(source);
   }
-  const std::vector<CallOpener>& openers() const override {
-    static const std::vector<CallOpener> kOpeners = {{.text = kMistralOpen}};
-    return kOpeners;
-  }
+  // Of all ages, as they are read.
   std::vector<std::string_view> marks() const override { return {kMistralOpen, kArguments, kCallId}; }
   std::unique_ptr<CallReader> make_reader(std::size_t /*opener*/, const std::vector<Tool>& /*tools*/) const override {
     return std::make_unique<MistralReader>();
   }
-  Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const override {
-    const std::string id = "[a-zA-Z0-9]{9}";
-    if (form_ == Form::kList) {
-      return add_object_calls(rules, tools,
-                              {.open = "[TOOL_CALLS][", .close = "]", .between = ", ", .id = id, .parallel = parallel});
-    }
-    const bool has_id = form_ == Form::kNamedId;
-    return add_named_calls(rules, tools,
-                           {.before = std::string(kMistralOpen),
-                            .behind_name = std::string(has_id ? kCallId : kArguments),
-                            .id = has_id ? id : "",
-                            .behind_id = std::string(kArguments),
-                            .parallel = parallel});
-  }
-
- private:
-  Form form_;
 };
 
 }  // namespace
 
 const CallFormat& mistral_list_calls() {
-  static const MistralCalls kFormat(MistralCalls::Form::kList);
+  static const MistralCalls kFormat({.open = "[TOOL_CALLS][",
+                                     .between = ", ",
+                                     .close = "]",
+                                     .call = object_call("", "arguments", "id", ""),
+                                     .keys = CallKeys{.name = "name", .arguments = "arguments"}},
+                                    {.name = "mistral_list", .mark = kMistralOpen});
   return kFormat;
 }
 
 const CallFormat& mistral_named_calls() {
-  static const MistralCalls kFormat(MistralCalls::Form::kNamed);
+  using Kind = CallPiece::Kind;
+  static const MistralCalls kFormat({.call = {{.text = std::string(kMistralOpen)},
+                                              {.kind = Kind::kName},
+                                              {.text = std::string(kArguments)},
+                                              {.kind = Kind::kArguments}}},
+                                    {.name = "mistral_named", .mark = kArguments});
   return kFormat;
 }
 
 const CallFormat& mistral_named_id_calls() {
-  static const MistralCalls kFormat(MistralCalls::Form::kNamedId);
+  using Kind = CallPiece::Kind;
+  static const MistralCalls kFormat({.call = {{.text = std::string(kMistralOpen)},
+                                              {.kind = Kind::kName},
+                                              {.text = std::string(kCallId)},
+                                              {.kind = Kind::kId},
+                                              {.text = std::string(kArguments)},
+                                              {.kind = Kind::kArguments}}},
+                                    {.name = "mistral_named_id", .mark = kCallId});
   return kFormat;
 }
 

@@ -65,10 +65,9 @@ std::string write_list(const std::string& arguments) {
   return text;
 }
 
-constexpr ListedSyntax kPython = {.open = kPythonOpen,
-                                  .close = "]<|tool_call_end|>",
-                                  .between = ", ",
-                                  .before_name = "",
+constexpr ListedSyntax kPython = {.close = "]<|tool_call_end|>",
+                                  .between = ',',
+                                  .before_name = {},
                                   .quotes = "'\"",
                                   .text_mark = {},
                                   .to_json = python_list_to_json};

@@ -25,14 +25,6 @@ JsonTypes type_named(std::string_view name) {
   return 0;
 }
 
-JsonTypes type_of(const Json& value) {
-  if (value.is_string()) return JsonType::kString;
-  if (value.is_number()) return JsonType::kNumber;
-  if (value.is_boolean()) return JsonType::kBoolean;
-  if (value.is_null()) return JsonType::kNull;
-  return value.is_object() ? JsonType::kObject : JsonType::kArray;
-}
-
 const Json* find_member(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(key);
@@ -70,14 +62,14 @@ JsonTypes types_here(const Json& root, const Json& schema, std::vector<const Jso
     }
     return types == 0 ? JsonType::kAny : types;
   }
-  if (const Json* constant = find_member(schema, "const")) return type_of(*constant);
+  if (const Json* constant = find_member(schema, "const")) return json_type_of(*constant);
   for (const char* keyword : {"enum", "anyOf", "oneOf", "allOf"}) {
     const Json* list = find_member(schema, keyword);
     if (list == nullptr || !list->is_array() || list->empty()) continue;
     const bool is_values = std::string_view(keyword) == "enum";
     for (const Json& item : *list) {
       if (is_values) {
-        types |= type_of(item);
+        types |= json_type_of(item);
       } else {
         next.push_back(&item);
       }
@@ -122,6 +114,14 @@ JsonTypes type_of_json(std::string_view text) {
 }
 
 }  // namespace
+
+JsonTypes json_type_of(const Json& value) {
+  if (value.is_string()) return JsonType::kString;
+  if (value.is_number()) return JsonType::kNumber;
+  if (value.is_boolean()) return JsonType::kBoolean;
+  if (value.is_null()) return JsonType::kNull;
+  return value.is_object() ? JsonType::kObject : JsonType::kArray;
+}
 
 JsonTypes find_argument_types(const Tool* tool, std::string_view key) {
   if (tool == nullptr) return JsonType::kString;

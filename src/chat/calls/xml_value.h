@@ -26,6 +26,9 @@ struct JsonType {
   static constexpr JsonTypes kAny = 63;
 };
 
+// One of them.
+[[nodiscard]] JsonTypes json_type_of(const nlohmann::ordered_json& value);
+
 // The types that a property's schema allows; of an unknown tool or property, a string.
 [[nodiscard]] JsonTypes find_argument_types(const Tool* tool, std::string_view key);
 
