@@ -4,7 +4,8 @@
     tests/e2e/clients_test.py EBB FOLDER
 
 script/clients installs them into FOLDER and calls this; a client that is not there is skipped, and where none is, the exit status is 77. The bundled
-model answers nonsense to an agent's prompt of some ten thousand tokens; grammars make it call tools.
+model answers nonsense to an agent's prompt of some ten thousand tokens; grammars make it call tools (forcing_proxy.py), and then the client has to run
+the tool and to send its result.
 """
 import json
 import os
@@ -16,12 +17,14 @@ import tempfile
 import unittest
 import urllib.request
 
+from forcing_proxy import ForcingProxy
 from server import ROOT, Server
 
 EXAMPLES = ROOT / "examples" / "clients"
 SKIPPED = 77
 TIMEOUT = 600
 QUESTION = "What is the code of the north gate?"
+NOTE = "The code of the north gate is 4711."
 
 ebb = None
 folder = None
@@ -46,14 +49,29 @@ class Clients(unittest.TestCase):
             lines = answer.read().decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
-    def run_client(self, command, **variables):
+    @property
+    def work(self):
+        """The folder that clients run in."""
         work = self.home / "work"
         work.mkdir(exist_ok=True)
+        (work / "note.txt").write_text(NOTE + "\n")
+        return work
+
+    def forcing(self, tool, arguments):
+        """What clients are to speak to, so that the model calls the tool first."""
+        return self.enterContext(ForcingProxy(self.server.url, tool, arguments))
+
+    def assert_result_came_back(self, proxy):
+        self.assertGreater(proxy.forced, 0, "no request had the tool")
+        self.assertTrue(any(NOTE in result for result in proxy.results), (proxy.results, proxy.statuses))
+        self.assertEqual(set(proxy.statuses), {200})
+
+    def run_client(self, command, **variables):
         before = self.counted("ebb:requests_total")
         refused = self.counted("ebb:http_refused_total")
         done = subprocess.run(
             command,
-            cwd=work,
+            cwd=self.work,
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "TERM": "dumb", **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -67,9 +85,9 @@ class Clients(unittest.TestCase):
         self.assertTrue(done.stdout.strip(), told[-2000:])
         return done.stdout
 
-    def configured(self, name):
-        """A file of the examples, with this server's address."""
-        return (EXAMPLES / name).read_text().replace("http://127.0.0.1:8080", self.server.url)
+    def configured(self, name, url):
+        """A file of the examples, with this address."""
+        return (EXAMPLES / name).read_text().replace("http://127.0.0.1:8080", url)
 
     def test_langchain(self):
         python = self.program("python", "python")
@@ -86,34 +104,43 @@ class Clients(unittest.TestCase):
                 self.assertIn(f"{api}/ebb {what}", told)
 
     def test_qwen_code(self):
+        program = self.program("qwen-code", "qwen")
+        proxy = self.forcing("read_file", {"file_path": str(self.work / "note.txt")})
         self.run_client(
-            [self.program("qwen-code", "qwen"), "--auth-type", "openai", "-p", QUESTION],
-            OPENAI_BASE_URL=self.server.url + "/v1",
+            [program, "--auth-type", "openai", "-p", QUESTION],
+            OPENAI_BASE_URL=proxy.url + "/v1",
             OPENAI_API_KEY="none",
             OPENAI_MODEL="ebb",
         )
+        self.assert_result_came_back(proxy)
 
     def test_codex(self):
         program = self.program("codex", "codex")
+        proxy = self.forcing("exec_command", {"cmd": "cat note.txt"})
         (self.home / ".codex").mkdir(exist_ok=True)
-        (self.home / ".codex" / "config.toml").write_text(self.configured("codex.toml"))
+        (self.home / ".codex" / "config.toml").write_text(self.configured("codex.toml", proxy.url))
         self.run_client([program, "exec", "--skip-git-repo-check", QUESTION])
+        self.assert_result_came_back(proxy)
 
     def test_opencode(self):
         program = self.program("opencode", "opencode")
-        (self.home / "work").mkdir(exist_ok=True)
-        (self.home / "work" / "opencode.json").write_text(self.configured("opencode.json"))
+        proxy = self.forcing("read", {"filePath": str(self.work / "note.txt")})
+        (self.work / "opencode.json").write_text(self.configured("opencode.json", proxy.url))
         self.run_client([program, "run", QUESTION])
+        self.assert_result_came_back(proxy)
 
     def test_claude_code(self):
+        program = self.program("claude-code", "claude")
+        proxy = self.forcing("Read", {"file_path": str(self.work / "note.txt")})
         self.run_client(
-            [self.program("claude-code", "claude"), "-p", QUESTION],
-            ANTHROPIC_BASE_URL=self.server.url,
+            [program, "-p", QUESTION],
+            ANTHROPIC_BASE_URL=proxy.url,
             ANTHROPIC_AUTH_TOKEN="none",
             ANTHROPIC_MODEL="ebb",
             ANTHROPIC_SMALL_FAST_MODEL="ebb",
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
         )
+        self.assert_result_came_back(proxy)
 
     def test_aider(self):
         program = self.program("aider", "aider")
