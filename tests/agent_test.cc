@@ -48,12 +48,7 @@ class AgentBench : public testing::Test {
   void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
   [[nodiscard]] AgentOptions options() const {
-    return {.model = *find_test_file("models/ebb-recall.gguf"),
-            .workload = folder_,
-            .n_threads = 1,
-            .block_size = 16,
-            .n_questions = 2,
-            .n_section = 60};
+    return {.model = *find_test_file("models/ebb-recall.gguf"), .workload = folder_, .n_threads = 1, .block_size = 16};
   }
 
   const std::filesystem::path folder_ =
@@ -96,24 +91,6 @@ TEST_F(AgentBench, what_was_computed_and_has_left_before_the_reply_counts_as_com
   ASSERT_TRUE(run.ok()) << run.status().message();
   EXPECT_TRUE(std::ranges::any_of(run->steps, [](const AgentStep& step) { return step.n_computed > step.n_new; }));
   for (const AgentStep& step : run->steps) EXPECT_GE(step.n_computed, step.n_new) << step.name;
-}
-
-TEST_F(AgentBench, all_arms_are_asked_the_same_behind_the_edit) {
-  AgentOptions blocks_of_32 = options();
-  blocks_of_32.block_size = 32;
-  const auto arms = ask_behind_edits(blocks_of_32);
-  ASSERT_TRUE(arms.ok()) << arms.status().message();
-  ASSERT_EQ(arms->size(), 4U);
-  const EditArm& exact = arms->front();
-  for (const EditArm& arm : *arms) {
-    EXPECT_EQ(arm.n_asked, 2) << arm.name;
-    EXPECT_EQ(arm.n_prompt, exact.n_prompt) << arm.name;
-    EXPECT_EQ(arm.n_approximate > 0, arm.reuse == Reuse::kApproximate) << arm.name;
-    EXPECT_LE(arm.n_computed, exact.n_computed) << arm.name;
-  }
-  EXPECT_LT((*arms)[1].n_computed, (*arms)[2].n_computed);
-  EXPECT_LT((*arms)[2].n_computed, (*arms)[3].n_computed);
-  EXPECT_LT((*arms)[3].n_computed, exact.n_computed);
 }
 
 TEST_F(AgentBench, refuses_a_folder_without_bodies) {

@@ -254,7 +254,7 @@ Result<AgentRun> replay_agent(const AgentOptions& options, std::int32_t budget_t
 Result<AgentReport> run_agent(const AgentOptions& options) {
   AgentReport report = {
       .model = options.model.stem().string(), .block_size = options.block_size, .policy = options.policy};
-  const double n_runs = 2.0 * static_cast<double>(options.budgets.size()) + 1.0;
+  const double n_runs = 2.0 * static_cast<double>(options.budgets.size());
   for (const std::int32_t budget : options.budgets) {
     for (const Reuse reuse : {Reuse::kExact, Reuse::kApproximate}) {
       options.progress(fmt::format("replaying within {} tokens", budget),
@@ -262,9 +262,6 @@ Result<AgentReport> run_agent(const AgentOptions& options) {
       EBB_ASSIGN_OR_RETURN(report.runs.emplace_back(), replay_agent(options, budget, reuse));
     }
   }
-  if (options.n_questions == 0) return report;
-  options.progress("asking behind edits", static_cast<double>(report.runs.size()) / n_runs);
-  EBB_ASSIGN_OR_RETURN(report.edits, ask_behind_edits(options));
   return report;
 }
 

@@ -15,10 +15,7 @@ constexpr std::string_view kHowToReadAgent =
     "approximate: turned to another place, or computed behind other text. prefix cache: tokens that one without "
     "limits,\n"
     "which keeps every prompt and reply, would compute. partly: hot in some heads only. peak: tokens that were hot at "
-    "once. Times are of one run.\n"
-    "after an edit: right answers to what stood behind it, to what it changed, and, of what it took away, those that "
-    "do\n"
-    "not say it; tokens of all these requests.\n";
+    "once. Times are of one run.\n";
 
 std::string_view reuse_name(Reuse reuse) { return reuse == Reuse::kExact ? "exact" : "approximate"; }
 
@@ -51,24 +48,6 @@ TextTable table_of(const AgentRun& run) {
   return table;
 }
 
-TextTable table_of(const std::vector<EditArm>& arms) {
-  TextTable table({{"right after an edit", Align::kLeft},
-                   {"asked"},
-                   {"behind it"},
-                   {"changed by it"},
-                   {"taken by it, unsaid"},
-                   {"prompt"},
-                   {"computed"},
-                   {"approximate"}});
-  for (const EditArm& arm : arms) {
-    std::vector<std::string> cells = {std::string(arm.name), std::to_string(arm.n_asked)};
-    for (const std::int32_t n : arm.n_right) cells.push_back(percent_text(static_cast<double>(n) / arm.n_asked));
-    for (const std::int64_t n : {arm.n_prompt, arm.n_computed, arm.n_approximate}) cells.push_back(std::to_string(n));
-    table.add_row(std::move(cells));
-  }
-  return table;
-}
-
 nlohmann::json run_json(const AgentRun& run) {
   nlohmann::json steps = nlohmann::json::array();
   for (const AgentStep& step : run.steps) {
@@ -98,33 +77,18 @@ nlohmann::json run_json(const AgentRun& run) {
 std::string agent_text(const AgentReport& report) {
   std::string text = fmt::format("{}, blocks of {}, policy {}\n", report.model, report.block_size, report.policy);
   for (const AgentRun& run : report.runs) text += "\n" + run_title(run) + "\n" + table_of(run).render();
-  if (!report.edits.empty()) text += "\n" + table_of(report.edits).render();
   return text + "\n" + std::string(kHowToReadAgent);
 }
 
 Status write_agent_json(const std::filesystem::path& path, const AgentReport& report) {
   nlohmann::json runs = nlohmann::json::array();
   for (const AgentRun& run : report.runs) runs.push_back(run_json(run));
-  nlohmann::json edits = nlohmann::json::array();
-  for (const EditArm& arm : report.edits) {
-    edits.push_back({{"name", arm.name},
-                     {"reuse", reuse_name(arm.reuse)},
-                     {"n_recomputed", arm.n_recomputed},
-                     {"n_asked", arm.n_asked},
-                     {"n_right_behind", arm.n_right[0]},
-                     {"n_right_changed", arm.n_right[1]},
-                     {"n_right_cleared", arm.n_right[2]},
-                     {"n_prompt", arm.n_prompt},
-                     {"n_computed", arm.n_computed},
-                     {"n_approximate", arm.n_approximate}});
-  }
   return write_json(path, {{"bench", "agent"},
                            {"machine", machine_json(read_machine())},
                            {"model", report.model},
                            {"block_size", report.block_size},
                            {"policy", report.policy},
-                           {"runs", std::move(runs)},
-                           {"edits", std::move(edits)}});
+                           {"runs", std::move(runs)}});
 }
 
 Status write_agent_html(const std::filesystem::path& path, const AgentReport& report) {
@@ -141,7 +105,6 @@ Status write_agent_html(const std::filesystem::path& path, const AgentReport& re
     page.add_plot(plot);
     page.add_preformatted(table_of(run).render());
   }
-  if (!report.edits.empty()) page.add_preformatted(table_of(report.edits).render());
   page.add_paragraph(kHowToReadAgent);
   return page.write(path);
 }

@@ -82,6 +82,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_gapfill(*command, action);
   add_bench_baseline(*command, action);
   add_bench_agent(*command, action);
+  add_bench_edits(*command, action);
   add_bench_policies(*command, action);
   add_bench_recall_tasks(*command, action);
   add_bench_document(*command, action);

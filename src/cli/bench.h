@@ -25,6 +25,7 @@ void add_bench_concurrency(CLI::App& bench, Action& action);
 void add_bench_gapfill(CLI::App& bench, Action& action);
 void add_bench_baseline(CLI::App& bench, Action& action);
 void add_bench_agent(CLI::App& bench, Action& action);
+void add_bench_edits(CLI::App& bench, Action& action);
 void add_bench_policies(CLI::App& bench, Action& action);
 void add_bench_document(CLI::App& bench, Action& action);
 void add_bench_recall_tasks(CLI::App& bench, Action& action);

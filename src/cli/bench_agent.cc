@@ -15,12 +15,11 @@ namespace {
 
 constexpr const char* kBenchAgentFooter = R"(Examples:
   ebb bench agent --workload recorded/ --chat-template-file tests/templates/qwen3_style.jinja
-  ebb bench agent --workload recorded/ --budgets 2048 --questions 0 -m model.gguf
+  ebb bench agent --workload recorded/ --budgets 2048 -m model.gguf
 
 Replays the bodies of a coding agent's chat requests (*.json, by name, each with all messages so far), goes on with what
 agents do next (calls that come back, reminders that move, old tool results cleared, a summary and a new start), and
-reckons what a prefix cache without limits would have computed. Then it asks for facts that an edit left, changed and took
-away, by --kv-reuse.)";
+reckons what a prefix cache without limits would have computed. What each --kv-reuse costs in answers: ebb bench edits.)";
 
 struct AgentFlags {
   AgentOptions options;
@@ -72,8 +71,6 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   add_count_flag(*command, "--block-size", options.block_size, {8, 128}, "Tokens of a block");
   add_policy_flag(*command, options.policy);
   add_count_flag(*command, "-n,--n-gen", options.n_reply, {1, 1 << 12}, "Tokens of a reply at most");
-  add_count_flag(*command, "--questions", options.n_questions, {0, 10'000},
-                 "Questions after an edit, of each arm and kind; 0: none");
   add_report_flags(*command, flags->reports);
   command->callback([flags, &action] { action = [flags] { return bench_agent(*flags); }; });
 }

@@ -7,15 +7,28 @@
 
 namespace ebb {
 
-void add_recall_task_flags(CLI::App& command, RecallTaskFlags& flags, RecallTaskOptions& task) {
-  command.add_option("--text", flags.text_file, "Plain text that a haystack called text is made of")->type_name("FILE");
-  command.add_option("--split", flags.split, "tune or test: they share no subject, no value and no text")
+void add_split_flag(CLI::App& command, std::string& split) {
+  command.add_option("--split", split, "tune or test: they share no subject, no value and no text")
       ->check(CLI::IsMember({"tune", "test"}))
       ->type_name("SPLIT")
       ->capture_default_str();
-  command.add_option("--language", flags.language, "bundled or english; default: english with -m, else bundled")
+}
+
+void add_language_flag(CLI::App& command, std::string& language) {
+  command.add_option("--language", language, "bundled or english; default: english with -m, else bundled")
       ->check(CLI::IsMember({"bundled", "english"}))
       ->type_name("NAME");
+}
+
+RecallLanguage language_of(const std::string& language, bool names_model) {
+  if (language.empty()) return names_model ? RecallLanguage::kEnglish : RecallLanguage::kBundled;
+  return find_recall_language(language).value_or(RecallLanguage::kBundled);
+}
+
+void add_recall_task_flags(CLI::App& command, RecallTaskFlags& flags, RecallTaskOptions& task) {
+  command.add_option("--text", flags.text_file, "Plain text that a haystack called text is made of")->type_name("FILE");
+  add_split_flag(command, flags.split);
+  add_language_flag(command, flags.language);
   command
       .add_option("--relations", task.relations,
                   "What facts are of, such as owner; default: what the bundled model answers well")
@@ -38,8 +51,7 @@ CLI::Option* add_haystack_flag(CLI::App& command, const char* name, std::vector<
 }
 
 Status take_recall_task_flags(RecallTaskFlags& flags, bool names_model, RecallTaskOptions& task) {
-  const std::string language = !flags.language.empty() ? flags.language : names_model ? "english" : "bundled";
-  task.language = find_recall_language(language).value_or(RecallLanguage::kBundled);
+  task.language = language_of(flags.language, names_model);
   task.split = find_recall_split(flags.split).value_or(RecallSplit::kTest);
   if (flags.text_file.empty()) return {};
   EBB_ASSIGN_OR_RETURN(flags.text, read_text(flags.text_file));

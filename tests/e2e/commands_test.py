@@ -38,6 +38,7 @@ CHECKS = {
     "longbench": figures.check_longbench,
     "concurrency": figures.check_concurrency,
     "agent": figures.check_agent,
+    "edits": figures.check_edits,
     "gapfill": figures.check_resend,
     "baseline": figures.check_resend,
     "recall-tasks": figures.check_recall_tasks,

@@ -319,7 +319,14 @@ def check_agent(report):
             hold(step["n_computed"] > 0, f"a request that computes nothing: {step}")
             hold(step["peak_hot_tokens"] <= run["budget_tokens"], f"a peak beyond {run['budget_tokens']}: {step}")
             hold(run["reuse"] == "approximate" or step["n_approximate"] == 0, f"approximate where exact was asked: {step}")
-    for edit in report["edits"]:
-        for right in ("n_right_behind", "n_right_changed", "n_right_cleared"):
-            hold(0 <= edit[right] <= edit["n_asked"], f"{edit['name']}: {right}")
-        hold(edit["n_computed"] + edit["n_approximate"] <= edit["n_prompt"], f"{edit['name']}: more tokens than prompts")
+
+
+def check_edits(report):
+    exact = {(cell["kind"], cell["n_tokens"]): cell for cell in report["cells"] if cell["arm"] == "exact"}
+    for cell in report["cells"]:
+        for matter, counts in cell["answers"].items():
+            hold(0 <= counts["n_right"] + counts["n_stale"] <= counts["n_asked"], f"{cell['arm']}: {matter}: {counts}")
+        hold(cell["n_computed"] + cell["n_approximate"] <= cell["n_prompt"], f"{cell['arm']}: more tokens than prompts")
+        beside = exact[cell["kind"], cell["n_tokens"]]
+        hold(cell["n_computed"] <= beside["n_computed"], f"{cell['arm']}: more tokens than exact reuse computes")
+        hold(cell["n_prompt"] == beside["n_prompt"], f"{cell['arm']}: other prompts than exact's")
