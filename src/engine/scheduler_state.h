@@ -94,6 +94,7 @@ struct Scheduler::State {
   void work();
   void take_cancelled();
   void start_waiting();
+  [[nodiscard]] Lane* find_lane(const Request& request);
   [[nodiscard]] const SparsePrompt& sparse_prompt_of(const Request& request) const {
     return request.sparse_prompt ? *request.sparse_prompt : engine.session_options().sparse_prompt;
   }

@@ -96,6 +96,24 @@ void Scheduler::State::set_budget(std::int32_t n_tokens) {
   note_lanes();
 }
 
+// Where a prompt is one part, it does not say where its opening ends.
+Lane* Scheduler::State::find_lane(const Request& request) {
+  const std::string sparse_prompt = sparse_prompt_of(request).text();
+  LaneAsk ask{.owner = request.owner,
+              .id = request.lane_id,
+              .hint = request.lane_hint,
+              .history = request.history.tokens(),
+              .sparse_prompt = sparse_prompt};
+  if (request.history.parts().size() > 1) {
+    const std::span<const PromptPart> parts = request.history.parts();
+    const auto first =
+        std::ranges::find_if(parts, [](const PromptPart& part) { return part.source != Source::kSystem; });
+    for (auto part = parts.begin(); part != first; ++part) ask.n_instructions += part->n_tokens;
+    ask.n_opening = ask.n_instructions + (first != parts.end() ? first->n_tokens : 0);
+  }
+  return lanes.find_or_open(ask);
+}
+
 void Scheduler::State::start_waiting() {
   while (std::cmp_less(running.size(), options.n_parallel)) {
     std::vector<const Request*> at_work;
@@ -108,8 +126,7 @@ void Scheduler::State::start_waiting() {
     if (!next) return;
     Lane* lane = nullptr;
     try {
-      lane = lanes.find_or_open(next->request.owner, next->request.lane_id, next->request.history.tokens(),
-                                sparse_prompt_of(next->request).text());
+      lane = find_lane(next->request);
     } catch (...) {
       end_waiting(*next, caught("its session was looked for"));
       continue;
