@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <utility>
@@ -179,23 +180,37 @@ void Lanes::rename(Lane& lane, std::string_view id) {
 }
 
 Lane* Lanes::open(std::string_view owner, std::string_view id) {
-  const auto n_own = static_cast<std::size_t>(std::ranges::count(lanes_, owner, &Lane::owner));
-  if (n_own >= limits_.most_of_owner && !erase_oldest(&owner)) return nullptr;
-  if (lanes_.size() >= limits_.most && !erase_oldest(nullptr)) return nullptr;
+  const auto n_own = [&] { return static_cast<std::size_t>(std::ranges::count(lanes_, owner, &Lane::owner)); };
+  while (n_own() >= limits_.most_of_owner) {
+    if (!erase_oldest(owner)) return nullptr;
+  }
+  if (lanes_.size() >= limits_.most && !erase_of_greatest(owner)) return nullptr;
   return &lanes_.emplace_back(Lane{.owner = std::string(owner),
                                    .id = std::string(id),
                                    .public_id = id.empty() ? new_public_id() : std::string(id),
                                    .last_use = ++n_uses_});
 }
 
-bool Lanes::erase_oldest(const std::string_view* owner) {
+bool Lanes::erase_oldest(std::string_view owner) {
   Lane* oldest = nullptr;
   for (Lane& lane : lanes_) {
-    if (lane.busy || (owner != nullptr && lane.owner != *owner)) continue;
+    if (lane.busy || lane.owner != owner) continue;
     if (oldest == nullptr || lane.last_use < oldest->last_use) oldest = &lane;
   }
   if (oldest != nullptr) erase(*oldest);
   return oldest != nullptr;
+}
+
+bool Lanes::erase_of_greatest(std::string_view next) {
+  std::map<std::string_view, std::int64_t> n_lanes = {{next, 1}};
+  for (const Lane& lane : lanes_) ++n_lanes[lane.owner];
+  const auto rank = [&](const Lane& lane) { return std::pair(-n_lanes[lane.owner], lane.last_use); };
+  Lane* least = nullptr;
+  for (Lane& lane : lanes_) {
+    if (!lane.busy && (least == nullptr || rank(lane) < rank(*least))) least = &lane;
+  }
+  if (least != nullptr) erase(*least);
+  return least != nullptr;
 }
 
 Lane* Lanes::find(std::string_view owner, std::string_view public_id) {

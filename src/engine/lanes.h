@@ -26,8 +26,8 @@
 
 namespace ebb {
 
-// What lanes may be. Lanes there may be at most: of idle ones the longest unused goes, whose blocks stay in the cold store
-// for what adopts them.
+// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, whose blocks stay in
+// the cold store for what adopts them.
 struct LaneLimits {
   std::size_t most = 256;
   // The most lanes of one owner; it then has a new one at its own cost.
@@ -132,6 +132,9 @@ class Lanes {
   // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
   void forget(Lane& lane);
 
+  // From the next lane that is opened on.
+  void set_most_of_owner(std::size_t n) { limits_.most_of_owner = n; }
+
   // Lanes that were compared with histories token by token, so far, to find where a client's conversation goes on.
   [[nodiscard]] std::int64_t n_compared() const { return n_compared_; }
   [[nodiscard]] const std::list<Lane>& all() const { return lanes_; }
@@ -153,8 +156,10 @@ class Lanes {
   void erase(Lane& lane);
   // Null when it has no room: as many lanes as may be, all busy.
   Lane* open(std::string_view owner, std::string_view id);
-  // Forgets the longest unused idle lane, of one owner or of all; false when all are busy.
-  bool erase_oldest(const std::string_view* owner);
+  // Forgets the owner's longest unused idle lane; false when all are busy.
+  bool erase_oldest(std::string_view owner);
+  // The same of whoever has most lanes, with one more of `next`'s, and an idle one.
+  bool erase_of_greatest(std::string_view next);
 
   Engine& engine_;
   SessionOptions options_;

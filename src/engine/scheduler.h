@@ -40,6 +40,13 @@ struct SchedulerOptions {
   std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
 };
 
+// What one owner may have of what all share, as in SchedulerOptions.
+struct OwnerLimits {
+  std::int32_t n_parallel = 256;
+  std::size_t max_queued = 64;
+  std::size_t most_lanes = 256;
+};
+
 // One of the n_parallel places where requests are computed.
 struct Seat {
   bool busy = false;
@@ -116,6 +123,8 @@ class Scheduler {
   // Tokens that may be hot, of all sessions together, from now on: what is over leaves at once, but for pins and what
   // is written to. kInvalidArgument outside of what n_parallel requests need and what the engine has frames for.
   Status set_budget(std::int32_t n_tokens);
+  // From now on; what an owner has beyond it stays until it is done or makes room.
+  void set_owner_limits(const OwnerLimits& limits);
   // Sets the budget of one lane, called by an act; 0: as much as its share.
   Status set_budget(Lane& lane, std::int32_t n_tokens);
   // What a client may pin of one session: a part (kMostPinned) of the least share that a request at work can have, so
