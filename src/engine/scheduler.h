@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/lanes.h"
+#include "engine/latencies.h"
 #include "engine/request.h"
 
 namespace ebb {
@@ -97,6 +98,7 @@ struct SchedulerStats {
   std::int32_t budget_tokens = 0;
   std::int32_t in_force_tokens = 0;
   LaneFolderStats kept;
+  Latencies latencies;
 };
 
 class Scheduler {

@@ -28,6 +28,9 @@ struct Running {
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  // Of its reply, that were seen after a step, and since when there was none more.
+  std::int32_t n_seen = 0;
+  Stopwatch since_seen = {};
   // Its first step can begin, and it was told so.
   bool has_begun = false;
   // Its session's, before it.
@@ -117,9 +120,13 @@ struct Scheduler::State {
   void note_fetched();
   void step();
   void note_lanes();
+  void note_step(const Generated& before, std::size_t n_requests);
+
+  // scheduler_end.cc
   void end(Running& request, const Status& status);
   void break_off(const Status& status);
-  void note_step(const Generated& before, std::size_t n_requests);
+  void note_queued(double ms);
+  void note_token(Running& request);
   void note_turn(const Running& request, const RequestEnd& end);
   void note_end();
   void end_waiting(WaitingRequest& request, const Status& status);
