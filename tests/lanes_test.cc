@@ -22,7 +22,7 @@ class LaneSearch : public ::testing::Test {
 
   // A lane that was parked with what it holds.
   Lane* park(const std::string& id, std::vector<Token> tokens) {
-    Lane* const lane = lanes_->find_or_open("", id, {});
+    Lane* const lane = lanes_->find_or_open({.id = id});
     lane->image = SessionImage{.tokens = std::move(tokens)};
     lanes_->release(*lane);
     return lane;
@@ -54,7 +54,7 @@ TEST_F(LaneSearch, of_many_conversations_that_begin_alike_a_changed_root_finds_i
   }
   const std::vector<Token> stamp = text(40, 2);
   const auto history = joined({stamp, instructions, text(2500, 100 + 41), text(50, 3)});
-  EXPECT_EQ(lanes_->find_or_open("", "client~new", history), lanes[41]);
+  EXPECT_EQ(lanes_->find_or_open({.id = "client~new", .history = history}), lanes[41]);
   EXPECT_EQ(lanes[41]->id, "client~new");
   EXPECT_LE(lanes_->n_compared(), 3) << "the others are told by their sketches";
 }
@@ -65,7 +65,7 @@ TEST_F(LaneSearch, a_conversation_that_only_begins_like_others_gets_a_lane_of_it
     park(fmt::format("client~root{}", i), joined({instructions, text(2500, 100 + i)}));
   }
   const auto history = joined({instructions, text(2500, 7)});
-  EXPECT_EQ(lanes_->find_or_open("", "client~new", history)->public_id, "client~new");
+  EXPECT_EQ(lanes_->find_or_open({.id = "client~new", .history = history})->public_id, "client~new");
   EXPECT_EQ(lanes_->all().size(), 11U);
 }
 
@@ -75,7 +75,7 @@ TEST_F(LaneSearch, without_an_id_the_lane_that_has_most_of_the_history_goes_on_w
   for (std::uint32_t i = 0; i < 20; ++i) lanes.push_back(park("", joined({instructions, text(200, 100 + i)})));
   lanes[7]->image->unfinished = text(3, 8);
   const auto history = joined({instructions, text(200, 107), text(3, 8), text(30, 9)});
-  EXPECT_EQ(lanes_->find_or_open("", "", history), lanes[7]);
+  EXPECT_EQ(lanes_->find_or_open({.history = history}), lanes[7]);
 }
 
 TEST_F(LaneSearch, without_an_id_a_reply_that_was_cut_into_other_tokens_is_still_the_lanes_own) {
@@ -88,7 +88,47 @@ TEST_F(LaneSearch, without_an_id_a_reply_that_was_cut_into_other_tokens_is_still
   }
   Lane* const lane = park("", joined({asked, letter_by_letter}));
   const auto history = joined({asked, *vocabulary.tokenize("in the barn"), *vocabulary.tokenize(" and why")});
-  EXPECT_EQ(lanes_->find_or_open("", "", history), lane);
+  EXPECT_EQ(lanes_->find_or_open({.history = history}), lane);
+}
+
+TEST_F(LaneSearch, conversations_of_one_hint_that_open_alike_keep_lanes_of_their_own) {
+  const std::vector<Token> instructions = text(1500, 1);
+  const auto ask = [&](const std::vector<Token>& history) {
+    return lanes_->find_or_open({.hint = "all", .history = history, .n_instructions = 1500, .n_opening = 1550});
+  };
+  const auto first = joined({instructions, text(50, 2)});
+  const auto second = joined({instructions, text(50, 3)});
+  Lane* const one = ask(first);
+  one->busy = true;
+  Lane* const two = ask(second);
+  EXPECT_NE(one, two) << "the first is at work, and nobody waits for it";
+  one->image = SessionImage{.tokens = joined({first, text(20, 4)})};
+  two->image = SessionImage{.tokens = joined({second, text(20, 5)})};
+  lanes_->release(*one);
+  lanes_->release(*two);
+  EXPECT_NE(ask(joined({instructions, text(50, 6)})), one) << "it would cut what the first was told";
+  EXPECT_EQ(lanes_->all().size(), 3U);
+  EXPECT_EQ(ask(joined({second, text(20, 5), text(40, 7)})), two);
+  EXPECT_EQ(ask(joined({first, text(20, 4), text(40, 8)})), one);
+}
+
+TEST_F(LaneSearch, by_a_hint_a_conversation_whose_instructions_changed_goes_on) {
+  const std::vector<Token> instructions = text(1500, 1);
+  std::vector<Lane*> lanes;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    const auto history = joined({instructions, text(400, 100 + i)});
+    Lane* const lane =
+        lanes_->find_or_open({.hint = "all", .history = history, .n_instructions = 1500, .n_opening = 1550});
+    lane->image = SessionImage{.tokens = history};
+    lanes_->release(*lane);
+    lanes.push_back(lane);
+  }
+  const auto history = joined({text(40, 2), instructions, text(400, 103), text(30, 3)});
+  const LaneAsk ask{.hint = "all", .history = history, .n_instructions = 1540, .n_opening = 1590};
+  EXPECT_EQ(lanes_->find_or_open(ask), lanes[3]);
+  lanes[3]->busy = true;
+  EXPECT_EQ(lanes_->find_or_open(ask)->hint, "all");
+  EXPECT_EQ(lanes_->all().size(), 6U) << "a new one, since its own is at work";
 }
 
 }  // namespace

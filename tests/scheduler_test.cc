@@ -1,7 +1,6 @@
 // The scheduler on an engine: requests together, lanes, the queue, and how all of it ends.
 #include "engine/scheduler.h"
 
-#include <atomic>
 #include <future>
 #include <latch>
 #include <mutex>
@@ -10,64 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/lane_acts.h"
-#include "model/random_model.h"
-#include "tests/files.h"
+#include "tests/scheduler_fixture.h"
 
 namespace ebb {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Said {
-  std::string text;
-  RequestEnd end;
-};
-
-class Schedulers : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(write_random_model({.n_kv_heads = 2, .n_ctx_train = 640}, file_.path()).ok());
-    EngineOptions options{.model = file_.path(), .n_threads = 1, .block_size = 16, .chunk = 64};
-    Result<std::unique_ptr<Engine>> engine = Engine::open(options);
-    ASSERT_TRUE(engine.ok()) << engine.status().message();
-    engine_ = *std::move(engine);
-  }
-
-  void start(const SchedulerOptions& options) {
-    Result<std::unique_ptr<Scheduler>> scheduler = Scheduler::start(*engine_, options);
-    ASSERT_TRUE(scheduler.ok()) << scheduler.status().message();
-    scheduler_ = *std::move(scheduler);
-  }
-
-  Request request(std::string_view text, std::string owner = "", std::string lane = "", std::int32_t n_tokens = 6) {
-    const auto tokens = engine_->vocabulary().tokenize(text);
-    EXPECT_TRUE(tokens.ok());
-    return {.owner = std::move(owner),
-            .lane_id = std::move(lane),
-            .history = Prompt(*tokens),
-            .options = {.sampling = {.temperature = 0.0F}, .max_tokens = n_tokens}};
-  }
-
-  std::future<Said> submit(Request request, RequestId* id = nullptr) {
-    auto promise = std::make_shared<std::promise<Said>>();
-    auto text = std::make_shared<std::string>();
-    request.on_text = [text](std::string_view more) { *text += more; };
-    request.on_end = [promise, text](const RequestEnd& end) { promise->set_value({*text, end}); };
-    std::future<Said> future = promise->get_future();
-    const Result<RequestId> submitted = scheduler_->submit(std::move(request));
-    EXPECT_TRUE(submitted.ok()) << submitted.status().message();
-    if (id != nullptr) *id = *submitted;
-    return future;
-  }
-
-  Said say(Request request) { return submit(std::move(request)).get(); }
-
-  TemporaryFile file_{".gguf"};
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Scheduler> scheduler_;
-};
-
-std::string letters(std::size_t n, char letter) { return std::string(n, letter); }
 
 TEST_F(Schedulers, requests_that_run_together_say_what_each_says_alone) {
   start({.n_parallel = 1});
@@ -257,60 +204,6 @@ TEST_F(Schedulers, a_grammar_is_compiled_before_a_request_waits_and_not_again) {
   const Said said = say(std::move(made));
   EXPECT_TRUE(said.end.status.ok()) << said.end.status.message();
   EXPECT_EQ(said.text, "yes");
-}
-
-TEST_F(Schedulers, one_owner_may_not_fill_the_queue) {
-  start({.n_parallel = 1, .max_queued = 3, .max_queued_of_owner = 1});
-  std::latch looked{1};
-  std::promise<void> go;
-  std::jthread holder([&] {
-    scheduler_->inspect([&](const Lanes&) {
-      looked.count_down();
-      go.get_future().wait();
-    });
-  });
-  looked.wait();
-  std::future<Said> first = submit(request("hello", "alpha"));
-  EXPECT_THAT(scheduler_->submit(request("one more", "alpha")).status().message(), HasSubstr("of this key"));
-  std::future<Said> other = submit(request("hello", "beta"));
-  go.set_value();
-  EXPECT_TRUE(first.get().end.status.ok());
-  EXPECT_TRUE(other.get().end.status.ok());
-}
-
-TEST_F(Schedulers, an_owner_with_one_request_at_a_time_waits_for_its_own_and_not_for_others) {
-  start({.n_parallel = 2, .n_parallel_of_owner = 1});
-  std::atomic<int> n_alpha{0};
-  std::atomic<bool> together{false};
-  std::vector<std::future<Said>> all;
-  for (int i = 0; i < 3; ++i) {
-    Request one = request(letters(40, static_cast<char>('a' + i)), "alpha");
-    const auto begun = std::make_shared<bool>(false);
-    auto promise = std::make_shared<std::promise<Said>>();
-    all.push_back(promise->get_future());
-    one.on_text = [&, begun](std::string_view) {
-      if (!std::exchange(*begun, true) && ++n_alpha > 1) together = true;
-    };
-    one.on_end = [&, begun, promise](const RequestEnd& end) {
-      if (*begun) --n_alpha;
-      promise->set_value({"", end});
-    };
-    ASSERT_TRUE(scheduler_->submit(std::move(one)).ok());
-  }
-  for (auto& one : all) EXPECT_TRUE(one.get().end.status.ok());
-  EXPECT_FALSE(together);
-}
-
-TEST_F(Schedulers, an_owner_with_as_many_sessions_as_it_may_have_loses_its_own_and_nobody_elses) {
-  start({.lanes = {.most = 3, .most_of_owner = 1}});
-  say(request("hello", "beta", "b"));
-  say(request("hello", "alpha", "a1"));
-  say(request("hello", "alpha", "a2"));
-  scheduler_->inspect([](const Lanes& lanes) {
-    std::vector<std::string> ids;
-    for (const Lane& lane : lanes.all()) ids.push_back(lane.public_id);
-    EXPECT_THAT(ids, ::testing::ElementsAre("b", "a2"));
-  });
 }
 
 TEST_F(Schedulers, a_request_that_is_cancelled_while_it_runs_leaves_its_lane_usable) {

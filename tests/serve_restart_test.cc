@@ -34,7 +34,7 @@ class ServeRestart : public ::testing::Test {
 
   static std::string body_of(const Json& messages, const std::string& id, bool stream = false, int max_tokens = 24) {
     return Json({{"messages", messages},
-                 {"prompt_cache_key", id},
+                 {"metadata", {{"user_id", Json({{"session_id", id}}).dump()}}},
                  {"temperature", 0},
                  {"max_tokens", max_tokens},
                  {"stream", stream}})

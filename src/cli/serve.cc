@@ -33,7 +33,8 @@ namespace {
 constexpr const char* kServeFooter = R"(Examples:
   ebb serve                                              the bundled model on http://127.0.0.1:8080
   ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
-  ebb serve --host /run/ebb.sock --api-key-file keys.txt  `ebb key` makes keys and what to write for them there
+  ebb serve --host /run/ebb.sock --api-key-file keys.txt  `ebb key` makes keys and what to write for them there;
+                                                         SIGHUP has them read again
 
   EBB_KV_BUDGET=8192 EBB_API_KEY=secret ebb serve        every flag is a variable too; the command line wins
   ebb serve -m model.gguf -c 32768 -np 2 -ctk q8_0 -ctv q8_0 --jinja
@@ -71,13 +72,12 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
 // Sessions are kept beside the blocks that they need, in room of their own.
 Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
   constexpr std::uint64_t kShareOfDisk = 16;
-  // Where there are several keys, none holds all seats.
-  const std::int32_t most_of_key = keys.size() > 1 ? std::max(1, flags.n_parallel - 1) : flags.n_parallel;
+  const OwnerLimits of_key = owner_limits(flags, keys.size());
   SchedulerOptions options{.n_parallel = flags.n_parallel,
-                           .n_parallel_of_owner = flags.key_parallel.value_or(most_of_key),
+                           .n_parallel_of_owner = of_key.n_parallel,
                            .max_queued = flags.max_queued,
-                           .max_queued_of_owner = flags.key_queued,
-                           .lanes = {.most = flags.max_sessions, .most_of_owner = flags.key_sessions},
+                           .max_queued_of_owner = of_key.max_queued,
+                           .lanes = {.most = flags.max_sessions, .most_of_owner = of_key.most_lanes},
                            .session = engine.session_options()};
   EBB_ASSIGN_OR_RETURN(options.lanes.policies, OfferedPolicies::parse(flags.allowed_policies));
   EBB_ASSIGN_OR_RETURN(const ColdStoreOptions store, parse_store_flag(flags.engine.store));
@@ -86,6 +86,19 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
   }
   options.is_known_owner = [keys](std::string_view owner) { return keys.is_owner(owner); };
   return options;
+}
+
+// A file that is missing or sick changes nothing: those who could ask still can.
+void read_keys_again(const ServeFlags& flags, Scheduler& scheduler, Api& api) {
+  Result<ApiKeys> keys = all_keys(flags);
+  if (!keys.ok()) {
+    fmt::print(stderr, "ebb: the keys stay as they were: {}\n", keys.status().message());
+    return;
+  }
+  const std::size_t n_keys = keys->size();
+  scheduler.set_owner_limits(owner_limits(flags, n_keys));
+  api.set_keys(*std::move(keys));
+  fmt::print(stderr, "ebb: {} was read again; keys that may ask from now on: {}\n", flags.api_key_file, n_keys);
 }
 
 // Descriptors beside connections: the model, the store's files, logs, listening sockets.
@@ -176,6 +189,17 @@ Result<Json> read_default_members(const std::vector<std::string>& given) {
   return members;
 }
 
+std::optional<std::size_t> key_body_bytes(const ServeFlags& flags) {
+  if (!flags.key_bodies_mib) return std::nullopt;
+  return *flags.key_bodies_mib << 20;
+}
+
+std::function<void(std::string_view)> request_log(const ServeFlags& flags) {
+  if (!flags.logs_requests) return {};
+  // Not fmt::print, which throws where stderr is gone: an answer ends without its line then.
+  return [](std::string_view line) { (void)std::fputs(fmt::format("ebb: {}\n", line).c_str(), stderr); };
+}
+
 Status serve(ServeFlags flags) {
   flags.allowed_hosts.push_back(flags.http.host);
   flags.http.write_timeout = std::chrono::seconds(flags.timeout_s);
@@ -201,7 +225,8 @@ Status serve(ServeFlags flags) {
   EBB_RETURN_IF_ERROR(engine->check_selectors(generation.recall.selectors));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Embedder> embedder, engine->open_embedder());
   const std::filesystem::path embedding_model = flags.engine.embedding_model;
-  const StopSignals stop;
+  StopSignals stop;
+  if (!flags.api_key_file.empty()) stop.hear_hangup();
   EBB_ASSIGN_OR_RETURN(const SchedulerOptions options, scheduler_options(flags, *engine, keys));
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::start(*engine, options));
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path model, given_or_bundled_model(flags.engine.model));
@@ -222,10 +247,13 @@ Status serve(ServeFlags flags) {
                                     .embedder = embedder.get(),
                                     .embedding_model_name = embedding_model.stem().string(),
                                     .keys = keys,
+                                    .max_bodies_bytes = flags.http.max_bodies_bytes,
+                                    .key_body_bytes = key_body_bytes(flags),
                                     .prefix = flags.prefix,
                                     .cors_origins = flags.cors_origins,
                                     .allowed_hosts = flags.allowed_hosts,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
+                                    .log_request = request_log(flags),
                                     .slots = !flags.no_slots,
                                     .http_counters =
                                         [&started] {
@@ -239,6 +267,7 @@ Status serve(ServeFlags flags) {
                                     .selectors = generation.recall.selectors}));
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
+  flags.http.share_body = [&](const HttpRequest& head) { return api->share_body(head); };
   EBB_ASSIGN_OR_RETURN(http,
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
                          api->handle(std::move(request), std::move(responder));
@@ -250,6 +279,7 @@ Status serve(ServeFlags flags) {
   TroubleReport trouble(*engine, *scheduler);
   do {
     trouble.print_news();
+    if (stop.take_hangup()) read_keys_again(flags, *scheduler, *api);
   } while (!stop.wait_for(kLook));
   fmt::print(stderr, "ebb: going down; answers under way have {} seconds\n", kGrace.count() / 1000);
   http->stop(kGrace);

@@ -1,5 +1,6 @@
 #include "cli/serve_flags.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -8,6 +9,7 @@
 
 #include "cli/llama_flags.h"
 #include "cli/own_variable.h"
+#include "server/key_bound.h"
 
 namespace ebb {
 namespace {
@@ -21,6 +23,26 @@ void add_environment(CLI::App& command) {
     if (name.empty() || name == "help" || name == "llama-flags") continue;
     option->envname(own_variable(name));
   }
+}
+
+void add_key_flags(CLI::App& command, ServeFlags& flags, const char* group) {
+  const auto add_bound = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->check(CLI::Range(1, 1'000'000))->type_name("N")->group(group);
+  };
+  add_bound("--key-parallel", flags.key_parallel,
+            "Requests of one key computed at once; its others wait. Default: one fewer than --parallel where there "
+            "are several keys, else as many");
+  add_bound("--key-queued", flags.key_queued,
+            "Requests of one key that may wait; more are told to try again (429). Default: half of --max-queued where "
+            "there are several keys, else as many");
+  add_bound(
+      "--key-sessions", flags.key_sessions,
+      "Sessions of one key; then its longest unused is forgotten. Default: half of --max-sessions where there are "
+      "several keys, else as many");
+  add_bound(
+      "--key-bodies", flags.key_bodies_mib,
+      "MiB that the bodies of one key's requests may have on their way; more are told to try again (429). Default: "
+      "half of the 1024 of all where there are several keys, else as many");
 }
 
 void add_default_flags(CLI::App& command, ServeFlags& flags) {
@@ -64,6 +86,13 @@ void add_default_flags(CLI::App& command, ServeFlags& flags) {
 }  // namespace
 
 Reuse reuse_of(const ServeFlags& flags) { return kReuses.at(flags.reuse); }
+
+OwnerLimits owner_limits(const ServeFlags& flags, std::size_t n_keys) {
+  const std::int32_t most_seats = n_keys > 1 ? std::max(1, flags.n_parallel - 1) : flags.n_parallel;
+  return {.n_parallel = flags.key_parallel.value_or(most_seats),
+          .max_queued = key_bound(flags.key_queued, flags.max_queued, n_keys),
+          .most_lanes = key_bound(flags.key_sessions, flags.max_sessions, n_keys)};
+}
 
 void add_serve_flags(CLI::App* command, ServeFlags* flags) {
   const char* group = "Server";
@@ -120,24 +149,18 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
         ->group(group);
   };
   add_count("--max-queued", flags->max_queued, "Requests that may wait; more are told to try again (429)");
-  add_count("--max-sessions", flags->max_sessions, "Sessions there may be; then the longest unused is forgotten");
+  add_count("--max-sessions", flags->max_sessions,
+            "Sessions there may be; then the longest unused of the key that has most is forgotten");
   add_count("--max-connections", flags->http.max_connections, "Connections there may be; more are turned away (503)");
-  command
-      ->add_option(
-          "--key-parallel", flags->key_parallel,
-          "Requests of one key computed at once; its others wait. Default: one fewer than --parallel where there "
-          "are several keys, else as many")
-      ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N")
-      ->group(group);
-  add_count("--key-queued", flags->key_queued, "Requests of one key that may wait; more are told to try again (429)");
-  add_count("--key-sessions", flags->key_sessions, "Sessions of one key; then its longest unused is forgotten");
+  add_key_flags(*command, *flags, group);
   command->add_option("--api-key", flags->api_keys, "A key that clients must send; may be given several times")
       ->type_name("KEY")
       ->group(group);
   command
-      ->add_option("--api-key-file", flags->api_key_file,
-                   "Keys, or the lines that `ebb key` prints for them, one to a line; lines with # are comments")
+      ->add_option(
+          "--api-key-file", flags->api_key_file,
+          "Keys, or the lines that `ebb key` prints for them, one to a line; lines with # are comments. SIGHUP "
+          "has it read again")
       ->type_name("FILE")
       ->group(group);
   command
@@ -189,6 +212,10 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
       ->group(group);
   command->add_option("--api-prefix", flags->prefix, "What stands in front of every route, such as /llm")
       ->type_name("PATH")
+      ->group(group);
+  command
+      ->add_flag("--log-requests", flags->logs_requests,
+                 "Tell on stderr each request that ended: its x-request-id, method, path, status and time")
       ->group(group);
   command->add_flag("--no-slots", flags->no_slots, "Do not tell at /slots what is computed")->group(group);
   command

@@ -36,11 +36,14 @@ struct ServeFlags {
   std::size_t max_queued = 64;
   std::size_t max_sessions = 256;
   std::optional<std::int32_t> key_parallel;
-  std::size_t key_queued = 64;
-  std::size_t key_sessions = 256;
+  // Of one key, where not given as owner_limits() and key_bound() have it.
+  std::optional<std::size_t> key_queued;
+  std::optional<std::size_t> key_sessions;
+  std::optional<std::size_t> key_bodies_mib;
   std::string prefix;
   int ping_s = 30;
   bool no_slots = false;
+  bool logs_requests = false;
   ResumeOptions resuming;
   std::string reuse = "exact";
   std::string allowed_policies = "open";
@@ -51,6 +54,8 @@ struct ServeFlags {
 };
 
 [[nodiscard]] Reuse reuse_of(const ServeFlags& flags);
+// Where there are several keys, none holds all seats, nor more than half of the queue and of the sessions.
+[[nodiscard]] OwnerLimits owner_limits(const ServeFlags& flags, std::size_t n_keys);
 
 // Each is a variable of the environment, too. `flags` must live as long as the command.
 void add_serve_flags(CLI::App* command, ServeFlags* flags);

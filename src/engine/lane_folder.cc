@@ -202,12 +202,18 @@ void LaneFolder::make_room(std::uint64_t n_bytes) {
   }
 }
 
-// The oldest of this process's model and owners, so that a server with another model, tried once, costs the first one's
+// Of this process's model and owners the oldest of whoever has most bytes, so that a server with another model, tried once, costs the first one's
 // sessions nothing; but foreign ones have at most half, for nobody may come back to them.
 std::uint64_t LaneFolder::least_wanted() const {
   std::uint64_t n_foreign_bytes = 0;
   for (const std::uint64_t file : foreign_) n_foreign_bytes += file_bytes_.at(file);
   if (n_foreign_bytes > options_.max_bytes / 2) return *foreign_.begin();
+  std::map<std::string_view, std::uint64_t> bytes_of;
+  for (const auto& [key, kept] : kept_) bytes_of[key.first] += file_bytes_.at(kept.file);
+  const auto rank = [&](const auto& kept) {
+    return std::pair(-std::int64_t(bytes_of[kept.first.first]), kept.second.file);
+  };
+  if (const auto least = std::ranges::min_element(kept_, {}, rank); least != kept_.end()) return least->second.file;
   const auto own = std::ranges::find_if(file_bytes_, [&](const auto& file) { return !foreign_.contains(file.first); });
   return own != file_bytes_.end() ? own->first : file_bytes_.begin()->first;
 }

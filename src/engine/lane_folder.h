@@ -3,7 +3,7 @@
 // One file for each lane's last image (engine/lane_image.h), named by a number that only grows: "lane-00000042.ebb". A new
 // image goes into a new file, is synced, and then the old file goes; nothing that was written is changed. So a crash leaves
 // the old image, or both, of which the later one counts if it is whole. All files together are at most max_bytes: of too
-// many the longest unsaved go, those of other models and owners only from the half that they may have. It does not know
+// many the longest unsaved of the owner that has most goes, those of other models and owners only from the half that they may have. It does not know
 // sessions, and does not keep K and V: those are the cold store's.
 //
 // What cannot be written is counted, and costs work later (law 8). Thread rule: any thread; files are written on one of its

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
 #include <utility>
@@ -82,22 +83,53 @@ std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) c
   return n_computed + count_common(held.waiting, {}, history.subspan(n_said));
 }
 
+// A lane that would lose something to the request must have more of it than conversations of one client begin with.
+bool Lanes::goes_on(const Lane& lane, const LaneAsk& ask, std::int32_t common) const {
+  const Held held = held_by(lane);
+  const std::size_t n_held = held.computed.size() + held.waiting.size();
+  if (std::cmp_less(common, n_held) && common < ask.n_opening) return false;
+  return common >= kSameConversation * static_cast<double>(n_held);
+}
+
+Lane* Lanes::find_by_history(const LaneAsk& ask) {
+  Lane* best = nullptr;
+  std::int32_t best_common = 0;
+  for (Lane& lane : lanes_) {
+    if (lane.owner != ask.owner || !lane.id.empty() || lane.busy || lane.sparse_prompt != ask.sparse_prompt) continue;
+    const std::int32_t common = n_common(lane, ask.history);
+    if (common <= best_common || !goes_on(lane, ask, common)) continue;
+    best = &lane;
+    best_common = common;
+  }
+  return best;
+}
+
 // A clock or a stamp in its instructions changes the root of a client's id; the conversation is the same where most of
-// it is, wherever that went.
-Lane* Lanes::find_changed(std::string_view owner, std::string_view id, std::span<const Token> history) {
-  const std::string_view client = client_of(id);
-  if (client.empty()) return nullptr;
+// it is, wherever that went. Of a hint's lanes what was said behind the instructions decides, since all may share those.
+Lane* Lanes::find_changed(const LaneAsk& ask) {
+  const std::string_view client = client_of(ask.id);
+  const bool by_hint = ask.id.empty() && !ask.hint.empty();
+  if (client.empty() && !by_hint) return nullptr;
+  const auto n_apart = static_cast<std::size_t>(by_hint ? ask.n_instructions : 0);
+  const auto told_apart = [&](std::span<const Token> tokens) {
+    return tokens.subspan(std::min(n_apart, tokens.size()));
+  };
+  const std::span<const Token> history = told_apart(ask.history);
+  const auto n_held = [&](const Lane& lane) { return told_apart(held_by(lane).computed).size(); };
   const auto n_wanted = [&](const Lane& lane) {
-    return kSameConversation * static_cast<double>(std::max(held_by(lane).computed.size(), history.size()));
+    return kSameConversation * static_cast<double>(std::max(n_held(lane), history.size()));
+  };
+  const auto may_be = [&](const Lane& lane) {
+    if (by_hint) return lane.id.empty() && lane.hint == ask.hint && lane.sparse_prompt == ask.sparse_prompt;
+    return !lane.id.empty() && client_of(lane.id) == client;
   };
   std::vector<Lane*> of_client;
   for (Lane& lane : lanes_) {
-    if (lane.busy || lane.owner != owner || lane.id.empty() || client_of(lane.id) != client) continue;
-    const std::size_t n_most_same = std::min(held_by(lane).computed.size(), history.size());
-    if (static_cast<double>(n_most_same) >= n_wanted(lane)) of_client.push_back(&lane);
+    if (lane.busy || lane.owner != ask.owner || !may_be(lane)) continue;
+    if (static_cast<double>(std::min(n_held(lane), history.size())) >= n_wanted(lane)) of_client.push_back(&lane);
   }
   if (of_client.empty()) return nullptr;
-  keep_most_alike(of_client, history);
+  keep_most_alike(of_client, ask.history);
   const RunIndex said(history, kLeastRun);
   for (Lane* const lane : of_client) {
     ++n_compared_;
@@ -113,35 +145,27 @@ void Lanes::release(Lane& lane) {
   lane.sketch.follow(held_by(lane).computed);
 }
 
-Lane* Lanes::find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history,
-                          std::string_view sparse_prompt) {
-  Lane* best = nullptr;
-  std::int32_t best_common = 0;
-  for (Lane& lane : lanes_) {
-    if (lane.owner != owner || lane.id != id) continue;
-    if (!id.empty()) {
-      best = &lane;
-      break;
-    }
-    if (lane.busy || lane.sparse_prompt != sparse_prompt) continue;
-    const std::int32_t common = n_common(lane, history);
-    const Held held = held_by(lane);
-    const auto n_held = static_cast<double>(held.computed.size() + held.waiting.size());
-    if (common <= best_common || common < kSameConversation * n_held) continue;
-    best = &lane;
-    best_common = common;
+Lane* Lanes::find_or_open(const LaneAsk& ask) {
+  Lane* lane = nullptr;
+  if (ask.id.empty()) {
+    lane = find_by_history(ask);
+  } else {
+    const auto named =
+        std::ranges::find_if(lanes_, [&](const Lane& l) { return l.owner == ask.owner && l.id == ask.id; });
+    if (named != lanes_.end()) lane = &*named;
   }
-  if (best == nullptr) {
-    best = find_changed(owner, id, history);
-    if (best == nullptr) {
-      best = open(owner, id);
-      if (best != nullptr) best->sparse_prompt = sparse_prompt;
-      return best;
-    }
-    rename(*best, id);
+  if (lane == nullptr) {
+    lane = find_changed(ask);
+    if (lane != nullptr && !ask.id.empty()) rename(*lane, ask.id);
   }
-  best->last_use = ++n_uses_;
-  return best;
+  if (lane == nullptr) {
+    lane = open(ask.owner, ask.id);
+    if (lane == nullptr) return nullptr;
+    lane->sparse_prompt = ask.sparse_prompt;
+  }
+  if (ask.id.empty() && !ask.hint.empty()) lane->hint = ask.hint;
+  lane->last_use = ++n_uses_;
+  return lane;
 }
 
 void Lanes::let_go(Lane& lane) {
@@ -156,23 +180,37 @@ void Lanes::rename(Lane& lane, std::string_view id) {
 }
 
 Lane* Lanes::open(std::string_view owner, std::string_view id) {
-  const auto n_own = static_cast<std::size_t>(std::ranges::count(lanes_, owner, &Lane::owner));
-  if (n_own >= limits_.most_of_owner && !erase_oldest(&owner)) return nullptr;
-  if (lanes_.size() >= limits_.most && !erase_oldest(nullptr)) return nullptr;
+  const auto n_own = [&] { return static_cast<std::size_t>(std::ranges::count(lanes_, owner, &Lane::owner)); };
+  while (n_own() >= limits_.most_of_owner) {
+    if (!erase_oldest(owner)) return nullptr;
+  }
+  if (lanes_.size() >= limits_.most && !erase_of_greatest(owner)) return nullptr;
   return &lanes_.emplace_back(Lane{.owner = std::string(owner),
                                    .id = std::string(id),
                                    .public_id = id.empty() ? new_public_id() : std::string(id),
                                    .last_use = ++n_uses_});
 }
 
-bool Lanes::erase_oldest(const std::string_view* owner) {
+bool Lanes::erase_oldest(std::string_view owner) {
   Lane* oldest = nullptr;
   for (Lane& lane : lanes_) {
-    if (lane.busy || (owner != nullptr && lane.owner != *owner)) continue;
+    if (lane.busy || lane.owner != owner) continue;
     if (oldest == nullptr || lane.last_use < oldest->last_use) oldest = &lane;
   }
   if (oldest != nullptr) erase(*oldest);
   return oldest != nullptr;
+}
+
+bool Lanes::erase_of_greatest(std::string_view next) {
+  std::map<std::string_view, std::int64_t> n_lanes = {{next, 1}};
+  for (const Lane& lane : lanes_) ++n_lanes[lane.owner];
+  const auto rank = [&](const Lane& lane) { return std::pair(-n_lanes[lane.owner], lane.last_use); };
+  Lane* least = nullptr;
+  for (Lane& lane : lanes_) {
+    if (!lane.busy && (least == nullptr || rank(lane) < rank(*least))) least = &lane;
+  }
+  if (least != nullptr) erase(*least);
+  return least != nullptr;
 }
 
 Lane* Lanes::find(std::string_view owner, std::string_view public_id) {

@@ -2,7 +2,8 @@
 //
 // A lane is found by the id its client gives ("client~root", the root being its instructions), or by the same client's
 // id where most of lane and history are the same; without an id by what it holds: the lane of the same owner that has
-// most of the history, if that is half of the lane or more. Owners never share a lane. A lane is awake (its session
+// most of the history, if that is half of the lane or more and beyond how conversations open (LaneAsk), or one of the
+// same hint that has most of what was said since. Owners never share a lane. A lane is awake (its session
 // lives, with what is hot) or parked (an image; its blocks are in the cold store and give their frames to others). It
 // does not compute.
 // Thread rule: one thread at a time (the scheduler's).
@@ -25,8 +26,8 @@
 
 namespace ebb {
 
-// What lanes may be. Lanes there may be at most: of idle ones the longest unused goes, whose blocks stay in the cold store
-// for what adopts them.
+// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, whose blocks stay in
+// the cold store for what adopts them.
 struct LaneLimits {
   std::size_t most = 256;
   // The most lanes of one owner; it then has a new one at its own cost.
@@ -35,10 +36,28 @@ struct LaneLimits {
   OfferedPolicies policies;
 };
 
+// Which lane a request wants.
+struct LaneAsk {
+  std::string_view owner = {};
+  // Empty: whichever idle lane fits.
+  std::string_view id = {};
+  // What many conversations of one client have in common, such as OpenAI's prompt_cache_key. It names no lane: nobody waits for
+  // another because of it.
+  std::string_view hint = {};
+  std::span<const Token> history = {};
+  // Of the history, its instructions, and these with the first message behind them: many conversations begin with the former,
+  // and one that goes on with the latter. 0: not known.
+  std::int32_t n_instructions = 0;
+  std::int32_t n_opening = 0;
+  std::string_view sparse_prompt = "none";
+};
+
 struct Lane {
   std::string owner;
   // As the client gave it; empty: found by what it holds.
   std::string id;
+  // Of the last request without an id that had one.
+  std::string hint;
   // What its owner calls it: the id, or one made up. Safe in a URL where the id is.
   std::string public_id;
   // Null while it is parked, or when it was never awake.
@@ -76,8 +95,7 @@ class Lanes {
 
   // The lane for a request; busy ones are found by id only. Without an id, only one whose prompts are read as this one's: nobody is
   // given what was computed otherwise without having said that it is his. Null when a new one is needed and all are busy.
-  Lane* find_or_open(std::string_view owner, std::string_view id, std::span<const Token> history,
-                     std::string_view sparse_prompt = "none");
+  Lane* find_or_open(const LaneAsk& ask);
   // What a request did in a busy lane is done; it is idle.
   void release(Lane& lane);
   // Leaves it as one that was never awake: what it holds is not to be gone on with, and its next request computes or
@@ -114,6 +132,9 @@ class Lanes {
   // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
   void forget(Lane& lane);
 
+  // From the next lane that is opened on.
+  void set_most_of_owner(std::size_t n) { limits_.most_of_owner = n; }
+
   // Lanes that were compared with histories token by token, so far, to find where a client's conversation goes on.
   [[nodiscard]] std::int64_t n_compared() const { return n_compared_; }
   [[nodiscard]] const std::list<Lane>& all() const { return lanes_; }
@@ -128,13 +149,17 @@ class Lanes {
   // Of an image that a stranger or another process wrote: what may be chosen here, else none.
   [[nodiscard]] std::shared_ptr<const Policy> kept_policy(std::string_view spec) const;
   [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
-  [[nodiscard]] Lane* find_changed(std::string_view owner, std::string_view id, std::span<const Token> history);
+  [[nodiscard]] bool goes_on(const Lane& lane, const LaneAsk& ask, std::int32_t common) const;
+  [[nodiscard]] Lane* find_by_history(const LaneAsk& ask);
+  [[nodiscard]] Lane* find_changed(const LaneAsk& ask);
   void rename(Lane& lane, std::string_view id);
   void erase(Lane& lane);
   // Null when it has no room: as many lanes as may be, all busy.
   Lane* open(std::string_view owner, std::string_view id);
-  // Forgets the longest unused idle lane, of one owner or of all; false when all are busy.
-  bool erase_oldest(const std::string_view* owner);
+  // Forgets the owner's longest unused idle lane; false when all are busy.
+  bool erase_oldest(std::string_view owner);
+  // The same of whoever has most lanes, with one more of `next`'s, and an idle one.
+  bool erase_of_greatest(std::string_view next);
 
   Engine& engine_;
   SessionOptions options_;

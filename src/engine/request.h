@@ -64,6 +64,8 @@ struct Request {
   std::string owner;
   // The lane of the client's session; empty: found by its history.
   std::string lane_id;
+  // LaneAsk::hint.
+  std::string lane_hint = {};
   // All of it, from the first token on.
   Prompt history;
   GenerationOptions options;

@@ -35,6 +35,11 @@ class RequestQueue {
  public:
   explicit RequestQueue(const QueueLimits& limits) : limits_(limits) {}
 
+  // What waits and what is at work stays, however many they are.
+  void set_owner_limits(std::size_t most, std::int32_t n_parallel) {
+    limits_.most_of_owner = most;
+    limits_.n_parallel_of_owner = n_parallel;
+  }
   [[nodiscard]] std::size_t size() const { return waiting_.size(); }
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   // kOutOfBudget where one more of this owner's may not wait.

@@ -147,6 +147,14 @@ Status Scheduler::set_budget(std::int32_t n_tokens) {
   return {};
 }
 
+void Scheduler::set_owner_limits(const OwnerLimits& limits) {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    state_->waiting.set_owner_limits(limits.max_queued, limits.n_parallel);
+  }
+  run_between_steps([&] { state_->lanes.set_most_of_owner(limits.most_lanes); });
+}
+
 Status Scheduler::set_budget(Lane& lane, std::int32_t n_tokens) {
   const std::int32_t least = kMinSessionBlocks * state_->engine.layout().block_size;
   if (n_tokens != 0 && (n_tokens < least || n_tokens > state_->engine.budget_tokens())) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/lanes.h"
+#include "engine/latencies.h"
 #include "engine/request.h"
 
 namespace ebb {
@@ -38,6 +39,13 @@ struct SchedulerOptions {
   std::optional<LaneFolderOptions> folder;
   // Whose sessions go on, of those that an earlier process kept.
   std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
+};
+
+// What one owner may have of what all share, as in SchedulerOptions.
+struct OwnerLimits {
+  std::int32_t n_parallel = 256;
+  std::size_t max_queued = 64;
+  std::size_t most_lanes = 256;
 };
 
 // One of the n_parallel places where requests are computed.
@@ -90,6 +98,7 @@ struct SchedulerStats {
   std::int32_t budget_tokens = 0;
   std::int32_t in_force_tokens = 0;
   LaneFolderStats kept;
+  Latencies latencies;
 };
 
 class Scheduler {
@@ -116,6 +125,8 @@ class Scheduler {
   // Tokens that may be hot, of all sessions together, from now on: what is over leaves at once, but for pins and what
   // is written to. kInvalidArgument outside of what n_parallel requests need and what the engine has frames for.
   Status set_budget(std::int32_t n_tokens);
+  // From now on; what an owner has beyond it stays until it is done or makes room.
+  void set_owner_limits(const OwnerLimits& limits);
   // Sets the budget of one lane, called by an act; 0: as much as its share.
   Status set_budget(Lane& lane, std::int32_t n_tokens);
   // What a client may pin of one session: a part (kMostPinned) of the least share that a request at work can have, so

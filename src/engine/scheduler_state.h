@@ -28,6 +28,9 @@ struct Running {
   Lane* lane = nullptr;
   std::unique_ptr<Generation> generation;
   double queued_ms = 0.0;
+  // Of its reply, that were seen after a step, and since when there was none more.
+  std::int32_t n_seen = 0;
+  Stopwatch since_seen = {};
   // Its first step can begin, and it was told so.
   bool has_begun = false;
   // Its session's, before it.
@@ -94,6 +97,7 @@ struct Scheduler::State {
   void work();
   void take_cancelled();
   void start_waiting();
+  [[nodiscard]] Lane* find_lane(const Request& request);
   [[nodiscard]] const SparsePrompt& sparse_prompt_of(const Request& request) const {
     return request.sparse_prompt ? *request.sparse_prompt : engine.session_options().sparse_prompt;
   }
@@ -116,9 +120,13 @@ struct Scheduler::State {
   void note_fetched();
   void step();
   void note_lanes();
+  void note_step(const Generated& before, std::size_t n_requests);
+
+  // scheduler_end.cc
   void end(Running& request, const Status& status);
   void break_off(const Status& status);
-  void note_step(const Generated& before, std::size_t n_requests);
+  void note_queued(double ms);
+  void note_token(Running& request);
   void note_turn(const Running& request, const RequestEnd& end);
   void note_end();
   void end_waiting(WaitingRequest& request, const Status& status);

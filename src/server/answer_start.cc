@@ -56,6 +56,7 @@ void start_answer(ApiState& state, const ApiCall& call, const GenerationRequest&
     for (std::int32_t i = 0; i < choices.n; ++i) {
       AnswerPart part{.request = {.owner = call.owner,
                                   .lane_id = choice_lane(choices.lane_id, parts.size()),
+                                  .lane_hint = choices.lane_hint,
                                   .history = choices.history,
                                   .options = choices.options,
                                   .resuming = choices.resuming,

@@ -21,6 +21,7 @@ namespace ebb {
 // What is asked: one prompt, the same for each of n choices.
 struct AskedChoices {
   std::string lane_id;
+  std::string lane_hint;
   Prompt history;
   GenerationOptions options;
   ResumeOptions resuming;

@@ -13,6 +13,7 @@
 #include "server/api_state.h"
 #include "server/http_wire.h"
 #include "server/request_id.h"
+#include "server/request_log.h"
 
 namespace ebb {
 namespace {
@@ -93,9 +94,8 @@ HttpHeaders cors_headers(const HttpRequest& request, const std::vector<std::stri
 }
 
 // What every answer has. Anthropic's clients look for the second name of its id.
-HttpHeaders headers_of(const HttpRequest& request, const std::vector<std::string>& allowed) {
+HttpHeaders headers_of(const HttpRequest& request, const std::string& id, const std::vector<std::string>& allowed) {
   HttpHeaders headers = cors_headers(request, allowed);
-  const std::string id = request_id(request);
   headers.push_back({"x-request-id", id});
   headers.push_back({"request-id", id});
   return headers;
@@ -142,9 +142,9 @@ bool is_foreign_host(const HttpRequest& request, const ApiOptions& options) {
 bool only_reads(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
 // Why nobody who asks so is answered, by the request's head alone; nothing for those who may ask.
-std::optional<ApiError> find_refusal(const ApiOptions& options, const HttpRequest& head) {
-  if (!options.keys.empty()) {
-    if (options.keys.find_owner(head)) return std::nullopt;
+std::optional<ApiError> find_refusal(const ApiOptions& options, const ApiKeys& keys, const HttpRequest& head) {
+  if (!keys.empty()) {
+    if (keys.find_owner(head)) return std::nullopt;
     return ApiError{.status = 401, .type = "authentication_error", .message = "Invalid API Key"};
   }
   if (is_foreign_host(head, options)) {
@@ -218,16 +218,32 @@ Api::~Api() = default;
 
 // Nothing of strangers is read: no route that is open to them takes a body.
 std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
-  const std::optional<ApiError> refusal = find_refusal(state_->options, head);
+  const std::optional<ApiError> refusal = find_refusal(state_->options, *state_->keys(), head);
   if (!refusal) return std::nullopt;
   HttpAnswer answer = to_answer(*refusal);
-  std::ranges::move(headers_of(head, state_->options.cors_origins), std::back_inserter(answer.headers));
+  const std::string id = request_id(head);
+  std::ranges::move(headers_of(head, id, state_->options.cors_origins), std::back_inserter(answer.headers));
+  if (const auto& log = state_->options.log_request; log) {
+    log(request_line(id, head, {.status = answer.status}));
+  }
   return answer;
 }
 
+HttpBodyShare Api::share_body(const HttpRequest& head) const {
+  const std::shared_ptr<const ApiKeys> keys = state_->keys();
+  return {.owner = keys->find_owner(head).value_or(""),
+          .most_bytes = key_bound(state_->options.key_body_bytes, state_->options.max_bodies_bytes, keys->size())};
+}
+
+void Api::set_keys(ApiKeys keys) { state_->set_keys(std::move(keys)); }
+
 void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   ApiCall call{.request = std::move(request), .responder = std::move(responder)};
-  call.headers = headers_of(call.request, state_->options.cors_origins);
+  const std::string request_name = request_id(call.request);
+  call.headers = headers_of(call.request, request_name, state_->options.cors_origins);
+  if (const auto& log = state_->options.log_request; log) {
+    call.responder = log_answer(std::move(call.responder), request_name, call.request, log);
+  }
   if (call.request.method == "OPTIONS") {
     call.headers.push_back({"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"});
     call.headers.push_back({"Access-Control-Allow-Headers", "*"});
@@ -247,9 +263,10 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
     call.error_shape = entry.error_shape;
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }
-  const std::optional<ApiError> refusal = find_refusal(state_->options, call.request);
+  const std::shared_ptr<const ApiKeys> keys = state_->keys();
+  const std::optional<ApiError> refusal = find_refusal(state_->options, *keys, call.request);
   if (refusal && (found == nullptr || !found->is_open)) return call.refuse(*refusal);
-  call.owner = state_->options.keys.find_owner(call.request).value_or("");
+  call.owner = keys->find_owner(call.request).value_or("");
   if (found == nullptr && methods.empty()) {
     return call.refuse({.status = 404, .type = "not_found_error", .message = "no such route"});
   }
@@ -260,11 +277,19 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   if (found->by == By::kCaller) return answer_guarded(call, [&] { found->route(*state_, call); });
   auto shared = std::make_shared<ApiCall>(std::move(call));
   Workers& workers = found->by == By::kAsker ? state_->askers : state_->workers;
-  const bool is_posted =
-      workers.post([state = state_.get(), shared,
-                    route = found->route] { answer_guarded(*shared, [&] { route(*state, *shared); }); },
-                   state_->options.max_waiting);
-  if (is_posted) return;
+  const Workers::Room room = workers.post(
+      shared->owner,
+      [state = state_.get(), shared, route = found->route] {
+        answer_guarded(*shared, [&] { route(*state, *shared); });
+      },
+      state_->most_waiting());
+  if (room == Workers::Room::kTaken) return;
+  if (room == Workers::Room::kNoneOfOwner) {
+    return shared->refuse({.status = 429,
+                           .type = "rate_limit_error",
+                           .message = "too many requests of this key are waiting to be read; try again later",
+                           .retry_after_s = 1});
+  }
   shared->refuse({.status = 503,
                   .type = "unavailable_error",
                   .message = "too many requests are waiting to be read; try again later",

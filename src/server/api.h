@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/embedder.h"
@@ -36,8 +37,11 @@ struct ApiOptions {
   // For embeddings, and what to call it; null: there are none. It must outlive the API, and is its alone.
   Embedder* embedder = nullptr;
   std::string embedding_model_name;
-  // Empty: everyone may ask.
+  // Empty: everyone may ask. Until set_keys().
   ApiKeys keys;
+  // Bytes of the bodies of all requests and of one key's that may be on their way; none: as key_bound() has it.
+  std::size_t max_bodies_bytes = HttpOptions().max_bodies_bytes;
+  std::optional<std::size_t> key_body_bytes = std::nullopt;
   // In front of every route, such as "/llm".
   std::string prefix;
   // Web pages of other origins that may ask; pages of this machine always may.
@@ -49,6 +53,9 @@ struct ApiOptions {
   // Requests that may be read and rendered at once, and that may wait for it.
   int n_workers = 2;
   std::size_t max_waiting = 256;
+  // Told a line of each request that ended: its id, what it asked for, its status and time; no query, prompt or key. None:
+  // nothing is told. Called from any thread.
+  std::function<void(std::string_view line)> log_request = {};
   // Whether GET /slots answers.
   bool slots = true;
   // For /metrics: what became of connections. None: nothing is told of them.
@@ -76,6 +83,10 @@ class Api {
   void handle(HttpRequest request, std::shared_ptr<Responder> responder);
   // What the head of a request with a body gets instead of being read to its end: HttpOptions::check_body.
   [[nodiscard]] std::optional<HttpAnswer> check_body(const HttpRequest& head) const;
+  // HttpOptions::share_body.
+  [[nodiscard]] HttpBodyShare share_body(const HttpRequest& head) const;
+  // From the next request on; none were there before, or are now, where everyone may ask. From any thread.
+  void set_keys(ApiKeys keys);
 
  private:
   struct State;

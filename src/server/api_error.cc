@@ -73,10 +73,9 @@ ApiError internal_error() {
 
 HttpAnswer http_error_answer(int status, std::string_view message) {
   ApiError error{.status = status, .message = std::string(message)};
-  if (status == 503) {
-    error.type = "unavailable_error";
-    error.retry_after_s = 1;
-  }
+  if (status == 429) error.type = "rate_limit_error";
+  if (status == 503) error.type = "unavailable_error";
+  if (status == 429 || status == 503) error.retry_after_s = 1;
   return to_answer(error);
 }
 

@@ -4,14 +4,17 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "chat/chat_request.h"
 #include "chat/taught_calls.h"
 #include "server/api.h"
 #include "server/api_error.h"
 #include "server/generation_request.h"
+#include "server/key_bound.h"
 #include "server/workers.h"
 
 namespace ebb {
@@ -39,7 +42,9 @@ struct ApiCall {
 
 struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
-      : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {}
+      : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {
+    set_keys(options.keys);
+  }
   Status open();
   // What any request may ask for.
   [[nodiscard]] GenerationLimits limits() const {
@@ -48,6 +53,21 @@ struct ApiState {
             .policies = scheduler.options().lanes.policies,
             .check_sparse_prompt = [this](const SparsePrompt& prompt) { return engine.check_sparse_prompt(prompt); },
             .check_selectors = [this](const SelectorList& selectors) { return engine.check_selectors(selectors); }};
+  }
+
+  // Those of now; a request that was let in goes on when its key is taken away.
+  [[nodiscard]] std::shared_ptr<const ApiKeys> keys() const {
+    const std::scoped_lock lock(keys_mutex);
+    return current_keys;
+  }
+  void set_keys(ApiKeys keys) {
+    auto next = std::make_shared<const ApiKeys>(std::move(keys));
+    const std::scoped_lock lock(keys_mutex);
+    current_keys = std::move(next);
+  }
+  // Requests that may wait to be read.
+  [[nodiscard]] Workers::Most most_waiting() const {
+    return {.all = options.max_waiting, .of_owner = key_bound(std::nullopt, options.max_waiting, keys()->size())};
   }
 
   // What clients see as the context's size.
@@ -68,6 +88,8 @@ struct ApiState {
   Json default_members;
   GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
+  mutable std::mutex keys_mutex;
+  std::shared_ptr<const ApiKeys> current_keys;
   // Last: what they run uses all of the above, and `workers` posts to the first.
   Workers embedding_worker{1};
   // What asks the scheduler waits until its step ends; a prompt is rendered meanwhile.

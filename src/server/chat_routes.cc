@@ -18,6 +18,7 @@ namespace {
 // Takes the plan's tokens. `body` as chat completions have it.
 Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, ChatPlan& plan, const Json& body) {
   AskedChoices asked{.lane_id = chat_lane_id(call.request, body),
+                     .lane_hint = lane_hint(body),
                      .options = plan.generation.options,
                      .resuming = plan.generation.resuming,
                      .rules = plan.rules,

@@ -17,6 +17,7 @@ std::vector<AskedChoices> asked_choices(const TextPlan& plan, const ApiCall& cal
   std::vector<AskedChoices> asked;
   for (const TextPrompt& prompt : plan.prompts) {
     AskedChoices choices{.lane_id = lane_id,
+                         .lane_hint = lane_hint(body),
                          .history = prompt.said,
                          .options = plan.generation.options,
                          .resuming = plan.generation.resuming,

@@ -146,7 +146,8 @@ void answer(ApiState& state, const ApiCall& call, Json (*shape)(const Json&)) {
   if (!request.ok()) return refuse(call, request.status());
   auto has_left = std::make_shared<std::atomic<bool>>(false);
   if (!call.responder->on_close([has_left] { *has_left = true; })) return;
-  const bool is_posted = state.embedding_worker.post(
+  const Workers::Room room = state.embedding_worker.post(
+      call.owner,
       [&state, has_left, shape, request = *std::move(request),
        reply = ApiCall{.responder = call.responder, .headers = call.headers}] {
         answer_guarded(reply, [&] {
@@ -154,8 +155,8 @@ void answer(ApiState& state, const ApiCall& call, Json (*shape)(const Json&)) {
           reply.send(answer.ok() ? json_answer(shape(*answer)) : to_answer(to_api_error(answer.status())));
         });
       },
-      state.options.max_waiting);
-  if (is_posted) return;
+      state.most_waiting());
+  if (room == Workers::Room::kTaken) return;
   call.send(to_answer({.status = 429,
                        .type = "rate_limit_error",
                        .message = "too many texts are waiting to be embedded; try again later",

@@ -10,8 +10,9 @@
 // reading, and with it the noticing, rests until the answer is complete). A client that closes its sending half before it
 // has its answer is taken to have left.
 //
-// What HTTP itself refuses (400, 408, 413, 431, 503) gets its body from error_answer, and the connection ends with it. Whose
-// body may be read at all is the owner's to say (check_body), so that strangers cannot fill max_bodies_bytes.
+// What HTTP itself refuses (400, 408, 413, 429, 431, 503) gets its body from error_answer, and the connection ends with it. Whose
+// body may be read at all is the owner's to say (check_body), so that strangers cannot fill max_bodies_bytes, and how much of
+// that one client may have (share_body).
 //
 // Thread rule: start, stop and the destructor on the owner's thread, never on an io thread; port, address and counters on
 // any. The handler and on_close callbacks run on io threads and must not block: they post to the engine.
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +36,12 @@ namespace ebb {
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<Responder> responder)>;
 // What a request gets instead of being read to its end, by its head alone; nothing: it may go on.
 using HttpBodyCheck = std::function<std::optional<HttpAnswer>(const HttpRequest& head)>;
+// Whose a request is, by its head, and how many bytes that owner's bodies may have together. Beyond it, 429.
+struct HttpBodyShare {
+  std::string owner;
+  std::size_t most_bytes = std::numeric_limits<std::size_t>::max();
+};
+using HttpBodySharing = std::function<HttpBodyShare(const HttpRequest& head)>;
 using HttpErrorAnswer = std::function<HttpAnswer(int status, std::string_view message)>;
 
 // The message as plain text.
@@ -62,6 +70,8 @@ struct HttpOptions {
   // Asked of each request that has a body, before any of it is waited for or counted; whom it refuses, the connection ends.
   // None: all bodies are read. On an io thread; it must not block.
   HttpBodyCheck check_body = {};
+  // Asked behind it. None: all are one owner's, who may have all.
+  HttpBodySharing share_body = {};
 };
 
 struct HttpCounters {

@@ -185,6 +185,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
         return false;
       }
     }
+    if (!parser_->is_done() && options().share_body) share_ = options().share_body(request_);
     if (!has_room()) return false;
     if (head.version() >= 11 && !parser_->is_done() &&
         equal_ignoring_case(std::string(head[boost::beast::http::field::expect]), "100-continue")) {
@@ -193,10 +194,14 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     return true;
   }
 
-  // Whether the body, or what was announced of it where that is more, fits beside all others.
+  // Whether the body, or what was announced of it where that is more, fits beside all others and those of its owner.
   bool has_room() {
     const std::size_t n_announced = parser_->content_length().value_or(0);
-    hold_body_bytes(std::max(n_announced, parser_->get().body().size()));
+    const std::size_t n_of_owner = hold_body_bytes(std::max(n_announced, parser_->get().body().size()));
+    if (n_of_owner > share_.most_bytes) {
+      refuse(429, "the bodies of this key's requests have as many bytes as they may together; try again later");
+      return false;
+    }
     if (floor_.tally.body_bytes <= options().max_bodies_bytes) return true;
     refuse(503, "the server holds as many request bodies as it may; try again");
     return false;
@@ -269,7 +274,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     read_deadline_ = kNever;
     parser_.reset();
     request_ = {};
-    hold_body_bytes(0);
+    (void)hold_body_bytes(0);
     buffer_.clear();
     if (!exchange_) open_exchange({});
     exchange_->end_keep_alive();
@@ -322,7 +327,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     const bool again = exchange_->keep_alive() && phase_ == Phase::kServing && !floor_.stopping();
     exchange_.reset();
     ping_due_ = kNever;
-    hold_body_bytes(0);
+    (void)hold_body_bytes(0);
     if (again) return become_idle();
     ErrorCode ignored;
     socket_.shutdown(Socket::shutdown_send, ignored);
@@ -375,7 +380,7 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     ErrorCode ignored;
     socket_.close(ignored);
     timer_.cancel();
-    hold_body_bytes(0);
+    (void)hold_body_bytes(0);
     try {
       if (callback) callback();
     } catch (const std::exception&) {
@@ -384,10 +389,10 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
     floor_.leave(*this);
   }
 
-  // Sets this connection's part of the bytes of all bodies together.
-  void hold_body_bytes(std::size_t n_bytes) {
+  // Sets this connection's part of the bytes of all bodies together; how many its owner's have then.
+  std::size_t hold_body_bytes(std::size_t n_bytes) {
     floor_.tally.body_bytes += n_bytes - n_held_body_bytes_;
-    n_held_body_bytes_ = n_bytes;
+    return floor_.body_shares.change(share_.owner, std::exchange(n_held_body_bytes_, n_bytes), n_bytes);
   }
 
   [[nodiscard]] const HttpOptions& options() const { return *floor_.options; }
@@ -405,6 +410,8 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
   HttpRequest request_;  // that comes, or is none; its body still lies in the parser
   Time request_start_{};
   std::size_t n_held_body_bytes_ = 0;
+  // Changes only while nothing is held.
+  HttpBodyShare share_;
 
   std::shared_ptr<HttpExchange> exchange_;
   bool writing_ = false;

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "server/body_shares.h"
 #include "server/http.h"
 
 namespace ebb {
@@ -85,6 +86,7 @@ class HttpFloor {
   const std::shared_ptr<const HttpOptions> options;
   const HttpHandler handler;
   HttpTally tally;
+  BodyShares body_shares;
 
  private:
   std::atomic<bool> stopping_ = false;

@@ -45,9 +45,10 @@ std::string client_session_id(const HttpRequest& request, const Json& body) {
     if (const std::string* value = request.find_header(header); value != nullptr && id.empty()) id = *value;
   }
   if (id.empty()) id = id_in_metadata(body);
-  if (id.empty()) id = text_member(body, "prompt_cache_key");
   return is_safe_id(id) ? id : hash_bytes(std::as_bytes(std::span(id))).hex();
 }
+
+std::string lane_hint(const Json& body) { return text_member(body, "prompt_cache_key"); }
 
 std::string chat_lane_id(const HttpRequest& request, const Json& body) {
   const std::string id = client_session_id(request, body);

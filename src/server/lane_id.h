@@ -16,6 +16,8 @@ namespace ebb {
 [[nodiscard]] std::string client_session_id(const HttpRequest& request, const Json& body);
 // Whether it can stand in a URL as it is; "" can.
 [[nodiscard]] bool is_safe_id(std::string_view id);
+// OpenAI's prompt_cache_key, which many conversations may share and which is no id; "" without one.
+[[nodiscard]] std::string lane_hint(const Json& body);
 // "" without an id.
 [[nodiscard]] std::string chat_lane_id(const HttpRequest& request, const Json& body);
 

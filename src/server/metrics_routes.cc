@@ -164,6 +164,35 @@ std::string place_metrics(const SchedulerStats& stats) {
   return text;
 }
 
+struct LatencyMetric {
+  const char* name;
+  const char* help;
+  Histogram Latencies::*histogram;
+};
+
+constexpr std::array kLatencyMetrics = {
+    LatencyMetric{"ebb:queue_seconds", "Waiting in the queue, of requests that began", &Latencies::queue},
+    LatencyMetric{"ebb:time_to_first_token_seconds", "From the queue to the first token", &Latencies::first_token},
+    LatencyMetric{"ebb:time_per_output_token_seconds", "Between two tokens of a reply", &Latencies::next_token},
+    LatencyMetric{"ebb:recall_seconds", "Bringing blocks back, of turns that brought back some", &Latencies::recall},
+};
+
+std::string latency_metrics(const Latencies& latencies) {
+  std::string text;
+  for (const LatencyMetric& metric : kLatencyMetrics) {
+    const Histogram& histogram = latencies.*metric.histogram;
+    text += metric_head("histogram", metric.name, metric.help);
+    std::int64_t n_below = 0;
+    for (std::size_t i = 0; i < histogram.bounds().size(); ++i) {
+      n_below += histogram.n_in(i);
+      text += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", metric.name, histogram.bounds()[i], n_below);
+    }
+    text += fmt::format("{0}_bucket{{le=\"+Inf\"}} {1}\n{0}_sum {2}\n{0}_count {1}\n", metric.name, histogram.n(),
+                        histogram.sum());
+  }
+  return text;
+}
+
 struct LookMetric {
   const char* name;
   const char* help;
@@ -206,7 +235,7 @@ void answer_metrics(ApiState& state, const ApiCall& call) {
   for (const SchedulerMetric& metric : kOwnMetrics) {
     add_metric(text, metric.kind, std::string("ebb:") + metric.name, metric.help, metric.value(stats));
   }
-  text += place_metrics(stats) + look_metrics(stats);
+  text += place_metrics(stats) + look_metrics(stats) + latency_metrics(stats.latencies);
   if (state.options.http_counters) {
     const HttpCounters http = state.options.http_counters();
     for (const HttpMetric& metric : kHttpMetrics) {

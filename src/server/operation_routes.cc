@@ -54,7 +54,7 @@ Json slot_json(const Seat& seat, std::size_t index, const ApiState& state, bool 
 void answer_budget(ApiState& state, const ApiCall& call) { call.send(json_answer(budget_json(state))); }
 
 void answer_set_budget(ApiState& state, const ApiCall& call) {
-  if (state.options.keys.size() > 1) {
+  if (state.keys()->size() > 1) {
     return call.send(to_answer({.status = 403,
                                 .type = "permission_error",
                                 .message = "the budget of all sessions is nobody's where there are several keys"}));

@@ -134,7 +134,7 @@ class Client(unittest.TestCase):
         reading = {"role": "user", "content": "Read this: " + "The shepherd crossed the quiet harbour before the rain. " * 150}
         history = [GATE[0], GATE[1], reading, {"role": "assistant", "content": "I did."}, GATE[2]]
         for policy in allowed:
-            how = {"extra_body": {"kv_eviction": policy, "prompt_cache_key": f"policy-{policy}"}}
+            how = {"extra_body": {"kv_eviction": policy}, "extra_headers": {"x-session-id": f"policy-{policy}"}}
             self.chat(history[:1], **how)
             answer = self.chat(history, **how)
             told = answer.model_extra["ebb"]

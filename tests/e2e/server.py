@@ -29,7 +29,26 @@ class Server:
             if not more:
                 raise EOFError(f"ebb serve ended: {said.decode()}")
             said += more
-        return "http" + said.partition(b"ebb: http")[2].split()[0].decode()
+        line, _, self.said = said.partition(b"ebb: http")[2].partition(b"\n")
+        return "http" + line.split()[0].decode()
+
+    def read_line_with(self, text, seconds=60):
+        """The next line of its stderr that holds the text."""
+        deadline = time.monotonic() + seconds
+        while True:
+            line, end, rest = self.said.partition(b"\n")
+            if end:
+                self.said = rest
+                if text in line.decode():
+                    return line.decode()
+                continue
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stderr], [], [], left)[0]:
+                raise TimeoutError(f"ebb serve did not say {text!r} in time")
+            more = self.process.stderr.read1()
+            if not more:
+                raise EOFError(f"ebb serve ended before it said {text!r}")
+            self.said += more
 
     def __enter__(self):
         return self

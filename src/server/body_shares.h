@@ -1,0 +1,30 @@
+// BodyShares: how many bytes of request bodies each owner has on their way, so that one cannot take the room of all.
+//
+// It does not know requests or keys. Owners that have none take no memory. Thread rule: any thread.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace ebb {
+
+class BodyShares {
+ public:
+  // One body of this owner's has n_now bytes instead of n_before; all that the owner has then.
+  std::size_t change(const std::string& owner, std::size_t n_before, std::size_t n_now) {
+    const std::lock_guard lock(mutex_);
+    std::size_t& n_bytes = bytes_[owner];
+    n_bytes += n_now - n_before;
+    const std::size_t n_all = n_bytes;
+    if (n_all == 0) bytes_.erase(owner);
+    return n_all;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> bytes_;
+};
+
+}  // namespace ebb
