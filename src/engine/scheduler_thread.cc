@@ -23,16 +23,15 @@ Generated generated(const std::vector<Running>& running) {
 
 }  // namespace
 
-// A reply that is held as it was written may have more tokens than the history that says it.
 RequestProgress Running::progress() const {
-  const std::int32_t n_to_compute = std::min(generation->n_to_compute(), n_prompt());
-  const std::int32_t n_computed = std::min(generation->n_computed(), n_prompt() - n_to_compute);
-  const std::int32_t n_cached = std::max(0, n_prompt() - n_to_compute - n_computed - generation->n_unseen());
+  const std::int32_t n_to_compute = std::min(generation->n_to_compute(), n_prompt);
+  const std::int32_t n_computed = std::min(generation->n_computed(), n_prompt - n_to_compute);
+  const std::int32_t n_cached = std::max(0, n_prompt - n_to_compute - n_computed - generation->n_unseen());
   return {.seat = seat,
-          .n_prompt = n_prompt(),
+          .n_prompt = n_prompt,
           .n_cached = n_cached,
           .n_computed = n_computed,
-          .n_done = n_prompt() - n_to_compute,
+          .n_done = n_prompt - n_to_compute,
           .elapsed_ms = since.elapsed_ms(),
           .stats = generation->stats()};
 }
@@ -156,6 +155,7 @@ Status Scheduler::State::begin(Running& request) {
   EBB_ASSIGN_OR_RETURN(request.generation,
                        Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
                                           request.request.options, request.request.resuming));
+  request.n_prompt = lane.session->end().value() + request.generation->n_prompt_left();
   return {};
 }
 
@@ -369,7 +369,7 @@ void Scheduler::State::break_off(const Status& status) {
 void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) {
   const TurnStats& turn = end.turn;
   const std::scoped_lock lock(mutex);
-  stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from.n_unseen());
+  stats.n_cached_tokens += turn.from.total() - turn.from.n_computed() - turn.from.n_unseen();
   stats.n_computed_tokens += turn.n_computed;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.from += turn.from;
