@@ -11,14 +11,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One letter is one token there; the words are marks.
+// One letter is one token there; the words are marks where the file says so: libllama knows them by no name of their own.
 class InfillPrompt : public ::testing::Test {
  protected:
   static constexpr std::int32_t kFirstWord = 261;
 
   // A vocabulary whose file names these of its words as marks, in this order.
   void load(const std::vector<std::string>& keys) {
-    ToyHeader gguf = toy_bpe({.words = {"<PRE>", "<SUF>", "<MID>", "<REP>", "<SEP>"}});
+    ToyHeader gguf = toy_bpe({.words = {"<m1>", "<m2>", "<m3>", "<m4>", "<m5>"}});
     for (std::size_t i = 0; i < keys.size(); ++i) {
       gguf.number("tokenizer.ggml.fim_" + keys[i] + "_token_id",
                   static_cast<std::uint32_t>(kFirstWord) + static_cast<std::uint32_t>(i));
@@ -42,9 +42,8 @@ TEST_F(InfillPrompt, asks_for_what_stands_between_two_texts) {
   load({"pre", "suf", "mid"});
   EXPECT_TRUE(check_fill_tokens(marks_).ok());
   EXPECT_EQ(marks_.suffix, Token(kFirstWord + 1));
-  EXPECT_EQ(prompt({{"input_prefix", "a\n"}, {"input_suffix", "c\n"}, {"prompt", "b"}}).value(),
-            "<PRE>a\nb<SUF>c\n<MID>");
-  EXPECT_EQ(prompt({{"input_prefix", ""}, {"input_suffix", ""}}).value(), "<PRE><SUF><MID>");
+  EXPECT_EQ(prompt({{"input_prefix", "a\n"}, {"input_suffix", "c\n"}, {"prompt", "b"}}).value(), "<m1>a\nb<m2>c\n<m3>");
+  EXPECT_EQ(prompt({{"input_prefix", ""}, {"input_suffix", ""}}).value(), "<m1><m2><m3>");
 }
 
 TEST_F(InfillPrompt, other_files_come_first_under_their_names_where_the_model_knows_of_files) {
@@ -52,9 +51,9 @@ TEST_F(InfillPrompt, other_files_come_first_under_their_names_where_the_model_kn
                      {"input_suffix", "c"},
                      {"input_extra", Json::parse(R"([{"filename":"x.h","text":"int x;"},{"text":"int y;"}])")}};
   load({"pre", "suf", "mid"});
-  EXPECT_EQ(prompt(body).value(), "\n\n--- snippet ---\n\nint x;\n\n--- snippet ---\n\nint y;<PRE>a<SUF>c<MID>");
+  EXPECT_EQ(prompt(body).value(), "\n\n--- snippet ---\n\nint x;\n\n--- snippet ---\n\nint y;<m1>a<m2>c<m3>");
   load({"pre", "suf", "mid", "rep", "sep"});
-  EXPECT_EQ(prompt(body).value(), "<REP>myproject\n<SEP>x.h\nint x;<SEP>tmp\nint y;<SEP>filename\n<PRE>a<SUF>c<MID>");
+  EXPECT_EQ(prompt(body).value(), "<m4>myproject\n<m5>x.h\nint x;<m5>tmp\nint y;<m5>filename\n<m1>a<m2>c<m3>");
 }
 
 TEST_F(InfillPrompt, text_that_looks_like_a_mark_is_none) {
