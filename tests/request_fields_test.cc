@@ -116,11 +116,19 @@ TEST_F(RequestFields, what_has_no_effect_is_told) {
                                                       {"return_tokens", true},
                                                       {"verbose", true},
                                                       {"n_keep", 8},
+                                                      {"web_search_options", Json::object()},
+                                                      {"prediction", {{"type", "content"}, {"content", "x"}}},
+                                                      {"verbosity", "low"},
                                                       {"samplers", {"infill", "top_k"}}})
                          ->json();
   EXPECT_THAT(reply["ebb"]["warnings"].get<std::vector<std::string>>(),
               testing::UnorderedElementsAre(HasSubstr("cache_prompt"), HasSubstr("return_tokens"), HasSubstr("verbose"),
-                                            HasSubstr("n_keep"), HasSubstr("'infill'")));
+                                            HasSubstr("n_keep"), HasSubstr("web_search_options"),
+                                            HasSubstr("prediction"), HasSubstr("verbosity"), HasSubstr("'infill'")));
+  const Json asked = {
+      {"input", "hi"}, {"max_output_tokens", 1}, {"truncation", "auto"}, {"text", {{"verbosity", "low"}}}};
+  EXPECT_THAT(ask("POST", "/v1/responses", asked.dump())->json()["ebb"]["warnings"].get<std::vector<std::string>>(),
+              testing::UnorderedElementsAre(HasSubstr("truncation"), HasSubstr("verbosity")));
   EXPECT_THAT(complete({{"return_tokens", true}})["ebb"].value("warnings", Json::array()), ElementsAre());
 }
 

@@ -192,7 +192,7 @@ constexpr LlamaFlag kFlags[] = {
     {"--no-escape", Takes::kNothing, "", Does::kNoEffect, "requests say what is to be answered"},
     {"-r --reverse-prompt", Takes::kAValue, "", Does::kNoEffect, "requests have 'stop'"},
     {"-sp --special", Takes::kNothing, "", Does::kNoEffect, "control tokens are never text"},
-    {"--spm-infill", Takes::kNothing, "", Does::kNoEffect, "there is no /infill"},
+    {"--spm-infill", Takes::kNothing, "", Does::kNoEffect, "/infill says what stands before the place first"},
 
     // --- chats ---
     {"--jinja", Takes::kNothing, "JINJA", Does::kNoEffect, "chat templates are always rendered so"},

@@ -185,6 +185,8 @@ Status Generation::take_logits(std::span<const float> logits) {
 }
 
 TokenChances Generation::chances_of(Token token, std::span<const float> logits, bool is_forced) const {
+  // Log-softmax over a large vocabulary costs a part of each step, which whoever wants to know the token does not need.
+  if (*n_chances_ < 0) return certain_chances(token, 0);
   if (!tells_drawn_chances_) return token_chances(logits, token, *n_chances_);
   return is_forced ? certain_chances(token, *n_chances_) : writer_.sampler.drawn_chances(token, *n_chances_);
 }

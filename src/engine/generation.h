@@ -30,7 +30,8 @@ struct GenerationOptions {
   std::vector<std::string> stop_strings;
   SpecialTokens special = SpecialTokens::kHide;
   ThinkingOptions thinking = {};
-  // How many of the likeliest tokens are told at each step, besides the one that is kept; nothing: none is.
+  // How many of the likeliest tokens are told at each step, besides the one that is kept; negative: only which one is kept,
+  // and no chances; nothing: none is.
   std::optional<std::int32_t> n_chances = std::nullopt;
   // Those that the draw was left with, instead of what the model found.
   bool tells_drawn_chances = false;

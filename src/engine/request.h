@@ -22,7 +22,7 @@ using RequestId = std::uint64_t;
 struct RequestProgress {
   // Where it is computed: an index of Scheduler::seats().
   std::size_t seat = 0;
-  std::int32_t n_prompt = 0;    // tokens of the whole history
+  std::int32_t n_prompt = 0;    // tokens of the whole history, as its session holds it
   std::int32_t n_cached = 0;    // of them seen and not computed for this request, as far as is known
   std::int32_t n_computed = 0;  // so far
   std::int32_t n_done = 0;      // that need no more work: computed, seen without that, or holes

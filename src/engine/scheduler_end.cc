@@ -81,7 +81,7 @@ void Scheduler::State::note_token(Running& request) {
 void Scheduler::State::note_turn(const Running& request, const RequestEnd& end) {
   const TurnStats& turn = end.turn;
   const std::scoped_lock lock(mutex);
-  stats.n_cached_tokens += std::max(0, request.n_prompt() - turn.from.n_computed() - turn.from.n_unseen());
+  stats.n_cached_tokens += turn.from.total() - turn.from.n_computed() - turn.from.n_unseen();
   stats.n_computed_tokens += turn.n_computed;
   stats.prompt_ms += end.stats.prefill_ms;
   stats.from += turn.from;

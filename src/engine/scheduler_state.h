@@ -39,7 +39,10 @@ struct Running {
   bool is_told = false;
   Stopwatch since = {};
 
-  [[nodiscard]] std::int32_t n_prompt() const { return request.history.n_tokens(); }
+  // Tokens of its prompt as its session holds it, where a reply has those that the model wrote, and not those that the
+  // history says it in.
+  std::int32_t n_prompt = 0;
+
   [[nodiscard]] RequestProgress progress() const;
 };
 

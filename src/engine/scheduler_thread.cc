@@ -23,16 +23,15 @@ Generated generated(const std::vector<Running>& running) {
 
 }  // namespace
 
-// A reply that is held as it was written may have more tokens than the history that says it.
 RequestProgress Running::progress() const {
-  const std::int32_t n_to_compute = std::min(generation->n_to_compute(), n_prompt());
-  const std::int32_t n_computed = std::min(generation->n_computed(), n_prompt() - n_to_compute);
-  const std::int32_t n_cached = std::max(0, n_prompt() - n_to_compute - n_computed - generation->n_unseen());
+  const std::int32_t n_to_compute = std::min(generation->n_to_compute(), n_prompt);
+  const std::int32_t n_computed = std::min(generation->n_computed(), n_prompt - n_to_compute);
+  const std::int32_t n_cached = std::max(0, n_prompt - n_to_compute - n_computed - generation->n_unseen());
   return {.seat = seat,
-          .n_prompt = n_prompt(),
+          .n_prompt = n_prompt,
           .n_cached = n_cached,
           .n_computed = n_computed,
-          .n_done = n_prompt() - n_to_compute,
+          .n_done = n_prompt - n_to_compute,
           .elapsed_ms = since.elapsed_ms(),
           .stats = generation->stats()};
 }
@@ -175,6 +174,7 @@ Status Scheduler::State::begin(Running& request) {
   EBB_ASSIGN_OR_RETURN(request.generation,
                        Generation::resume(*lane.session, *std::move(request.request.writer), request.request.history,
                                           request.request.options, request.request.resuming));
+  request.n_prompt = lane.session->end().value() + request.generation->n_prompt_left();
   return {};
 }
 

@@ -83,11 +83,13 @@ void Answer::begin_stream() {
 
 // A slow reader gets the next one.
 void Answer::take_progress(std::size_t index, const RequestProgress& progress) {
-  std::optional<RequestProgress>& known = tracks_[index].choice.progress;
+  Choice& choice = tracks_[index].choice;
+  std::optional<RequestProgress>& known = choice.progress;
   const bool is_news = !known || known->n_cached != progress.n_cached || known->n_computed != progress.n_computed;
   known = progress;
+  choice.n_prompt = progress.n_prompt;
   if (!options_.stream || !is_news || !has_room()) return;
-  if (const std::string bytes = shape_->progress(tracks_[index].choice); !bytes.empty()) write(bytes);
+  if (const std::string bytes = shape_->progress(choice); !bytes.empty()) write(bytes);
 }
 
 // Whether the client has taken enough of what was written to be given more.

@@ -66,6 +66,7 @@ constexpr std::array kRoutes = {
     Entry{"POST", "/embeddings", answer_embeddings},
     Entry{"POST", "/embedding", answer_native_embedding},
     Entry{"POST", "/completion", answer_native_completion},
+    Entry{"POST", "/infill", answer_infill},
     Entry{"POST", "/tokenize", answer_tokenize},
     Entry{"POST", "/detokenize", answer_detokenize},
     Entry{"POST", "/apply-template", answer_apply_template},

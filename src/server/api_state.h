@@ -162,5 +162,6 @@ void answer_apply_template(ApiState& state, const ApiCall& call);
 // completion_routes.cc
 void answer_completion(ApiState& state, const ApiCall& call);
 void answer_native_completion(ApiState& state, const ApiCall& call);
+void answer_infill(ApiState& state, const ApiCall& call);
 
 }  // namespace ebb

@@ -6,6 +6,7 @@
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
 #include "server/lane_id.h"
+#include "server/legacy_functions.h"
 #include "server/messages_request.h"
 #include "server/messages_shape.h"
 #include "server/replies.h"
@@ -29,6 +30,14 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
     return is_same_reply(rules, written, said);
   };
   return asked;
+}
+
+// The body of a chat request; otherwise it is refused.
+std::optional<Json> read_chat_body(const ApiState& state, const ApiCall& call) {
+  std::optional<Json> body = read_request(state, call);
+  if (!body) return std::nullopt;
+  if (const Status status = say_functions_as_tools(*body); !status.ok()) return refuse(call, status), std::nullopt;
+  return body;
 }
 
 // A body of another API, said as a chat request and planned as one.
@@ -69,7 +78,7 @@ std::optional<ClearedContext> clear_as_asked(const ApiState& state, const Messag
 }  // namespace
 
 void answer_chat(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_request(state, call);
+  const std::optional<Json> body = read_chat_body(state, call);
   if (!body) return;
   Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -78,7 +87,8 @@ void answer_chat(ApiState& state, const ApiCall& call) {
   auto shape = make_chat_shape(state.engine.vocabulary(),
                                {.head = reply_head(state, "chatcmpl-", plan->generation, plan->warnings),
                                 .n_choices = plan->generation.n_choices,
-                                .include_usage = plan->generation.include_usage});
+                                .include_usage = plan->generation.include_usage,
+                                .says_function_call = has_legacy_functions(*body)});
   start_answer(state, call, plan->generation, {*asked}, std::move(shape));
 }
 
@@ -126,7 +136,7 @@ void answer_messages_tokens(ApiState& state, const ApiCall& call) {
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_request(state, call);
+  const std::optional<Json> body = read_chat_body(state, call);
   if (!body) return;
   const Result<ChatPlan> plan = plan_chat(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
@@ -134,7 +144,7 @@ void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
 }
 
 void answer_apply_template(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_request(state, call);
+  const std::optional<Json> body = read_chat_body(state, call);
   if (!body) return;
   const Result<ChatRendering> rendering = render_chat(state, *body);
   if (!rendering.ok()) return refuse(call, rendering.status());

@@ -24,13 +24,14 @@ class ChatShape final : public ReplyShape {
     if (!options_.head.tells_progress) return {};
     Json json = role_chunk(choice.index);
     json["prompt_progress"] = progress_json(*choice.progress);
+    if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
     return sse_event(json);
   }
 
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
     for (const ReplyDelta& delta : deltas) {
-      if (delta.kind == ReplyDelta::Kind::kCallEnd) continue;
+      if (delta.kind == ReplyDelta::Kind::kCallEnd || (options_.says_function_call && delta.call > 0)) continue;
       Json json = chunk(choice.index, delta_json(delta));
       json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
       if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
@@ -42,7 +43,7 @@ class ChatShape final : public ReplyShape {
   std::string end(Choice& choice) override {
     Json json = chunk(choice.index, Json::object());
     json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
-    json["choices"][0]["finish_reason"] = finish_name(choice);
+    json["choices"][0]["finish_reason"] = reason_of(choice);
     // Where no usage chunk follows, this is the last.
     if (!options_.include_usage && options_.n_choices == 1) {
       json["timings"] = timings_json({&choice, 1});
@@ -67,7 +68,7 @@ class ChatShape final : public ReplyShape {
       json["choices"].push_back({{"index", choice.index},
                                  {"message", message(choice.reply)},
                                  {"logprobs", take_logprobs(choice, vocabulary_)},
-                                 {"finish_reason", finish_name(choice)}});
+                                 {"finish_reason", reason_of(choice)}});
     }
     add_counters(json, choices);
     return json;
@@ -92,26 +93,39 @@ class ChatShape final : public ReplyShape {
     json["ebb"] = ebb_json(options_.head, choices);
   }
 
-  static Json delta_json(const ReplyDelta& delta) {
+  [[nodiscard]] std::string_view reason_of(const Choice& choice) const {
+    const std::string_view name = finish_name(choice);
+    return options_.says_function_call && name == "tool_calls" ? "function_call" : name;
+  }
+
+  [[nodiscard]] Json delta_json(const ReplyDelta& delta) const {
     switch (delta.kind) {
       case ReplyDelta::Kind::kReasoning: return {{"reasoning_content", delta.text}};
       case ReplyDelta::Kind::kContent: return {{"content", delta.text}};
       case ReplyDelta::Kind::kCallBegin: {
         const Json function = {{"name", delta.text}, {"arguments", ""}};
+        if (options_.says_function_call) return {{"function_call", function}};
         const Json call = {{"index", delta.call}, {"id", delta.id}, {"type", "function"}, {"function", function}};
         return {{"tool_calls", Json::array({call})}};
       }
       default: break;
     }
-    const Json call = {{"index", delta.call}, {"function", {{"arguments", delta.text}}}};
+    const Json function = {{"arguments", delta.text}};
+    if (options_.says_function_call) return {{"function_call", function}};
+    const Json call = {{"index", delta.call}, {"function", function}};
     return {{"tool_calls", Json::array({call})}};
   }
 
-  static Json message(const ParsedReply& reply) {
+  [[nodiscard]] Json message(const ParsedReply& reply) const {
     Json json = {{"role", "assistant"}, {"content", reply.content}};
     if (!reply.reasoning.empty()) json["reasoning_content"] = reply.reasoning;
     if (reply.calls.empty()) return json;
     if (reply.content.empty()) json["content"] = nullptr;
+    if (options_.says_function_call) {
+      const ReplyCall& call = reply.calls.front();
+      json["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+      return json;
+    }
     for (const ReplyCall& call : reply.calls) {
       json["tool_calls"].push_back(
           {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});

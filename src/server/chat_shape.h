@@ -13,6 +13,8 @@ struct ChatShapeOptions {
   std::int32_t n_choices = 1;
   // A chunk with the usage comes last.
   bool include_usage = false;
+  // The call, of which there is one at most, is a `function_call`, as before there were tools.
+  bool says_function_call = false;
 };
 // The vocabulary must outlive it.
 std::unique_ptr<ReplyShape> make_chat_shape(const Vocabulary& vocabulary, ChatShapeOptions options);

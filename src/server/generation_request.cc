@@ -58,6 +58,14 @@ void warn_of_ignored(JsonFields& fields, std::vector<std::string>& warnings) {
   if (fields.integer("n_keep", 0, -1, kMost) != 0) {
     warnings.push_back("n_keep: has no effect, messages[].ebb.pin keeps what must stay");
   }
+  for (const std::string_view name : {"n_indent", "t_max_predict_ms"}) {
+    if (fields.integer(name, 0, -1, kMost) > 0) warnings.push_back(fmt::format("{}: has no effect", name));
+  }
+  if (fields.object("web_search_options")) {
+    warnings.push_back("web_search_options: has no effect, nothing is looked for outside of this server");
+  }
+  if (fields.object("prediction")) warnings.push_back("prediction: has no effect, every token is computed");
+  if (!fields.text("verbosity").empty()) warnings.push_back("verbosity: has no effect, say it in a message");
 }
 
 // Nothing where the server's own holds; 0: never.

@@ -32,8 +32,7 @@ std::string_view stop_reason(const Choice& choice, std::int32_t max_tokens) {
   if (end.reason == FinishReason::kEndOfGeneration || end.reason == FinishReason::kStopString) {
     return choice.reply.calls.empty() ? "end_turn" : "tool_use";
   }
-  const bool is_asked = max_tokens >= 0 && end.stats.n_generated >= max_tokens;
-  return is_asked ? "max_tokens" : "model_context_window_exceeded";
+  return is_ended_by_context(choice, max_tokens) ? "model_context_window_exceeded" : "max_tokens";
 }
 
 class MessagesShape final : public ReplyShape {

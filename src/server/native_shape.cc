@@ -41,6 +41,7 @@ class NativeShape final : public ReplyShape {
     if (!options_.head.tells_progress) return {};
     Json json = part(choice, "");
     json["prompt_progress"] = progress_json(*choice.progress);
+    if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
     return sse_event(json);
   }
 
@@ -87,8 +88,8 @@ class NativeShape final : public ReplyShape {
     json["tokens_cached"] = choice.progress->n_cached;
     json["prompt"] = options_.prompts.at(static_cast<std::size_t>(choice.index));
     json["has_new_line"] = choice.reply.content.find('\n') != std::string::npos;
-    // A prompt that does not fit is refused, never cut.
-    json["truncated"] = false;
+    // Of a reply; a prompt that does not fit is refused, never cut.
+    json["truncated"] = is_ended_by_context(choice, options_.generation.options.max_tokens);
     json["stop_type"] = stop_type(end.reason);
     json["stopping_word"] = end.stop_string;
     json["timings"] = timings_so_far_json(choice);
@@ -108,7 +109,7 @@ class NativeShape final : public ReplyShape {
     const Json chances = take_logprobs(choice, vocabulary_);
     if (chances.is_null()) return;
     if (options_.generation.options.n_chances) json["completion_probabilities"] = chances["content"];
-    if (!options_.generation.returns_tokens) return;
+    if (!options_.generation.returns_tokens && !options_.generation.stream) return;
     for (const Json& token : chances["content"]) json["tokens"].push_back(token["id"]);
   }
 

@@ -15,7 +15,7 @@ namespace ebb {
 
 struct NativeShapeOptions {
   ReplyHead head;
-  // As it was asked for. Where tokens are to be told, their chances are asked for too.
+  // As it was asked for. Parts of a stream tell their tokens, asked for or not, and whole answers where they are asked for.
   GenerationRequest generation;
   // The text of each choice's prompt.
   std::vector<std::string> prompts;

@@ -16,7 +16,7 @@ namespace {
 // none of them.
 std::int32_t n_cached(const Choice& choice) {
   const TokenOrigins& from = choice.end->turn.from;
-  return std::max(0, choice.n_prompt - from.n_computed() - from.n_unseen());
+  return from.total() - from.n_computed() - from.n_unseen();
 }
 
 // What one choice or several cost.
@@ -81,6 +81,11 @@ std::string new_id(std::string_view prefix, int n) {
   std::string id(prefix);
   for (int i = 0; i < n; ++i) id += kLetters[random() % kLetters.size()];
   return id;
+}
+
+bool is_ended_by_context(const Choice& choice, std::int32_t asked_tokens) {
+  const RequestEnd& end = *choice.end;
+  return end.reason == FinishReason::kLength && (asked_tokens < 0 || end.stats.n_generated < asked_tokens);
 }
 
 std::string_view finish_name(const Choice& choice) {

@@ -1,6 +1,7 @@
 // Replies: the parts of an answer's JSON that all routes share, with honest counters (law 7).
 //
-//   usage    prompt_tokens is the logical prompt, once for all choices; cached_tokens of it were not computed
+//   usage    prompt_tokens is the whole prompt as it is held, once for all choices; cached_tokens of it were seen and not
+//            computed
 //   timings  llama.cpp's names; finite for 0 and 1 tokens
 //   ebb      ours: where each token of the prompts came from, summed over all choices; what left and came back, what is hot
 //
@@ -20,6 +21,8 @@ namespace ebb {
 // `prefix` and `n` random letters and digits.
 [[nodiscard]] std::string new_id(std::string_view prefix, int n = 32);
 [[nodiscard]] std::string_view finish_name(const Choice& choice);
+// Whether a reply ended for want of room, and not with the last of the tokens that were asked for at most; -1: no bound.
+[[nodiscard]] bool is_ended_by_context(const Choice& choice, std::int32_t asked_tokens);
 
 struct UsageTotals {
   std::int32_t n_prompt = 0;

@@ -23,6 +23,8 @@ namespace ebb {
 // One generation of an answer: of n for each prompt, prompt by prompt.
 struct Choice {
   std::int32_t index = 0;
+  // Tokens of its prompt: as the request says it, and from its beginning on as its session holds it, which has replies in
+  // the tokens that the model wrote.
   std::int32_t n_prompt = 0;
   // The first of the choices for its prompt: what the prompt cost counts once.
   bool is_first_of_prompt = true;

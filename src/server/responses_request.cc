@@ -161,6 +161,16 @@ void refuse_kept(JsonFields& body) {
   }
 }
 
+// What could be done without, and is not done, is told.
+void warn_of_left_out(JsonFields& body, std::vector<std::string>& warnings) {
+  if (body.text("truncation", "disabled") != "disabled") {
+    warnings.push_back("truncation: has no effect, a session goes on past what is in the cache");
+  }
+  if (body.find("max_tool_calls") != nullptr)
+    warnings.push_back("max_tool_calls: has no effect, tools run at the client");
+  if (body.find("prompt") != nullptr) warnings.push_back("prompt: has no effect, no templates of prompts are kept");
+}
+
 // A member of an object inside the body that chat has at the top.
 void lift(JsonFields& body, std::string_view holder, std::string_view member, const char* chat_name, Json& chat) {
   std::optional<JsonFields> inside = body.object(holder);
@@ -181,6 +191,8 @@ Result<ResponsesRequest> read_responses_request(const Json& body) {
   if (const Json* n = fields.find("max_output_tokens"); n != nullptr) request.chat["max_tokens"] = *n;
   lift(fields, "reasoning", "effort", "reasoning_effort", request.chat);
   lift(fields, "text", "format", "response_format", request.chat);
+  lift(fields, "text", "verbosity", "verbosity", request.chat);
+  warn_of_left_out(fields, request.warnings);
   read_tools(fields, request);
   EBB_RETURN_IF_ERROR(fields.status());
   return request;

@@ -39,7 +39,17 @@ class ResponsesShape final : public ReplyShape {
     return take_events();
   }
 
-  std::string deltas(Choice& /*choice*/, std::span<const ReplyDelta> deltas) override {
+  // As llama.cpp's server tells it: the response is in progress still.
+  std::string progress(const Choice& choice) override {
+    if (!head_.tells_progress) return {};
+    Json members = {{"response", bare_response("in_progress")}, {"prompt_progress", progress_json(*choice.progress)}};
+    if (head_.tells_timings) members["timings"] = timings_so_far_json(choice);
+    event("response.in_progress", members);
+    return take_events();
+  }
+
+  std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
+    if (head_.tells_timings) timings_ = timings_so_far_json(choice);
     for (const ReplyDelta& delta : deltas) {
       switch (delta.kind) {
         case ReplyDelta::Kind::kReasoning: add_text("reasoning", "reasoning_text", delta.text); break;
@@ -58,6 +68,7 @@ class ResponsesShape final : public ReplyShape {
         case ReplyDelta::Kind::kCallEnd: break;
       }
     }
+    timings_ = nullptr;
     return take_events();
   }
 
@@ -124,6 +135,7 @@ class ResponsesShape final : public ReplyShape {
   void event(const std::string& name, const Json& members) {
     Json json = {{"type", name}, {"sequence_number", n_events_++}};
     json.update(members);
+    if (!timings_.is_null()) json["timings"] = timings_;
     append_sse(events_, json_text(json), name);
   }
 
@@ -182,11 +194,16 @@ class ResponsesShape final : public ReplyShape {
 
   // --- the response ---
 
+  // Without the request's settings, of which tools may be long.
+  [[nodiscard]] Json bare_response(const char* status) const {
+    return {{"id", head_.id},   {"object", "response"}, {"created_at", head_.created},
+            {"status", status}, {"model", head_.model}, {"output", output_},
+            {"error", nullptr}, {"usage", nullptr},     {"incomplete_details", nullptr},
+            {"store", false}};
+  }
+
   [[nodiscard]] Json make_response(const char* status) const {
-    Json json = {{"id", head_.id},   {"object", "response"}, {"created_at", head_.created},
-                 {"status", status}, {"model", head_.model}, {"output", output_},
-                 {"error", nullptr}, {"usage", nullptr},     {"incomplete_details", nullptr},
-                 {"store", false}};
+    Json json = bare_response(status);
     json.update(settings_);
     return json;
   }
@@ -201,6 +218,7 @@ class ResponsesShape final : public ReplyShape {
                      {"output_tokens", totals.n_generated},
                      {"output_tokens_details", {{"reasoning_tokens", totals.n_thinking}}},
                      {"total_tokens", totals.n_prompt + totals.n_generated}};
+    json["timings"] = timings_json(choices);
     json["ebb"] = ebb_json(head_, choices);
     return json;
   }
@@ -211,7 +229,8 @@ class ResponsesShape final : public ReplyShape {
   Json output_ = Json::array();  // items that are closed
   Json item_ = nullptr;          // the open one, and what came of its text or arguments
   std::string text_;
-  std::string events_;  // that are not written yet
+  std::string events_;      // that are not written yet
+  Json timings_ = nullptr;  // those so far, while events tell what came
   std::int64_t n_events_ = 0;
 };
 

@@ -41,6 +41,7 @@ class TextShape final : public ReplyShape {
     json["choices"].push_back(
         {{"index", choice.index}, {"text", ""}, {"logprobs", nullptr}, {"finish_reason", nullptr}});
     json["prompt_progress"] = progress_json(*choice.progress);
+    if (head_.tells_timings) json["timings"] = timings_so_far_json(choice);
     return sse_event(json);
   }
 

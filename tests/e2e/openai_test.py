@@ -85,6 +85,25 @@ class Client(unittest.TestCase):
         history = question + [choice.message.model_dump(exclude_none=True), result]
         self.assertIn(self.chat(history, tools=[READ]).choices[0].finish_reason, ("stop", "length"))
 
+    def test_functions_of_old_are_called_whole_and_in_a_stream_alike(self):
+        how = {"functions": [READ["function"]], "function_call": {"name": "read"}, "max_tokens": 200}
+        question = [{"role": "user", "content": "Read the file."}]
+        choice = self.chat(question, **how).choices[0]
+        self.assertEqual(choice.finish_reason, "function_call")
+        self.assertIsNone(choice.message.tool_calls)
+        call = choice.message.function_call
+        self.assertEqual((call.name, json.loads(call.arguments).keys()), ("read", {"path", "lines"}))
+        chunks = list(self.chat(question, stream=True, **how))
+        pieces = [chunk.choices[0].delta.function_call for chunk in chunks if chunk.choices[0].delta.function_call]
+        self.assertEqual(pieces[0].name, "read")
+        self.assertEqual("".join(piece.arguments for piece in pieces), call.arguments)
+        self.assertEqual(chunks[-1].choices[0].finish_reason, "function_call")
+        result = {"role": "function", "name": "read", "content": "The file is empty."}
+        history = question + [choice.message.model_dump(exclude_none=True), result]
+        answer = self.chat(history, functions=[READ["function"]])
+        self.assertIn(answer.choices[0].finish_reason, ("stop", "length"))
+        self.assertEqual(sum(answer.model_extra["ebb"]["prompt"].values()), answer.usage.prompt_tokens)
+
     def test_json_of_a_schema_becomes_an_object(self):
         answer = self.client.chat.completions.parse(
             model="any",
@@ -119,6 +138,10 @@ class Client(unittest.TestCase):
             types = [event.type for event in stream]
             self.assertEqual(stream.get_final_response().output_text, whole.output_text)
         self.assertEqual((types[0], types[-1]), ("response.created", "response.completed"))
+        with self.client.responses.stream(**how, extra_body={"return_progress": True, "timings_per_token": True}) as stream:
+            events = list(stream)
+            self.assertEqual(stream.get_final_response().output_text, whole.output_text)
+        self.assertTrue(any("prompt_progress" in event.model_extra for event in events if event.type == "response.in_progress"))
         tool = {"type": "function", **READ["function"], "strict": False}
         called = self.client.responses.create(
             **{**how, "input": "Read the file.", "tools": [tool], "tool_choice": "required", "max_output_tokens": 200},

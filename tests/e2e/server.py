@@ -1,4 +1,4 @@
-"""A real `ebb serve` for tests: on a free port, with the bundled model and a small budget."""
+"""A real `ebb serve` for tests: on a free port, with the bundled model where no other is given."""
 import pathlib
 import select
 import signal
@@ -11,9 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 class Server:
     """Runs from construction to the end of the `with`."""
 
-    def __init__(self, program, *flags):
+    def __init__(self, program, *flags, model=ROOT / "models" / "ebb-recall.gguf"):
         self.process = subprocess.Popen(
-            [program, "serve", "-m", ROOT / "models" / "ebb-recall.gguf", "--port", "0", *flags],
+            [program, "serve", "-m", model, "--port", "0", *flags],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
