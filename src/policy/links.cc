@@ -22,6 +22,9 @@ constexpr std::size_t kMostTried = 3;
 // nothing of it comes.
 constexpr double kLinkWeight = 0.85;
 
+// Blocks that found as much as this share of the best are as good as it: which of them answers nobody knows by their words.
+constexpr double kAsGood = 0.9;
+
 // Of what is rare in a cue, the share that a sentence has which answers it. Less: a sentence that shares one of several words with it leads astray.
 // More: one that answers in other words leads nowhere.
 constexpr double kAnswers = 0.5;
@@ -41,19 +44,39 @@ double rarity_of(const Words& words, const Words& among, const WordIndex& index)
   return sum;
 }
 
-// The words of the sentence that has most of what is rare in `wanted`; none: no sentence has enough.
-Words find_answer(std::string_view passage, const Words& wanted, const WordIndex& index) {
+struct Answer {
+  Words words;  // none: no sentence has enough
+  std::size_t begin = 0;
+  std::size_t end = 0;  // in the passage
+};
+
+// The sentence that has most of what is rare in `wanted`.
+Answer find_answer(std::string_view passage, const Words& wanted, const WordIndex& index) {
   double most = kAnswers * rarity_of(wanted, wanted, index);
-  Words answer;
+  Answer answer;
   if (most == 0.0) return answer;
-  for_each_sentence(passage, [&](std::string_view sentence, std::size_t) {
+  for_each_sentence(passage, [&](std::string_view sentence, std::size_t begin) {
     Words words = words_of(sentence);
     const double rarity = rarity_of(wanted, words, index);
-    if (rarity < most || (rarity == most && !answer.empty())) return;
+    if (rarity < most || (rarity == most && !answer.words.empty())) return;
     most = rarity;
-    answer = std::move(words);
+    answer = {.words = std::move(words), .begin = begin, .end = begin + sentence.size()};
   });
   return answer;
+}
+
+// Blocks that hold a part of the answer: the one that was found and, where the sentence goes on there, those beside it.
+void add_blocks_of(const Answer& answer, const Passage& passage, BlockIndex block, std::set<BlockIndex>& blocks) {
+  blocks.insert(block);
+  if (answer.words.empty()) return;
+  if (answer.begin < passage.begin) blocks.insert(BlockIndex(block.value() - 1));
+  if (answer.end > passage.end) blocks.insert(BlockIndex(block.value() + 1));
+}
+
+// The weight of what the best leads to: where several are as good, each leads with its share.
+double share_of_best(std::span<const Scored> ranked) {
+  const auto is_as_good = [&](const Scored& scored) { return scored.score >= kAsGood * ranked.front().score; };
+  return 1.0 / static_cast<double>(std::ranges::count_if(ranked, is_as_good));
 }
 
 }  // namespace
@@ -67,11 +90,15 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
     Words wanted = words_of(cues[i].text);
     std::vector<Scored> ranked = found[i].ranked;
     std::set<BlockIndex> passed;
-    for (int hop = 0; hop < kMostHops; ++hop) {
+    double weight = kLinkWeight * cues[i].weight;
+    for (int hop = 0; hop < kMostHops && !ranked.empty(); ++hop) {
+      weight *= share_of_best(ranked);
       Words links;
       for (std::size_t r = 0; r < std::min(ranked.size(), kMostTried) && links.empty(); ++r) {
-        passed.insert(ranked[r].block);
-        for (const std::string& word : find_answer(texts.passage(ranked[r].block).text, wanted, texts.words)) {
+        const Passage passage = texts.passage(ranked[r].block);
+        const Answer answer = find_answer(passage.text, wanted, texts.words);
+        add_blocks_of(answer, passage, ranked[r].block, passed);
+        for (const std::string& word : answer.words) {
           if (texts.words.is_rare(word) && said.insert(word).second) links.insert(word);
         }
       }
@@ -79,8 +106,7 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
       ranked = texts.words.rank(fmt::format("{}", fmt::join(links, " ")));
       std::erase_if(ranked, [&](const Scored& scored) { return passed.contains(scored.block); });
       wanted = std::move(links);
-      if (ranked.empty()) break;
-      linked.push_back({.weight = kLinkWeight * cues[i].weight, .is_linked = true, .ranked = ranked});
+      if (!ranked.empty()) linked.push_back({.weight = weight, .is_linked = true, .ranked = ranked});
     }
   }
   return linked;

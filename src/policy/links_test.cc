@@ -99,6 +99,27 @@ TEST_F(Links, cues_that_do_not_lead_and_many_cues_cost_nothing) {
   EXPECT_TRUE(follow({}).empty());
 }
 
+TEST_F(Links, where_several_are_as_good_what_one_leads_to_comes_behind_them) {
+  fill();
+  tell({"The boat has a price of 329.", "The boat now lies in old Athens.", "The boat is due on a Sunday.",
+        "Ask Bert for 329."});
+  const std::vector<CueRanking> linked = follow({{.text = "Who took the boat?", .weight = 0.9}});
+  ASSERT_EQ(linked.size(), 1U);
+  EXPECT_LE(linked.front().weight, 0.3);
+}
+
+TEST_F(Links, a_sentence_that_a_border_cuts_does_not_lead_to_its_own_end) {
+  fill();
+  tell({"We sang. The price of the boat is", "329 pounds. It rained.", "The sun came out."});
+  const std::vector<Cue> cues = {{.text = "What is the price of the boat?", .weight = 0.9}};
+  const std::vector<CueRanking> found = {{.weight = 0.9, .ranked = words_.rank(cues.front().text)}};
+  const BlockTexts source{.words = words_, .passage = [this](BlockIndex block) {
+                            const std::string& own = texts_[block.index()];
+                            return Passage{.text = own + " " + texts_[block.index() + 1], .end = own.size()};
+                          }};
+  EXPECT_TRUE(follow_links(cues, found, source).empty());
+}
+
 TEST_F(Links, text_that_cannot_be_told_leads_nowhere) {
   fill();
   tell({"The owner of the boat is Ada.", "Ada lives in Athens."});
