@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chat/reply_parser.h"
 #include "grammar/grammar_rules.h"
@@ -21,13 +22,22 @@ struct AnswerThinking {
   bool is_open = false;
 };
 
+// Of the marks around what is said (find_dress), those that an answer of one part begins with: gpt-oss says JSON only behind
+// <|channel|>final<|message|>. Empty: it needs none.
+[[nodiscard]] std::vector<std::string> answer_openers(const std::vector<std::string>& dress);
+
 struct AnswerGrammar {
   std::string grammar;
   std::string root = "root";
 };
 
-// Behind thinking, the answer is what `grammar` says from "root" on. Its rules must not begin with "ebb-".
-[[nodiscard]] AnswerGrammar behind_thinking(std::string grammar, const std::optional<AnswerThinking>& thinking);
+// Behind thinking and one of the openers, where there are any, the answer is what `grammar` says from "root" on. Its rules must not begin
+// with "ebb-".
+[[nodiscard]] AnswerGrammar behind_thinking(std::string grammar, const std::optional<AnswerThinking>& thinking,
+                                            const std::vector<std::string>& openers = {});
+
+// The expression for one of the openers; with none, it is empty.
+[[nodiscard]] std::string one_of_openers(const std::vector<std::string>& openers);
 
 // The expression for thinking and what separates it from the answer. With an opener, that mark ends thinking too, as the
 // first of what follows.

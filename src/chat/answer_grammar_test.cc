@@ -41,6 +41,25 @@ TEST(AnswerGrammar, begins_inside_thinking_that_the_prompt_opened) {
   EXPECT_FALSE(grammar.matches("[/THINK]b"));
 }
 
+TEST(AnswerGrammar, says_json_in_gpt_oss_final_message) {
+  const std::string source = "<|channel|>analysis<|message|> <|end|> <|channel|>final<|message|>";
+  const AnswerGrammar answer = behind_thinking("root ::= \"{}\"", AnswerThinking{.tags = *find_think_tags(source)},
+                                               answer_openers(find_dress(source)));
+  GrammarMatch grammar(answer.grammar, answer.root);
+  ASSERT_EQ(grammar.error(), "");
+  EXPECT_TRUE(grammar.matches("<|channel|>final<|message|>{}"));
+  EXPECT_TRUE(grammar.matches("<|channel|>final <|constrain|>json<|message|>{}"));
+  EXPECT_TRUE(grammar.matches(
+      "<|channel|>analysis<|message|>A {}.<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>{}"));
+  EXPECT_FALSE(grammar.matches("{}"));
+  EXPECT_FALSE(grammar.matches("<|channel|>final<|message|>"));
+  EXPECT_FALSE(grammar.matches("<|channel|>analysis<|message|>A.<|end|><|start|>assistant{}"));
+  EXPECT_TRUE(answer_openers(find_dress("[BEGIN FINAL RESPONSE]")).empty());
+  // Where the prompt leaves no room for thinking.
+  const AnswerGrammar plain = behind_thinking("root ::= \"{}\"", std::nullopt, answer_openers(find_dress(source)));
+  EXPECT_TRUE(GrammarMatch(plain.grammar, plain.root).matches("<|channel|>final<|message|>{}"));
+}
+
 TEST(AnswerGrammar, holds_schemas_whose_rules_have_names_of_their_own) {
   GrammarMatch grammar =
       match(json_schema_grammar({{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}})->grammar,

@@ -23,7 +23,7 @@ Result<CallGrammar> call_grammar(const CallFormat& format, const CallChoice& cho
   std::string answer = calls;
   if (!choice.required && !choice.content.is_null()) {
     EBB_ASSIGN_OR_RETURN(const std::string content, rules.add_schema(choice.content));
-    answer = fmt::format("({} | {})", calls, content);
+    answer = fmt::format("({} | {} {})", calls, one_of_openers(choice.content_openers), content);
   } else if (!choice.required && opener.empty()) {
     return CallGrammar{};
   } else if (!choice.required) {

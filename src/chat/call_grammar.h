@@ -31,6 +31,8 @@ struct CallChoice {
   bool required = true;
   // Where calls may come: without them the answer is JSON of this schema. Null: it is any text.
   nlohmann::ordered_json content = nullptr;
+  // What such JSON stands behind (answer_openers).
+  std::vector<std::string> content_openers = {};
   // Nothing: the answer holds no thinking.
   std::optional<AnswerThinking> thinking = std::nullopt;
 };

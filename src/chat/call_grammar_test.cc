@@ -209,5 +209,22 @@ TEST(CallFormats, are_found_by_what_a_template_teaches) {
   EXPECT_EQ(found("{{ message.content }}"), "none");
 }
 
+TEST(CallGrammar, gpt_oss_thinks_and_then_calls_or_says_json_in_its_final_message) {
+  const std::string source = "<|channel|>analysis<|message|> <|end|> <|channel|>final<|message|>";
+  CallChoice may = choice(false);
+  may.required = false;
+  may.content = {{"type", "boolean"}};
+  may.content_openers = answer_openers(find_dress(source));
+  may.thinking = AnswerThinking{.tags = *find_think_tags(source)};
+  GrammarMatch grammar = match(harmony_calls(), may);
+  const std::string thought = "<|channel|>analysis<|message|>A.<|end|><|start|>assistant";
+  const std::string call = "<|channel|>commentary to=functions.read <|constrain|>json<|message|>{\"path\": \"a\"}";
+  for (const std::string& begin : {std::string(), thought}) {
+    EXPECT_TRUE(grammar.matches(begin + call));
+    EXPECT_TRUE(grammar.matches(begin + "<|channel|>final<|message|>true"));
+    EXPECT_FALSE(grammar.matches(begin + "true"));
+  }
+}
+
 }  // namespace
 }  // namespace ebb

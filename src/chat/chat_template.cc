@@ -42,8 +42,8 @@ void set_variables(jinja::Run& run, const TemplateInputs& inputs, jinja::Frame& 
   frame.set("bos_token", run.text(std::string(inputs.bos_token)));
   frame.set("eos_token", run.text(std::string(inputs.eos_token)));
   if (inputs.arguments.is_object()) {
-    for (const auto& [name, value] : inputs.arguments.items()) {
-      frame.set(inputs.arguments.find(name).key(), jinja::from_json(run, value, jinja::kFromRequest));
+    for (auto at = inputs.arguments.begin(); at != inputs.arguments.end(); ++at) {
+      frame.set(at.key(), jinja::from_json(run, at.value(), jinja::kFromRequest));
     }
   }
   frame.set("messages", message_values(run, inputs.messages));
@@ -91,15 +91,27 @@ Result<ChatTemplate> ChatTemplate::compile(std::string source) {
   return ChatTemplate(std::move(source), std::make_shared<const jinja::Program>(jinja::Program{std::move(block)}));
 }
 
+ChatTemplate ChatTemplate::within(std::shared_ptr<RenderAllowance> allowance) const {
+  ChatTemplate bounded = *this;
+  bounded.allowance_ = std::move(allowance);
+  return bounded;
+}
+
 Result<ChatPrompt> ChatTemplate::render(const TemplateInputs& inputs) const {
   jinja::RunLimits limits;
   const std::size_t n_messages = inputs.messages.is_array() ? inputs.messages.size() : 0;
   limits.max_steps += kStepsAMessage * std::min(n_messages, kMostMessages);
+  const bool is_allowance_less = allowance_ != nullptr && allowance_->n_steps < limits.max_steps;
+  if (is_allowance_less) limits.max_steps = allowance_->n_steps;
   jinja::Run run(limits, inputs.now);
   const jinja::FrameRef variables = run.heap.make<jinja::Frame>(nullptr);
   set_variables(run, inputs, *variables);
-  if (run.failed()) return run.failure();
-  const jinja::MarkedText text = jinja::Interpreter(run, variables).render(program_->block);
+  jinja::MarkedText text;
+  if (!run.failed()) text = jinja::Interpreter(run, variables).render(program_->block);
+  if (allowance_ != nullptr) {
+    allowance_->n_steps -= std::min(run.n_steps(), allowance_->n_steps);
+    allowance_->is_spent |= is_allowance_less && run.failure().code() == Code::kOutOfBudget;
+  }
   if (run.failed()) return run.failure();
   return pieces_of(text);
 }

@@ -40,6 +40,13 @@ struct TemplateInputs {
   std::tm now = local_time();
 };
 
+// Steps that several renderings may take together, beside what each may.
+struct RenderAllowance {
+  std::size_t n_steps = 0;  // left
+  // A rendering ended for want of them.
+  bool is_spent = false;
+};
+
 class ChatTemplate {
  public:
   // kInvalidArgument names the line, what was expected and what stands there.
@@ -49,6 +56,9 @@ class ChatTemplate {
   // that Python would raise for; kOutOfBudget: it takes too many steps or too much memory. Both name the line.
   [[nodiscard]] Result<ChatPrompt> render(const TemplateInputs& inputs) const;
 
+  // The same template, whose renderings share what is allowed: for one thread at a time.
+  [[nodiscard]] ChatTemplate within(std::shared_ptr<RenderAllowance> allowance) const;
+
   [[nodiscard]] const std::string& source() const { return source_; }
 
  private:
@@ -57,6 +67,8 @@ class ChatTemplate {
 
   std::string source_;
   std::shared_ptr<const jinja::Program> program_;
+  // Null: each rendering has only its own limit.
+  std::shared_ptr<RenderAllowance> allowance_;
 };
 
 // Messages between <|im_start|>role and <|im_end|>: for models without a template of their own.

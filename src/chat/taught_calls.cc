@@ -14,6 +14,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kSaid = "I look into it.";
 
+// Steps of all renderings that find out how a template writes calls, as many as one rendering may take by itself. Fewer: a longer
+// template would be taken for one that writes none. More: a server whose template is slow starts later; so many take about a second.
+constexpr std::size_t kStepsToFind = 10'000'000;
+
 Tool probe_tool(const char* name) {
   return {.name = name,
           .parameters = {{"type", "object"},
@@ -109,14 +113,24 @@ bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens,
 
 TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
   TaughtCalls taught;
-  taught.find_format(chat_template, tokens);
+  const auto allowance = std::make_shared<RenderAllowance>(RenderAllowance{.n_steps = kStepsToFind});
+  const ChatTemplate bounded = chat_template.within(allowance);
+  taught.find_format(bounded, tokens);
   const bool is_known = taught.derived_ || taught.format_ != nullptr;
-  taught.shows_tools_ = is_known && ebb::shows_tools(chat_template, tokens);
-  const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
-  if (taught.shows_tools_ || is_written) return taught;
-  ChatRequest plain;
-  plain.messages.push_back({{"role", "user"}, {"content", kSaid}});
-  taught.needs_tools_ = !render_chat_request(chat_template, plain, tokens).ok();
+  taught.shows_tools_ = is_known && ebb::shows_tools(bounded, tokens);
+  if (allowance->is_spent) {
+    taught.shows_tools_ = false;
+    taught.doubt_ = fmt::format(
+        "to find out how the chat template writes calls of tools takes more than {} steps; tools are described, and "
+        "calls written, in Hermes's form",
+        kStepsToFind);
+  } else {
+    const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
+    if (taught.shows_tools_ || is_written) return taught;
+    ChatRequest plain;
+    plain.messages.push_back({{"role", "user"}, {"content", kSaid}});
+    taught.needs_tools_ = !render_chat_request(bounded, plain, tokens).ok();
+  }
   taught.derived_.reset();
   taught.format_ = &hermes_calls();
   taught.writes_calls_ = true;

@@ -4,7 +4,7 @@
 // they were, whole and byte by byte: text with quotes, line breaks and the form's own marks, numbers, lists, objects, no arguments, several
 // calls, behind text and by themselves.
 //
-// Thread rule: find() takes some hundred renderings; then immutable.
+// Thread rule: find() takes some hundred renderings, which have one allowance together; then immutable.
 #pragma once
 
 #include <memory>
@@ -22,6 +22,8 @@ class TaughtCalls {
  public:
   [[nodiscard]] static TaughtCalls find(const ChatTemplate& chat_template, const TemplateTokens& tokens);
 
+  // Why nothing is known of how this template writes calls, where that took too many steps to find out; else empty.
+  [[nodiscard]] const std::string& doubt() const { return doubt_; }
   // What is read. Where the template teaches nothing that is, as Hermes writes calls. Lives as long as this.
   [[nodiscard]] const CallFormat& format() const { return derived_ ? *derived_ : *format_; }
   // Does the template itself tell of tools, and how to call them in the form that is read?
@@ -39,6 +41,7 @@ class TaughtCalls {
   bool writes_calls_ = false;
   // The template raises where there are none.
   bool needs_tools_ = false;
+  std::string doubt_;
 };
 
 }  // namespace ebb

@@ -266,5 +266,24 @@ TEST(TaughtCalls, content_is_none_where_a_template_asks_for_that) {
   EXPECT_EQ(render_chat_request(asks, request, {}).value().text(), "[user]Hello[over]<|call|>read<|sep|>{}<|end|>");
 }
 
+TEST(TaughtCalls, finding_out_takes_no_more_steps_than_are_allowed_together) {
+  // Each rendering keeps to its own limit.
+  const ChatTemplate slow =
+      ChatTemplate::compile("{% for i in range(100) %}{% for j in range(5000) %}{% endfor %}{% endfor %}" +
+                            template_of(shapes()[1]).source())
+          .value();
+  ASSERT_TRUE(slow.render({.messages = Json::array()}).ok());
+  const TaughtCalls taught = TaughtCalls::find(slow, {});
+  EXPECT_NE(taught.doubt().find("steps"), std::string::npos);
+  EXPECT_EQ(taught.format().name(), "hermes");
+  EXPECT_FALSE(taught.shows_tools());
+  ChatRequest request;
+  request.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+  request.tools = Json::array({{{"type", "function"}, {"function", {{"name", "look"}}}}});
+  taught.prepare(request);
+  EXPECT_NE(Json(request.messages).dump().find("look"), std::string::npos);
+  for (const Shape& shape : shapes()) EXPECT_EQ(TaughtCalls::find(template_of(shape), {}).doubt(), "") << shape.name;
+}
+
 }  // namespace
 }  // namespace ebb

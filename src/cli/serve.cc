@@ -265,6 +265,7 @@ Status serve(ServeFlags flags) {
                                     .n_recalled_blocks = flags.generation.recall_blocks,
                                     .most_recall_ms = flags.generation.recall_ms,
                                     .selectors = generation.recall.selectors}));
+  if (!api->template_doubt().empty()) fmt::print(stderr, "ebb: {}\n", api->template_doubt());
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
   flags.http.share_body = [&](const HttpRequest& head) { return api->share_body(head); };

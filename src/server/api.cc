@@ -217,6 +217,8 @@ Result<std::unique_ptr<Api>> Api::create(const Engine& engine, Scheduler& schedu
 Api::Api(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Api::~Api() = default;
 
+const std::string& Api::template_doubt() const { return state_->taught_calls.doubt(); }
+
 // Nothing of strangers is read: no route that is open to them takes a body.
 std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
   const std::optional<ApiError> refusal = find_refusal(state_->options, *state_->keys(), head);

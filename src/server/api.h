@@ -80,6 +80,8 @@ class Api {
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
 
+  // What whoever runs the server should know of the model's chat template, in a line; else empty (TaughtCalls::doubt).
+  [[nodiscard]] const std::string& template_doubt() const;
   void handle(HttpRequest request, std::shared_ptr<Responder> responder);
   // What the head of a request with a body gets instead of being read to its end: HttpOptions::check_body.
   [[nodiscard]] std::optional<HttpAnswer> check_body(const HttpRequest& head) const;

@@ -22,10 +22,16 @@ struct AnswerFacts {
   std::vector<std::string> dress;
   PromptThinking prompt_thinking = PromptThinking::kNotBegun;
   const CallFormat* calls = nullptr;
+  bool continues_answer = false;
 
   [[nodiscard]] std::optional<AnswerThinking> thinking() const {
     if (!think || prompt_thinking == PromptThinking::kOver) return std::nullopt;
     return AnswerThinking{.tags = *think, .is_open = prompt_thinking == PromptThinking::kOpen};
+  }
+  // None where the client began the answer, since the mark is in front of that, nor in front of a grammar of the client's, which says itself
+  // what the answer is.
+  [[nodiscard]] std::vector<std::string> openers() const {
+    return continues_answer || format.schema.is_null() ? std::vector<std::string>() : answer_openers(dress);
   }
 };
 
@@ -39,6 +45,7 @@ Status set_call_grammar(const AnswerFacts& facts, ChatPlan& plan) {
                                                                   .parallel = facts.tools.parallel,
                                                                   .required = is_required,
                                                                   .content = facts.format.schema,
+                                                                  .content_openers = facts.openers(),
                                                                   .thinking = facts.thinking()});
   if (!grammar.ok() && grammar.status().code() == Code::kUnsupported && !is_required && facts.format.schema.is_null()) {
     plan.warnings.push_back("arguments of calls not enforced: " + grammar.status().message());
@@ -59,7 +66,7 @@ Status set_grammar(const AnswerFacts& facts, ChatPlan& plan) {
     grammar = std::move(made.grammar);
   }
   if (grammar.empty()) return {};
-  AnswerGrammar answer = behind_thinking(std::move(grammar), facts.thinking());
+  AnswerGrammar answer = behind_thinking(std::move(grammar), facts.thinking(), facts.openers());
   plan.generation.options.sampling.grammar = std::move(answer.grammar);
   plan.generation.options.sampling.grammar_root = std::move(answer.root);
   return {};
@@ -152,7 +159,8 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
   AnswerFacts facts{.tools = std::move(rendering.tools),
                     .think = find_think_tags(*rendering.template_source),
                     .dress = find_dress(*rendering.template_source),
-                    .calls = rendering.calls};
+                    .calls = rendering.calls,
+                    .continues_answer = plan.request.continues_last_message};
   EBB_ASSIGN_OR_RETURN(facts.format, read_format_fields(body));
   if (facts.think) {
     facts.prompt_thinking = find_prompt_thinking(plan.prompt, *facts.think, plan.request.continues_last_message);

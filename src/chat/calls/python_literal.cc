@@ -62,28 +62,29 @@ class PythonReader {
   bool read_string() {
     const char quote = text_[at_++];
     std::string text;
+    // One for the whole string: the halves of a surrogate pair are two escapes.
+    JsonStringReader reader;
     while (at_ < text_.size() && peek() != quote) {
       if (peek() != '\\') {
-        text += text_[at_++];
-        continue;
-      }
-      const std::string_view rest = text_.substr(at_);
-      if (rest.starts_with("\\'")) {
-        text += '\'';
+        // What JSON ends a string with may stand inside one of Python's.
+        if (reader.take(peek(), text)) text += peek();
+        ++at_;
+      } else if (text_.substr(at_).starts_with("\\'")) {
+        (void)reader.take('\'', text);
         at_ += 2;
       } else {
-        read_escape(text);
+        read_escape(reader, text);
       }
     }
     if (at_ >= text_.size()) return false;
+    (void)reader.take('"', text);
     ++at_;
     out_ += to_json_string(text);
     return true;
   }
 
   // The escapes that Python and JSON share.
-  void read_escape(std::string& text) {
-    JsonStringReader reader;
+  void read_escape(JsonStringReader& reader, std::string& text) {
     const std::size_t n_bytes = text_.substr(at_).starts_with("\\u") ? 6 : 2;
     const std::size_t end = std::min(text_.size(), at_ + n_bytes);
     while (at_ < end) (void)reader.take(text_[at_++], text);

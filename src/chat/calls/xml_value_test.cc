@@ -26,6 +26,9 @@ TEST(XmlValue, reads_pythons_literals) {
   EXPECT_EQ(python_to_json("{'a': [1, -2.5e3, (True, None,)], \"b\": 'x\"\\'\\n'}"),
             "{\"a\":[1,-2.5e3,[true,null]],\"b\":\"x\\\"'\\n\"}");
   EXPECT_EQ(python_to_json("'\\u00e9'"), "\"\u00e9\"");
+  EXPECT_EQ(python_to_json("\"\\ud83d\\ude00\""), "\"\U0001F600\"");
+  EXPECT_EQ(python_to_json("'a\\ud83d\"b\\ude00'"), "\"a\uFFFD\\\"b\uFFFD\"");
+  EXPECT_EQ(python_to_json("'\\ud83d'"), "\"\uFFFD\"");
   for (const std::string text :
        {"", "Truer", "'a", "'a\\", "[1 2]", "{1: 2}", "1.2.3", "f(x)", "{'a' 1}", "[", "'\\u00"}) {
     EXPECT_EQ(python_to_json(text), "") << text;

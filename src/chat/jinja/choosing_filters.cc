@@ -90,7 +90,8 @@ Value do_groupby(Run& run, const Value& input, const Arguments& arguments) {
   for (const Value& item : sorted.get<ListRef>()->items) {
     const Value key = key_of(run, item, (*given)[0]);
     const Value* last = groups.empty() ? nullptr : &groups.back().get<ListRef>()->items.front();
-    if (last == nullptr || !run.equal(fold_case(*last, (*given)[2].truthy()), fold_case(key, (*given)[2].truthy()))) {
+    const bool case_sensitive = (*given)[2].truthy();
+    if (last == nullptr || !run.equal(fold_case(run, *last, case_sensitive), fold_case(run, key, case_sensitive))) {
       groups.push_back(run.list({key, run.list({})}, ListKind::kTuple));
       if (run.failed()) return {};
     }
@@ -121,7 +122,8 @@ Value key_of(Run& run, const Value& value, const Value& path) {
   if (!path.is_text()) return run.fail("an attribute's name is a string, not {}", path.type_name());
   Value found = value;
   std::string_view rest = path.bytes();
-  while (true) {
+  if (!run.pay_scan(rest.size())) return {};
+  while (run.pay(1)) {
     const std::size_t dot = std::min(rest.find('.'), rest.size());
     const std::string_view part = rest.substr(0, dot);
     std::int64_t place = 0;
@@ -131,10 +133,12 @@ Value key_of(Run& run, const Value& value, const Value& path) {
     if (dot == rest.size() || run.failed()) return found;
     rest.remove_prefix(dot + 1);
   }
+  return {};
 }
 
-Value fold_case(const Value& value, bool case_sensitive) {
-  return value.is_text() && !case_sensitive ? Value::text(lower(*value.get<TextRef>())) : value;
+Value fold_case(Run& run, const Value& value, bool case_sensitive) {
+  if (!value.is_text() || case_sensitive) return value;
+  return run.pay_reading(value.bytes().size()) ? Value::text(lower(*value.get<TextRef>())) : Value();
 }
 
 NativeFunction find_choosing_filter(std::string_view name) {

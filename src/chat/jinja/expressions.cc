@@ -58,11 +58,14 @@ Value Interpreter::evaluate(const Expression& node) {
 }
 
 Value Interpreter::evaluate_name(const Expression& node) {
-  if (const Value* value = frame_->find(node.name)) return *value;
+  std::size_t n_frames = 0;
+  const Value* value = frame_->find(node.name, n_frames);
+  if (!run_.pay(n_frames / kFramesAStep)) return {};
+  if (value != nullptr) return *value;
   if (const NativeFunction function = find_function(node.name)) {
     return CallableRef(run_.heap.make<Native>(function_name(node.name), function));
   }
-  return undefined(fmt::format("'{}' is undefined", node.name));
+  return undefined(fmt::format("'{:.60}' is undefined", node.name));
 }
 
 std::vector<Value> Interpreter::evaluate_all(const std::vector<ExpressionRef>& nodes) {
@@ -82,7 +85,7 @@ Value Interpreter::evaluate_dict(const Expression& node) {
     Value value = evaluate(*node.parts[i + 1]);
     if (run_.failed() || !run_.pay_bytes(sizeof(Dict::Entry))) return {};
     if (!Dict::can_be_key(key)) return run_.fail("a {} cannot be a dict's key", key.type_name());
-    dict->set(key, std::move(value));
+    run_.set(*dict, key, std::move(value));
   }
   return dict;
 }

@@ -48,6 +48,13 @@ bool read_spec(std::string_view text, std::size_t& at, Spec& spec) {
   return true;
 }
 
+// Where a template repeats a long value without end.
+bool is_too_long(Run& run, const MarkedText& text) {
+  if (text.size() <= run.limits.max_output_bytes) return false;
+  run.fail("a formatted text has more than {} bytes", run.limits.max_output_bytes);
+  return true;
+}
+
 void append_padded(const MarkedText& text, const Spec& spec, bool right, MarkedText& out) {
   const std::size_t n = count_characters(text.bytes());
   const auto width = static_cast<std::size_t>(spec.width);
@@ -116,6 +123,7 @@ bool append_value(Run& run, const Value& value, const Spec& spec, MarkedText& ou
 }  // namespace
 
 Value format_percent(Run& run, const MarkedText& format, const Value& arguments) {
+  if (!run.pay_reading(format.size())) return {};
   const auto* tuple = arguments.find<ListRef>();
   const bool several = tuple != nullptr && (*tuple)->kind == ListKind::kTuple;
   const std::string& bytes = format.bytes();
@@ -147,7 +155,7 @@ Value format_percent(Run& run, const MarkedText& format, const Value& arguments)
     Spec spec;
     if (!read_spec(bytes, at, spec)) return run.fail("'%' does not understand its format");
     if (!append_value(run, value, spec, out)) return run.fail("'%{}' does not take {}", spec.type, value.type_name());
-    if (!run.pay_bytes(64)) return {};
+    if (is_too_long(run, out) || !run.pay_bytes(64)) return {};
   }
   const std::size_t n_single = arguments.is<DictRef>() ? 0 : 1;
   if (next < (several ? (*tuple)->items.size() : n_single))
@@ -156,6 +164,7 @@ Value format_percent(Run& run, const MarkedText& format, const Value& arguments)
 }
 
 Value format_braces(Run& run, const MarkedText& format, const Arguments& arguments) {
+  if (!run.pay_reading(format.size())) return {};
   const std::string& bytes = format.bytes();
   std::size_t next = 0;
   MarkedText out;
@@ -169,6 +178,7 @@ Value format_braces(Run& run, const MarkedText& format, const Arguments& argumen
       at += 2;
       continue;
     }
+    if (!run.pay(arguments.named.size() / 8)) return {};
     const std::size_t close = bytes.find('}', at);
     if (bytes[at] == '}' || close == std::string::npos) return run.fail("format: a brace stands alone");
     const std::string field = bytes.substr(at + 1, close - at - 1);
@@ -195,7 +205,7 @@ Value format_braces(Run& run, const MarkedText& format, const Arguments& argumen
     if (!text.empty() && !read_spec(text, from, spec)) return run.fail("format: '{{{}}}' is not understood", field);
     if (!append_value(run, *value, spec, out))
       return run.fail("format: '{{{}}}' does not take {}", field, value->type_name());
-    if (!run.pay_bytes(64)) return {};
+    if (is_too_long(run, out) || !run.pay_bytes(64)) return {};
   }
   return run.text(std::move(out));
 }

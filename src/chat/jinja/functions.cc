@@ -42,7 +42,7 @@ DictRef make_dict(Run& run, const Arguments& arguments) {
       run.fail("a dict is made from dicts and names, not from {}", first.type_name());
       return dict;
     }
-    for (const Dict::Entry& entry : (*other)->entries()) dict->set(entry.key, entry.value);
+    for (const Dict::Entry& entry : (*other)->entries()) run.set(*dict, entry.key, entry.value);
   }
   for (const auto& [name, value] : arguments.named) dict->set(name, value);
   (void)run.pay_bytes(dict->entries().size() * sizeof(Dict::Entry));
@@ -64,6 +64,7 @@ Value do_strftime_now(Run& run, const Value&, const Arguments& arguments) {
   const auto given = bind(run, "strftime_now", arguments, {"format"});
   if (!given) return {};
   if (!given->front().is_text()) return run.fail("strftime_now needs a format");
+  if (!run.pay_scan(given->front().bytes().size())) return {};
   // A space at the end tells an empty result from one that does not fit.
   const std::string format = given->front().bytes() + " ";
   std::array<char, 512> buffer{};

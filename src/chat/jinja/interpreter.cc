@@ -8,6 +8,9 @@
 namespace ebb::jinja {
 namespace {
 
+// Up to so many variables, walking them is faster than an index.
+constexpr std::size_t kMaxUnindexed = 16;
+
 class Macro final : public Callable {
  public:
   Macro(Interpreter& interpreter, const Statement& statement, FrameRef closure)
@@ -43,18 +46,30 @@ class Restore {
 }  // namespace
 
 void Frame::set(std::string_view name, Value value) {
-  const auto known = std::ranges::find(values_, name, &std::pair<std::string_view, Value>::first);
-  if (known != values_.end()) {
-    known->second = std::move(value);
-  } else {
-    values_.emplace_back(name, std::move(value));
+  if (const std::size_t known = find_here(name); known < values_.size()) {
+    values_[known].second = std::move(value);
+    return;
   }
+  values_.emplace_back(name, std::move(value));
+  const std::size_t n = values_.size();
+  if (n <= kMaxUnindexed) return;
+  for (std::size_t i = n == kMaxUnindexed + 1 ? 0 : n - 1; i < n; ++i) index_.emplace(values_[i].first, i);
 }
 
-const Value* Frame::find(std::string_view name) const {
+std::size_t Frame::find_here(std::string_view name) const {
+  if (index_.empty()) {
+    const auto known = std::ranges::find(values_, name, &std::pair<std::string_view, Value>::first);
+    return static_cast<std::size_t>(known - values_.begin());
+  }
+  const auto known = index_.find(name);
+  return known == index_.end() ? values_.size() : known->second;
+}
+
+const Value* Frame::find(std::string_view name, std::size_t& n_frames) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->outer_.get()) {
-    const auto known = std::ranges::find(frame->values_, name, &std::pair<std::string_view, Value>::first);
-    if (known != frame->values_.end()) return &known->second;
+    ++n_frames;
+    const std::size_t known = frame->find_here(name);
+    if (known < frame->values_.size()) return &frame->values_[known].second;
   }
   return nullptr;
 }
@@ -63,6 +78,7 @@ void Frame::let_go() {
   std::vector<Value> values;
   for (auto& [name, value] : values_) values.push_back(std::move(value));
   values_.clear();
+  index_.clear();
   bury(std::move(values));
   outer_.reset();
 }
@@ -75,9 +91,9 @@ MarkedText Interpreter::render(const Block& block) {
 }
 
 void Interpreter::write(const Value& value) {
-  const std::size_t before = out_->size();
+  const std::size_t before = out_->n_bytes_held();
   append_text(run_, value, *out_);
-  (void)run_.pay_bytes(out_->size() - before);
+  (void)run_.pay_bytes(out_->n_bytes_held() - before);
   if (out_->size() > run_.limits.max_output_bytes) {
     run_.fail("it writes more than {} bytes", run_.limits.max_output_bytes);
   }
@@ -200,12 +216,17 @@ void Interpreter::assign(const Target& target, const Value& value) {
       frame_->set(target.name, value);
       return;
     }
-    const Value* space = frame_->find(target.name);
+    std::size_t n_frames = 0;
+    const Value* space = frame_->find(target.name, n_frames);
+    if (!run_.pay(n_frames / kFramesAStep)) return;
     if (space == nullptr || !space->is<NamespaceRef>()) {
       run_.fail("{}.{} cannot be set: only a namespace's attributes can", target.name, target.attribute);
       return;
     }
-    if (run_.pay_bytes(sizeof(Dict::Entry))) space->get<NamespaceRef>()->values->set(target.attribute, value);
+    Dict& values = *space->get<NamespaceRef>()->values;
+    const bool is_paid =
+        run_.pay_bytes(sizeof(Dict::Entry)) && run_.pay_scan(values.n_bytes_to_find(target.attribute.size()));
+    if (is_paid) values.set(target.attribute, value);
     return;
   }
   const ListRef items = items_of(run_, value);
@@ -214,6 +235,7 @@ void Interpreter::assign(const Target& target, const Value& value) {
     run_.fail("{} values cannot be shared out to {} names", items->items.size(), target.items.size());
     return;
   }
+  if (!run_.pay(target.items.size())) return;
   for (std::size_t i = 0; i < target.items.size(); ++i) assign(target.items[i], items->items[i]);
 }
 
@@ -244,6 +266,8 @@ Value Interpreter::call_macro(const Statement& macro, const FrameRef& closure, c
   const Deeper deeper(run_);
   if (run_.failed()) return {};
   const std::size_t n = macro.parameters.size();
+  // Those that are given by name are looked for among all.
+  if (!run_.pay(n + arguments.named.size() * n / 8)) return {};
   if (arguments.positional.size() > n) {
     return run_.fail("the macro '{}' takes at most {} arguments, not {}", macro.name, n, arguments.positional.size());
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,16 +24,24 @@ class Frame final : public Object {
   ~Frame() override { let_go(); }
 
   void set(std::string_view name, Value value);
-  // Here or further out; null when there is none.
-  [[nodiscard]] const Value* find(std::string_view name) const;
+  // Here or further out; null when there is none. Says how many frames it looked into.
+  [[nodiscard]] const Value* find(std::string_view name, std::size_t& n_frames) const;
 
  private:
   void let_go() override;
 
   std::shared_ptr<Frame> outer_;
+  // How many variables there are when there is none of this name.
+  [[nodiscard]] std::size_t find_here(std::string_view name) const;
+
   std::vector<std::pair<std::string_view, Value>> values_;
+  // Where each stands; filled once a search through values_ would be slow.
+  std::unordered_map<std::string_view, std::size_t> index_;
 };
 using FrameRef = std::shared_ptr<Frame>;
+
+// Frames that a name is looked for in for one step.
+constexpr std::size_t kFramesAStep = 16;
 
 class Interpreter {
  public:

@@ -58,6 +58,7 @@ class JsonWriter {
   }
 
   void write_string(const MarkedText& text, MarkedText& out) const {
+    if (!run_.pay_reading(text.size())) return;
     const std::string& bytes = text.bytes();
     out.append("\"");
     std::size_t plain = 0;  // begin of what is copied as it is
@@ -128,6 +129,7 @@ class JsonWriter {
   }
 
   void begin_item(bool first, MarkedText& out) const {
+    if (!run_.pay_bytes(style_.item_separator.size() + style_.key_separator.size())) return;
     if (!first) out.append(style_.item_separator);
     new_line(out);
   }
@@ -136,7 +138,7 @@ class JsonWriter {
     if (!none) new_line(out);
   }
   void new_line(MarkedText& out) const {
-    if (!style_.indent) return;
+    if (!style_.indent || !run_.pay_bytes(style_.indent->size() * static_cast<std::size_t>(level_) + 1)) return;
     out.append("\n");
     for (int i = 0; i < level_; ++i) out.append(*style_.indent);
   }
@@ -171,8 +173,10 @@ Value from_json(Run& run, const nlohmann::ordered_json& json, Source source) {
     case Type::object: {
       DictRef dict = run.dict();
       for (const auto& [key, value] : json.items()) {
-        dict->set(run.text(MarkedText(key, source)), from_json(run, value, source));
+        const Value name = run.text(MarkedText(key, source));
+        Value made = from_json(run, value, source);
         if (run.failed()) return {};
+        run.set(*dict, name, std::move(made));
       }
       return dict;
     }
@@ -181,6 +185,7 @@ Value from_json(Run& run, const nlohmann::ordered_json& json, Source source) {
 }
 
 Value parse_json(Run& run, const MarkedText& text) {
+  if (!run.pay(text.size())) return {};
   const auto json = ebb::parse_json(text.bytes());
   if (!json.ok()) return run.fail("from_json: {}", json.status().message());
   return from_json(run, *json, text.marks().empty() ? kFromTemplate : text.marks().front().source);

@@ -13,7 +13,7 @@ namespace {
 Value do_length(Run& run, const Value& input, const Arguments& arguments) {
   if (!bind(run, "length", arguments, {})) return {};
   const auto n = length_of(input);
-  if (!n || !run.pay(*n / 64)) return run.fail("a {} has no length", input.type_name());
+  if (!n || !run.pay_scan(*n)) return run.fail("a {} has no length", input.type_name());
   return static_cast<std::int64_t>(*n);
 }
 
@@ -68,7 +68,7 @@ Value do_join(Run& run, const Value& input, const Arguments& arguments) {
   MarkedText out;
   for (std::size_t i = 0; i < items->items.size(); ++i) {
     const Value item = key_of(run, items->items[i], (*given)[1]);
-    if (run.failed() || !run.pay_bytes(glue.size() + 16)) return {};
+    if (run.failed() || !run.pay(1) || !run.pay_bytes(glue.size())) return {};
     if (out.size() > run.limits.max_output_bytes)
       return run.fail("join makes more than {} bytes", run.limits.max_output_bytes);
     if (i > 0) out.append(glue);
@@ -96,7 +96,7 @@ Value do_sort(Run& run, const Value& input, const Arguments& arguments) {
   if (items == nullptr) return {};
   std::vector<Keyed> keyed;
   for (const Value& item : items->items) {
-    keyed.push_back({fold_case(key_of(run, item, (*given)[2]), (*given)[1].truthy()), item});
+    keyed.push_back({fold_case(run, key_of(run, item, (*given)[2]), (*given)[1].truthy()), item});
   }
   if (run.failed()) return {};
   sort_keyed(run, keyed, (*given)[0].truthy());
@@ -112,7 +112,7 @@ Value do_dictsort(Run& run, const Value& input, const Arguments& arguments) {
   const bool by_value = (*given)[1].is_text() && (*given)[1].bytes() == "value";
   std::vector<Keyed> keyed;
   for (const Dict::Entry& entry : input.get<DictRef>()->entries()) {
-    keyed.push_back({fold_case(by_value ? entry.value : entry.key, (*given)[0].truthy()),
+    keyed.push_back({fold_case(run, by_value ? entry.value : entry.key, (*given)[0].truthy()),
                      run.list({entry.key, entry.value}, ListKind::kTuple)});
   }
   sort_keyed(run, keyed, (*given)[2].truthy());
@@ -128,7 +128,7 @@ Value do_unique(Run& run, const Value& input, const Arguments& arguments) {
   std::vector<Value> keys;
   std::vector<Value> kept;
   for (const Value& item : items->items) {
-    const Value key = fold_case(key_of(run, item, (*given)[1]), (*given)[0].truthy());
+    const Value key = fold_case(run, key_of(run, item, (*given)[1]), (*given)[0].truthy());
     if (run.failed() || !run.pay(keys.size())) return {};
     if (std::ranges::any_of(keys, [&](const Value& other) { return run.equal(key, other); })) continue;
     keys.push_back(key);
@@ -142,7 +142,9 @@ Value do_extreme(Run& run, const Value& input, const Arguments& arguments) {
   const auto given = bind(run, largest ? "max" : "min", arguments, {"case_sensitive", "attribute"});
   const ListRef items = given ? items_of(run, input) : nullptr;
   if (items == nullptr || items->items.empty()) return undefined("no aggregated item, sequence was empty");
-  const auto key = [&](const Value& item) { return fold_case(key_of(run, item, (*given)[1]), (*given)[0].truthy()); };
+  const auto key = [&](const Value& item) {
+    return fold_case(run, key_of(run, item, (*given)[1]), (*given)[0].truthy());
+  };
   Value best = items->items.front();
   for (const Value& item : items->items) {
     const bool better = largest ? less(run, key(best), key(item)) : less(run, key(item), key(best));
@@ -159,7 +161,7 @@ Value do_sum(Run& run, const Value& input, const Arguments& arguments) {
   Value total = (*given)[1].is_undefined() ? Value(std::int64_t{0}) : (*given)[1];
   for (const Value& item : items->items) {
     total = binary(run, Expression::Operator::kAdd, total, key_of(run, item, (*given)[0]));
-    if (run.failed()) return {};
+    if (run.failed() || !run.pay(1)) return {};
   }
   return total;
 }

@@ -11,6 +11,6 @@ namespace ebb::jinja {
 // The item itself when `path` is undefined or none; else item.a.b, with whole numbers as places.
 Value key_of(Run& run, const Value& item, const Value& path);
 // Strings in small letters, unless case counts.
-Value fold_case(const Value& value, bool case_sensitive);
+Value fold_case(Run& run, const Value& value, bool case_sensitive);
 
 }  // namespace ebb::jinja

@@ -39,6 +39,8 @@ class MarkedText {
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
   [[nodiscard]] const std::vector<Mark>& marks() const { return marks_; }
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+  // Marks included.
+  [[nodiscard]] std::size_t n_bytes_held() const { return bytes_.size() + marks_.size() * sizeof(Mark); }
   [[nodiscard]] bool empty() const { return bytes_.empty(); }
   // Called safe by the template: what it is added to gets its HTML escaped, as Jinja2 does even where it escapes nothing
   // else.

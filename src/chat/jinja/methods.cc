@@ -26,10 +26,9 @@ Value do_strip(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "strip", arguments, {"chars"});
   if (!given) return {};
   const Value& set = given->front();
-  if (set.is_undefined() || set.is_none()) return run.text(strip(text_of(self), side));
+  if (set.is_undefined() || set.is_none()) return strip(run, text_of(self), side);
   const MarkedText* text = string_argument(run, "strip", set);
-  if (text == nullptr || !run.pay(text->size() * 2 + text_of(self).size() / 64)) return {};
-  return run.text(strip(text_of(self), side, &text->bytes()));
+  return text == nullptr ? Value() : strip(run, text_of(self), side, &text->bytes());
 }
 
 template <bool from_right>
@@ -58,7 +57,9 @@ Value do_partition(Run& run, const Value& self, const Arguments& arguments) {
   if (separator == nullptr) return {};
   if (separator->empty()) return run.fail("partition needs a separator that is not empty");
   const MarkedText& text = text_of(self);
-  const std::size_t at = from_right ? text.bytes().rfind(separator->bytes()) : text.bytes().find(separator->bytes());
+  if (!(from_right ? run.pay_reading(text.size()) : run.pay_scan(text.size()))) return {};
+  const std::size_t at =
+      from_right ? find_last(text.bytes(), separator->bytes()) : find_first(text.bytes(), separator->bytes());
   std::vector<MarkedText> parts(3);
   if (at == std::string::npos) {
     parts[from_right ? 2 : 0] = text;
@@ -76,13 +77,15 @@ Value do_affix(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, method, arguments, {"affix"});
   if (!given) return {};
   const std::string& text = self.bytes();
-  const auto has = [&text](const std::string& affix) {
+  const auto has = [&](const std::string& affix) {
+    if (!run.pay_scan(affix.size())) return false;
     return at_end ? text.ends_with(affix) : text.starts_with(affix);
   };
   const auto* several = given->front().find<ListRef>();
   if (several != nullptr && (*several)->kind == ListKind::kTuple) {
-    return std::ranges::any_of((*several)->items,
-                               [&](const Value& affix) { return affix.is_text() && has(affix.bytes()); });
+    return run.pay((*several)->items.size()) && std::ranges::any_of((*several)->items, [&](const Value& affix) {
+             return affix.is_text() && has(affix.bytes());
+           });
   }
   const MarkedText* affix = string_argument(run, method, given->front());
   return affix == nullptr ? Value() : Value(has(affix->bytes()));
@@ -92,7 +95,7 @@ template <bool at_end>
 Value do_remove_affix(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "removeprefix", arguments, {"affix"});
   const MarkedText* affix = given ? string_argument(run, "removeprefix", given->front()) : nullptr;
-  if (affix == nullptr) return {};
+  if (affix == nullptr || !run.pay_scan(affix->size())) return {};
   const MarkedText& text = text_of(self);
   if (at_end && text.bytes().ends_with(affix->bytes())) return run.text(text.sub(0, text.size() - affix->size()));
   if (!at_end && text.bytes().starts_with(affix->bytes())) return run.text(text.sub(affix->size(), text.size()));
@@ -101,7 +104,7 @@ Value do_remove_affix(Run& run, const Value& self, const Arguments& arguments) {
 
 template <MarkedText (*change)(const MarkedText&)>
 Value call_change(Run& run, const Value& self, const Arguments& arguments) {
-  if (!bind(run, "this method", arguments, {}) || !run.pay(self.bytes().size() / 8)) return {};
+  if (!bind(run, "this method", arguments, {}) || !run.pay_reading(self.bytes().size())) return {};
   return run.text(change(text_of(self)));
 }
 
@@ -112,15 +115,13 @@ Value call_replace(Run& run, const Value& self, const Arguments& arguments) {
   const MarkedText* to = string_argument(run, "replace", (*given)[1]);
   if (from == nullptr || to == nullptr) return {};
   const std::int64_t most = (*given)[2].is_whole() ? (*given)[2].whole() : kAll;
-  const std::size_t n_most = text_of(self).size() / std::max<std::size_t>(from->size(), 1) + 1;
-  if (!run.pay(text_of(self).size() / 8)) return {};
-  if (to->size() > run.limits.max_output_bytes / n_most) {
-    const MarkedText probe = replace(text_of(self), from->bytes(), MarkedText(), most);
-    const std::size_t n_found = from->empty() ? n_most : (text_of(self).size() - probe.size()) / from->size();
-    if (n_found > 0 && to->size() > run.limits.max_output_bytes / n_found) {
-      return run.fail("replace makes more than {} bytes", run.limits.max_output_bytes);
-    }
+  if (!run.pay_reading(text_of(self).size())) return {};
+  const std::size_t n_found = count_of(self.bytes(), from->bytes());
+  if (n_found > 0 && to->size() > run.limits.max_output_bytes / n_found) {
+    return run.fail("replace makes more than {} bytes", run.limits.max_output_bytes);
   }
+  // Each may cut a mark in two.
+  if (!run.pay_scan(n_found * (to->n_bytes_held() + sizeof(Mark)))) return {};
   return run.text(replace(text_of(self), from->bytes(), *to, most));
 }
 
@@ -128,9 +129,10 @@ template <bool from_right, bool must_exist>
 Value do_find(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "find", arguments, {"sub"});
   const MarkedText* wanted = given ? string_argument(run, "find", given->front()) : nullptr;
-  if (wanted == nullptr || !run.pay(self.bytes().size() / 64)) return {};
+  if (wanted == nullptr) return {};
   const std::string& text = self.bytes();
-  const std::size_t at = from_right ? text.rfind(wanted->bytes()) : text.find(wanted->bytes());
+  if (!(from_right ? run.pay_reading(text.size()) : run.pay_scan(text.size()))) return {};
+  const std::size_t at = from_right ? find_last(text, wanted->bytes()) : find_first(text, wanted->bytes());
   if (at != std::string::npos) return static_cast<std::int64_t>(count_characters(std::string_view(text).substr(0, at)));
   if (must_exist) return run.fail("index: the string does not hold this text");
   return std::int64_t{-1};
@@ -139,12 +141,8 @@ Value do_find(Run& run, const Value& self, const Arguments& arguments) {
 Value do_count(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "count", arguments, {"sub"});
   const MarkedText* wanted = given ? string_argument(run, "count", given->front()) : nullptr;
-  if (wanted == nullptr || !run.pay(self.bytes().size() / 64)) return {};
-  if (wanted->empty()) return static_cast<std::int64_t>(count_characters(self.bytes())) + 1;
-  std::int64_t n = 0;
-  for (std::size_t at = 0; at = self.bytes().find(wanted->bytes(), at), at != std::string::npos; at += wanted->size())
-    ++n;
-  return n;
+  if (wanted == nullptr || !run.pay_reading(self.bytes().size())) return {};
+  return static_cast<std::int64_t>(count_of(self.bytes(), wanted->bytes()));
 }
 
 Value join_items(Run& run, const Value& self, const Arguments& arguments) {
@@ -170,7 +168,7 @@ Value do_splitlines(Run& run, const Value& self, const Arguments& arguments) {
 // True when there are characters and all satisfy `is`.
 template <bool (*is)(char32_t)>
 Value do_is(Run& run, const Value& self, const Arguments& arguments) {
-  if (!bind(run, "this method", arguments, {}) || !run.pay(self.bytes().size() / 8)) return {};
+  if (!bind(run, "this method", arguments, {}) || !run.pay_reading(self.bytes().size())) return {};
   const std::string& text = self.bytes();
   for (std::size_t at = 0; at < text.size(); at += character_bytes(text, at)) {
     if (!is(character_at(text, at))) return false;
@@ -185,7 +183,8 @@ bool is_alnum(char32_t c) { return is_digit(c) || is_alpha(c); }
 
 template <bool large>
 Value do_is_case(Run& run, const Value& self, const Arguments& arguments) {
-  if (!bind(run, "this method", arguments, {})) return {};
+  // Both cases are made.
+  if (!bind(run, "this method", arguments, {}) || !run.pay_reading(2 * self.bytes().size())) return {};
   const MarkedText other = large ? lower(text_of(self)) : upper(text_of(self));
   const MarkedText same = large ? upper(text_of(self)) : lower(text_of(self));
   return other.bytes() != self.bytes() && same.bytes() == self.bytes();
@@ -248,7 +247,7 @@ Value do_view(Run& run, const Value& self, const Arguments& arguments) {
 Value do_get(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "get", arguments, {"key", "default"});
   if (!given) return {};
-  const Value* found = Dict::can_be_key((*given)[0]) ? self.get<DictRef>()->find((*given)[0]) : nullptr;
+  const Value* found = run.find(*self.get<DictRef>(), (*given)[0]);
   if (found != nullptr) return *found;
   const bool no_default = arguments.positional.size() + arguments.named.size() < 2;
   return no_default ? Value(None{}) : (*given)[1];
@@ -258,10 +257,13 @@ Value do_dict_pop(Run& run, const Value& self, const Arguments& arguments) {
   const auto given = bind(run, "pop", arguments, {"key", "default"});
   if (!given) return {};
   const DictRef& dict = self.get<DictRef>();
-  const Value* found = Dict::can_be_key((*given)[0]) ? dict->find((*given)[0]) : nullptr;
+  const Value* found = run.find(*dict, (*given)[0]);
   if (found == nullptr && arguments.positional.size() < 2) return run.fail("pop: the dict has no such key");
   if (found == nullptr) return (*given)[1];
-  if (!run.pay(dict->entries().size())) return {};
+  // The keys behind it are hashed again.
+  std::size_t n_bytes = 0;
+  for (const Dict::Entry& entry : dict->entries()) n_bytes += entry.key.is_text() ? entry.key.bytes().size() : 0;
+  if (!run.pay(dict->entries().size()) || !run.pay_scan(2 * n_bytes)) return {};
   Value value = *found;
   dict->erase((*given)[0]);
   return value;
@@ -272,7 +274,7 @@ Value do_copy(Run& run, const Value& self, const Arguments& arguments) {
   if (const auto* list = self.find<ListRef>()) return run.list(std::vector<Value>((*list)->items), (*list)->kind);
   DictRef copy = run.dict();
   if (!run.pay_bytes(self.get<DictRef>()->entries().size() * sizeof(Dict::Entry))) return {};
-  for (const Dict::Entry& entry : self.get<DictRef>()->entries()) copy->set(entry.key, entry.value);
+  for (const Dict::Entry& entry : self.get<DictRef>()->entries()) run.set(*copy, entry.key, entry.value);
   return copy;
 }
 

@@ -98,6 +98,8 @@ Value repeat(Run& run, const Value& value, std::int64_t times) {
     return run.fail("a string or list repeated {} times has more than {} bytes", n, run.limits.max_output_bytes);
   }
   if (value.is_text()) {
+    // The marks of a text may take more than its bytes.
+    if (!run.pay_scan(n * value.get<TextRef>()->n_bytes_held())) return {};
     MarkedText text;
     for (std::size_t i = 0; i < n && size > 0; ++i) text.append(*value.get<TextRef>());
     return run.text(std::move(text));
@@ -121,6 +123,7 @@ Value add(Run& run, const Value& left, const Value& right) {
       return run.fail("a string has more than {} bytes", run.limits.max_output_bytes);
     }
     const MarkedText& b = *right.get<TextRef>();
+    if (a.is_markup() != b.is_markup() && !run.pay_reading(a.is_markup() ? b.size() : a.size())) return {};
     MarkedText sum = b.is_markup() && !a.is_markup() ? escape_html(a) : a;
     sum.append(a.is_markup() && !b.is_markup() ? escape_html(b) : b);
     sum.set_markup(a.is_markup() || b.is_markup());
@@ -170,7 +173,9 @@ bool less(Run& run, const Value& left, const Value& right) {
   if (!run.pay(1)) return false;
   if (left.is_whole() && right.is_whole()) return left.whole() < right.whole();
   if (left.is_number() && right.is_number()) return left.number() < right.number();
-  if (left.is_text() && right.is_text()) return left.bytes() < right.bytes();
+  if (left.is_text() && right.is_text()) {
+    return run.pay_scan(std::min(left.bytes().size(), right.bytes().size())) && left.bytes() < right.bytes();
+  }
   if (is_sequence(left) && is_sequence(right) && left.type_name() == right.type_name()) {
     const std::vector<Value>& a = left.get<ListRef>()->items;
     const std::vector<Value>& b = right.get<ListRef>()->items;
@@ -201,9 +206,10 @@ bool contains(Run& run, const Value& container, const Value& item) {
       run.fail("'in' a string needs a string on its left, not {}", item.type_name());
       return false;
     }
-    return run.pay(container.bytes().size() / 64) && container.bytes().find(item.bytes()) != std::string::npos;
+    return run.pay_scan(container.bytes().size()) &&
+           find_first(container.bytes(), item.bytes()) != std::string_view::npos;
   }
-  if (const auto* dict = container.find<DictRef>()) return Dict::can_be_key(item) && (*dict)->find(item) != nullptr;
+  if (const auto* dict = container.find<DictRef>()) return run.find(**dict, item) != nullptr;
   const ListRef items = items_of(run, container);
   if (items == nullptr || !run.pay(items->items.size())) return false;
   return std::ranges::any_of(items->items, [&](const Value& other) { return run.equal(item, other); });
@@ -212,40 +218,41 @@ bool contains(Run& run, const Value& container, const Value& item) {
 Value attribute(Run& run, const Value& object, std::string_view name) {
   if (object.is_undefined()) return fail_undefined(run, object);
   if (const auto* space = object.find<NamespaceRef>()) {
-    const Value* value = (*space)->values->find(name);
-    return value != nullptr ? *value : undefined(fmt::format("the namespace has no '{}'", name));
+    const Value* value = run.find(*(*space)->values, name);
+    return value != nullptr ? *value : undefined(fmt::format("the namespace has no '{:.60}'", name));
   }
   if (const auto* loop = object.find<LoopRef>()) return (*loop)->attribute(run, name);
   if (const NativeFunction method = find_method(object, name); method != nullptr) {
     return CallableRef(run.heap.make<Native>(method_name(object, name), method, object));
   }
   if (const auto* dict = object.find<DictRef>()) {
-    if (const Value* value = (*dict)->find(name)) return *value;
+    if (const Value* value = run.find(**dict, name)) return *value;
   }
   if (const auto* callable = object.find<CallableRef>(); callable != nullptr && name == "name") {
     return run.text(std::string((*callable)->name()));
   }
-  return undefined(fmt::format("'{} object' has no attribute '{}'", object.type_name(), name));
+  return undefined(fmt::format("'{} object' has no attribute '{:.60}'", object.type_name(), name));
 }
 
 Value item(Run& run, const Value& object, const Value& index) {
   if (object.is_undefined()) return fail_undefined(run, object);
-  if (const auto* dict = object.find<DictRef>(); dict != nullptr && Dict::can_be_key(index)) {
-    if (const Value* value = (*dict)->find(index)) return *value;
+  if (const auto* dict = object.find<DictRef>()) {
+    if (const Value* value = run.find(**dict, index)) return *value;
   }
   const auto* list = object.find<ListRef>();
   const bool by_place =
       index.is_whole() &&
       (object.is_text() || (list != nullptr && (*list)->kind <= ListKind::kRange && (*list)->kind != ListKind::kLazy));
   if (by_place) {
+    if (object.is_text() && !run.pay_scan(object.bytes().size())) return {};
     const auto n = static_cast<std::int64_t>(*length_of(object));
     const std::int64_t place = index.whole() < 0 ? index.whole() + n : index.whole();
     if (place < 0 || place >= n) {
       return undefined(fmt::format("'{} object' has no element {}", object.type_name(), index.whole()));
     }
     if (list != nullptr) return (*list)->items[static_cast<std::size_t>(place)];
+    if (!run.pay_reading(static_cast<std::size_t>(place))) return {};
     const MarkedText& text = *object.get<TextRef>();
-    if (!run.pay(text.size() / 64)) return {};
     const std::size_t at = offset_of_character(text.bytes(), static_cast<std::size_t>(place));
     return run.text(text.sub(at, at + character_bytes(text.bytes(), at)));
   }
@@ -290,6 +297,7 @@ Value slice(Run& run, const Value& object, const SliceBounds& bounds) {
   for (const Value* bound : {&bounds.begin, &bounds.end, &bounds.step}) {
     if (!bound->is_none() && !bound->is_whole()) return run.fail("slice bounds must be whole numbers or none");
   }
+  if (object.is_text() && !run.pay_scan(object.bytes().size())) return {};
   const auto n = static_cast<std::int64_t>(*length_of(object));
   const std::int64_t step = bounds.step.is_none() ? 1 : bounds.step.whole();
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
@@ -301,8 +309,8 @@ Value slice(Run& run, const Value& object, const SliceBounds& bounds) {
   };
   const std::int64_t begin = place(bounds.begin, step > 0 ? 0 : n - 1);
   const std::int64_t end = place(bounds.end, step > 0 ? n : -1);
-  if (!run.pay(static_cast<std::size_t>(n) / 64 + 1)) return {};
   if (object.is_text() && step == 1) {
+    if (!run.pay_reading(static_cast<std::size_t>(begin + std::max(begin, end)))) return {};
     const MarkedText& text = *object.get<TextRef>();
     const std::size_t from = offset_of_character(text.bytes(), static_cast<std::size_t>(begin));
     const std::size_t to = offset_of_character(text.bytes(), static_cast<std::size_t>(std::max(begin, end)));
@@ -310,6 +318,7 @@ Value slice(Run& run, const Value& object, const SliceBounds& bounds) {
   }
   const ListRef from = items_of(run, object);
   if (from == nullptr) return {};
+  if (!run.pay(1)) return {};
   std::vector<Value> items;
   for (std::int64_t i = begin; step > 0 ? i < end : i > end;) {
     items.push_back(from->items[static_cast<std::size_t>(i)]);

@@ -15,7 +15,8 @@ bool is_invisible(char32_t c) {
          (0x2060 <= c && c <= 0x206F) || c == 0xFEFF || (0xE000 <= c && c <= 0xF8FF);
 }
 
-void append_string_repr(const MarkedText& text, MarkedText& out) {
+void append_string_repr(Run& run, const MarkedText& text, MarkedText& out) {
+  if (!run.pay_reading(text.size())) return;
   const std::string& bytes = text.bytes();
   const char quote = bytes.find('\'') != std::string::npos && bytes.find('"') == std::string::npos ? '"' : '\'';
   out.append(std::string_view(&quote, 1));
@@ -132,7 +133,7 @@ void append_repr(Run& run, const Value& value, MarkedText& out) {
     return;
   }
   if (value.is_text()) {
-    append_string_repr(*value.get<TextRef>(), out);
+    append_string_repr(run, *value.get<TextRef>(), out);
   } else if (const auto* list = value.find<ListRef>()) {
     append_list_repr(run, **list, out);
   } else if (const auto* dict = value.find<DictRef>()) {
@@ -170,11 +171,15 @@ void append_text(Run& run, const Value& value, MarkedText& out) {
 }
 
 MarkedText to_text(Run& run, const Value& value) {
-  if (value.is_text()) return *value.get<TextRef>();
   MarkedText out;
+  if (value.is_text() && !run.pay_bytes(value.get<TextRef>()->n_bytes_held())) return {};
   append_text(run, value, out);
-  if (!run.pay_bytes(out.size())) return {};
+  if (!value.is_text() && !run.pay_bytes(out.n_bytes_held())) return {};
   return out;
+}
+
+TextRef as_text(Run& run, const Value& value) {
+  return value.is_text() ? value.get<TextRef>() : std::make_shared<const MarkedText>(to_text(run, value));
 }
 
 }  // namespace ebb::jinja

@@ -12,6 +12,8 @@ namespace ebb::jinja {
 
 // str(value): nothing for undefined. An empty text when the run failed.
 MarkedText to_text(Run& run, const Value& value);
+// The same, without a copy where it is a text already. Never null.
+TextRef as_text(Run& run, const Value& value);
 void append_text(Run& run, const Value& value, MarkedText& out);
 // repr(value)
 void append_repr(Run& run, const Value& value, MarkedText& out);

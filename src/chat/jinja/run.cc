@@ -17,7 +17,7 @@ Value Run::raise(const std::string& message) {
 }
 
 bool Run::pay(std::size_t steps) {
-  steps_ += std::min(steps, limits.max_steps);
+  steps_ += std::min(steps, limits.max_steps + 1);
   if (steps_ > limits.max_steps) {
     set_failure(Code::kOutOfBudget,
                 fmt::format("it takes more than {} steps; is there an endless loop in it?", limits.max_steps));
@@ -26,11 +26,26 @@ bool Run::pay(std::size_t steps) {
 }
 
 bool Run::pay_bytes(std::size_t n_bytes) {
-  bytes_ += std::min(n_bytes, limits.max_bytes);
+  bytes_ += std::min(n_bytes, limits.max_bytes + 1);
   if (bytes_ > limits.max_bytes) {
     set_failure(Code::kOutOfBudget, fmt::format("it makes more than {} bytes of strings and lists", limits.max_bytes));
   }
-  return pay(n_bytes / 64);
+  return pay_scan(n_bytes);
+}
+
+const Value* Run::find(const Dict& dict, const Value& key) {
+  if (!Dict::can_be_key(key)) return nullptr;
+  if (key.is_text()) return find(dict, std::string_view(key.bytes()));
+  return dict.find(key);
+}
+
+const Value* Run::find(const Dict& dict, std::string_view key) {
+  return pay_scan(dict.n_bytes_to_find(key.size())) ? dict.find(key) : nullptr;
+}
+
+void Run::set(Dict& dict, const Value& key, Value value) {
+  if (key.is_text() && !pay_scan(dict.n_bytes_to_find(key.bytes().size()))) return;
+  dict.set(key, std::move(value));
 }
 
 bool Run::equal(const Value& a, const Value& b) {
@@ -40,7 +55,7 @@ bool Run::equal(const Value& a, const Value& b) {
 }
 
 Value Run::text(MarkedText marked) {
-  if (!pay_bytes(marked.size() + marked.marks().size() * sizeof(Mark))) return {};
+  if (!pay_bytes(marked.n_bytes_held())) return {};
   return Value::text(std::move(marked));
 }
 

@@ -19,9 +19,15 @@
 
 namespace ebb::jinja {
 
+// Bytes that are copied, compared or searched for one step, which takes some 0.1 µs: what goes word by word. More: a template that does
+// nothing else takes longer than one of small steps.
+constexpr std::size_t kBytesAStep = 64;
+// Bytes that are read or changed character by character for one step.
+constexpr std::size_t kReadBytesAStep = 8;
+
 // The real templates need under a thousandth of the steps for a prompt of 30,000 characters.
 struct RunLimits {
-  std::size_t max_steps = 10'000'000;            // nodes evaluated, items made, 64 bytes looked at
+  std::size_t max_steps = 10'000'000;            // nodes evaluated, items made, bytes looked at
   std::size_t max_bytes = std::size_t{1} << 30;  // all strings and lists made, also those that are gone
   std::size_t max_output_bytes = std::size_t{1} << 26;
   int max_depth = 800;  // nested calls, statements and expressions; some 500 bytes of stack each
@@ -45,6 +51,16 @@ class Run {
   // False, and failed, when it is too much.
   bool pay(std::size_t steps);
   bool pay_bytes(std::size_t n_bytes);
+  // Of what is there already: looked through, and read character by character.
+  bool pay_scan(std::size_t n_bytes) { return pay(n_bytes / kBytesAStep); }
+  bool pay_reading(std::size_t n_bytes) { return pay(n_bytes / kReadBytesAStep); }
+
+  // Members of dicts, paid for as long as their keys are. Null when there is none, or it cannot be a key.
+  const Value* find(const Dict& dict, const Value& key);
+  const Value* find(const Dict& dict, std::string_view key);
+  void set(Dict& dict, const Value& key, Value value);
+
+  [[nodiscard]] std::size_t n_steps() const { return steps_; }
 
   // Python's ==, paid for.
   bool equal(const Value& a, const Value& b);

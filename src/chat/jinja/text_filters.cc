@@ -16,9 +16,9 @@ namespace {
 template <MarkedText (*change)(const MarkedText&)>
 Value do_change(Run& run, const Value& input, const Arguments& arguments) {
   if (!bind(run, "this filter", arguments, {})) return {};
-  const MarkedText text = to_text(run, input);
-  if (!run.pay(text.size() / 8)) return {};
-  return run.text(change(text));
+  const TextRef text = as_text(run, input);
+  if (!run.pay_reading(text->size())) return {};
+  return run.text(change(*text));
 }
 
 // Jinja2's title, whose words end at spaces and opening brackets only.
@@ -58,11 +58,8 @@ Value do_safe(Run& run, const Value& input, const Arguments& arguments) {
 Value do_trim(Run& run, const Value& input, const Arguments& arguments) {
   const auto given = bind(run, "trim", arguments, {"chars"});
   if (!given) return {};
-  const MarkedText text = to_text(run, input);
   const Value& set = given->front();
-  if (!set.is_text()) return run.text(strip(text, Side::kBoth));
-  if (!run.pay(set.bytes().size() + text.size() / 64)) return {};
-  return run.text(strip(text, Side::kBoth, &set.bytes()));
+  return strip(run, *as_text(run, input), Side::kBoth, set.is_text() ? &set.bytes() : nullptr);
 }
 
 Value do_replace(Run& run, const Value& input, const Arguments& arguments) {
@@ -142,7 +139,7 @@ Value do_format(Run& run, const Value& input, const Arguments& arguments) {
     for (const auto& [name, value] : arguments.named) dict->set(name, value);
     values = dict;
   }
-  return format_percent(run, to_text(run, input), values);
+  return format_percent(run, *as_text(run, input), values);
 }
 
 std::optional<double> read_real(std::string_view text) {
@@ -163,6 +160,7 @@ Value do_int(Run& run, const Value& input, const Arguments& arguments) {
   if (input.is_whole()) return input.whole();
   std::optional<double> real;
   if (const auto* number = input.find<double>()) real = *number;
+  if (input.is_text() && !run.pay_reading(input.bytes().size())) return {};
   if (input.is_text()) {
     const Range range = stripped(input.bytes(), Side::kBoth);
     const std::string_view text = std::string_view(input.bytes()).substr(range.begin, range.end - range.begin);
@@ -185,6 +183,7 @@ Value do_float(Run& run, const Value& input, const Arguments& arguments) {
   if (!given) return {};
   if (input.is_undefined()) return fail_undefined(run, input);
   if (input.is_number()) return input.number();
+  if (input.is_text() && !run.pay_reading(input.bytes().size())) return {};
   const auto real = input.is_text() ? read_real(input.bytes()) : std::nullopt;
   if (real) return *real;
   return given->front().is_undefined() ? Value(0.0) : given->front();
@@ -219,7 +218,10 @@ Value do_round(Run& run, const Value& input, const Arguments& arguments) {
 
 Value do_urlencode(Run& run, const Value& input, const Arguments& arguments) {
   if (!bind(run, "urlencode", arguments, {})) return {};
-  const MarkedText text = to_text(run, input);
+  const TextRef shared = as_text(run, input);
+  const MarkedText& text = *shared;
+  // Each character may be formatted by itself.
+  if (!run.pay(text.size())) return {};
   MarkedText out;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text.bytes()[at];
@@ -236,10 +238,11 @@ Value do_urlencode(Run& run, const Value& input, const Arguments& arguments) {
 
 Value do_wordcount(Run& run, const Value& input, const Arguments& arguments) {
   if (!bind(run, "wordcount", arguments, {})) return {};
-  const std::string text = to_text(run, input).bytes();
+  const TextRef text = as_text(run, input);
+  if (!run.pay_reading(text->size())) return {};
   std::int64_t n = 0;
   bool in_word = false;
-  for (const char c : text) {
+  for (const char c : text->bytes()) {
     const bool word = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_' ||
                       static_cast<unsigned char>(c) >= 0x80;
     n += word && !in_word ? 1 : 0;

@@ -1,6 +1,7 @@
 #include "chat/jinja/text_operations.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ebb::jinja {
 namespace {
@@ -61,9 +62,46 @@ std::vector<MarkedText> split_white_space(const MarkedText& text, const SplitRul
 
 }  // namespace
 
-MarkedText strip(const MarkedText& text, Side side, const std::string* set) {
+std::size_t find_first(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* found = ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+// Knuth, Morris and Pratt's, from the end on.
+std::size_t find_last(std::string_view text, std::string_view wanted) {
+  if (wanted.size() > text.size()) return std::string_view::npos;
+  if (wanted.empty()) return text.size();
+  const auto at = [](std::string_view bytes, std::size_t i) { return bytes[bytes.size() - 1 - i]; };
+  std::vector<std::size_t> n_again(
+      wanted.size());  // of the last i + 1 bytes, how many of their first are its last as well
+  std::size_t n = 0;
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    while (n > 0 && at(wanted, i) != at(wanted, n)) n = n_again[n - 1];
+    n_again[i] = n += at(wanted, i) == at(wanted, n) ? 1 : 0;
+  }
+  n = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    while (n > 0 && at(text, i) != at(wanted, n)) n = n_again[n - 1];
+    n += at(text, i) == at(wanted, n) ? 1 : 0;
+    if (n == wanted.size()) return text.size() - 1 - i;
+  }
+  return std::string_view::npos;
+}
+
+std::size_t count_of(std::string_view text, std::string_view wanted) {
+  if (wanted.empty()) return count_characters(text) + 1;
+  std::size_t n = 0;
+  for (std::size_t at = 0; at = find_first(text, wanted, at), at != std::string_view::npos; at += wanted.size()) ++n;
+  return n;
+}
+
+Value strip(Run& run, const MarkedText& text, Side side, const std::string* set) {
+  if (set != nullptr && !run.pay(set->size())) return {};
   const Range range = stripped(text.bytes(), side, set);
-  return text.sub(range.begin, range.end);
+  if (!run.pay_reading(text.size() - (range.end - range.begin))) return {};
+  return run.text(text.sub(range.begin, range.end));
 }
 
 MarkedText upper(const MarkedText& text) {
@@ -119,7 +157,7 @@ MarkedText replace(const MarkedText& text, const std::string& from, const Marked
     }
   } else {
     for (; most > 0; --most) {
-      const std::size_t next = text.bytes().find(from, at);
+      const std::size_t next = find_first(text.bytes(), from, at);
       if (next == std::string::npos) break;
       out.append(text, at, next);
       out.append(to);
@@ -140,12 +178,12 @@ std::vector<MarkedText> split(const MarkedText& text, const SplitRule& given) {
   std::size_t end = text.size();
   for (std::int64_t n = 0; n < rule.most; ++n) {
     if (rule.from_right) {
-      const std::size_t at = end < width ? std::string::npos : text.bytes().rfind(*rule.separator, end - width);
+      const std::size_t at = find_last(std::string_view(text.bytes()).substr(0, end), *rule.separator);
       if (at == std::string::npos) break;
       pieces.push_back(text.sub(at + width, end));
       end = at;
     } else {
-      const std::size_t at = text.bytes().find(*rule.separator, begin);
+      const std::size_t at = find_first(text.bytes(), *rule.separator, begin);
       if (at == std::string::npos) break;
       pieces.push_back(text.sub(begin, at));
       begin = at + width;

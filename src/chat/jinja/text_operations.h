@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/jinja/marked_text.h"
@@ -16,7 +17,14 @@ namespace ebb::jinja {
 
 constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
-[[nodiscard]] MarkedText strip(const MarkedText& text, Side side, const std::string* set = nullptr);
+// Where `wanted` stands first from `from` on, and last; npos: nowhere. In time that grows with both lengths, not with their product, as
+// std::string's own does on "aaa...b".
+[[nodiscard]] std::size_t find_first(std::string_view text, std::string_view wanted, std::size_t from = 0);
+[[nodiscard]] std::size_t find_last(std::string_view text, std::string_view wanted);
+// How often it occurs, without overlap; between all characters where it is "".
+[[nodiscard]] std::size_t count_of(std::string_view text, std::string_view wanted);
+// The text without characters of `set` at its ends; paid for.
+Value strip(Run& run, const MarkedText& text, Side side, const std::string* set = nullptr);
 [[nodiscard]] MarkedText upper(const MarkedText& text);
 [[nodiscard]] MarkedText lower(const MarkedText& text);
 [[nodiscard]] MarkedText capitalize(const MarkedText& text);

@@ -6,6 +6,7 @@
 
 #include "chat/jinja/callable.h"
 #include "chat/jinja/loop.h"
+#include "chat/jinja/run.h"
 
 namespace ebb::jinja {
 namespace {
@@ -24,6 +25,7 @@ bool equal_lists(const List& a, const List& b, CompareCost& cost) {
 bool equal_dicts(const Dict& a, const Dict& b, CompareCost& cost) {
   if (a.entries().size() != b.entries().size()) return false;
   return std::ranges::all_of(a.entries(), [&](const Dict::Entry& entry) {
+    if (entry.key.is_text()) cost.n_steps += b.n_bytes_to_find(entry.key.bytes().size()) / kBytesAStep;
     const Value* other = b.find(entry.key);
     return other != nullptr && equal(entry.value, *other, cost);
   });
@@ -89,7 +91,7 @@ bool equal(const Value& a, const Value& b, CompareCost& cost) {
   if (a.is_whole() && b.is_whole()) return a.whole() == b.whole();
   if (a.is_number() && b.is_number()) return a.number() == b.number();
   if (a.is_text() && b.is_text()) {
-    cost.n_steps += a.bytes().size() == b.bytes().size() ? a.bytes().size() / 64 : 0;
+    cost.n_steps += a.bytes().size() == b.bytes().size() ? a.bytes().size() / kBytesAStep : 0;
     return a.bytes() == b.bytes();
   }
   if (a.is_none() || a.is_undefined()) return a.is_none() == b.is_none() && a.is_undefined() == b.is_undefined();
@@ -170,19 +172,24 @@ std::string Dict::key_text(const Value& key) {
   return "0";
 }
 
-std::size_t Dict::find_index(const std::string& key) const {
+bool Dict::same_key(const Value& a, const Value& b) {
+  if (a.is_text() || b.is_text()) return a.is_text() && b.is_text() && a.bytes() == b.bytes();
+  return key_text(a) == key_text(b);
+}
+
+std::size_t Dict::find_index(const Value& key) const {
   if (!index_.empty()) {
-    const auto found = index_.find(key);
+    const auto found = index_.find(key_text(key));
     return found == index_.end() ? entries_.size() : found->second;
   }
   std::size_t i = 0;
-  while (i < entries_.size() && key_text(entries_[i].key) != key) ++i;
+  while (i < entries_.size() && !same_key(entries_[i].key, key)) ++i;
   return i;
 }
 
 const Value* Dict::find(const Value& key) const {
   if (key.is_text()) return find(std::string_view(key.bytes()));
-  const std::size_t i = find_index(key_text(key));
+  const std::size_t i = find_index(key);
   return i == entries_.size() ? nullptr : &entries_[i].value;
 }
 
@@ -193,13 +200,12 @@ const Value* Dict::find(std::string_view key) const {
     }
     return nullptr;
   }
-  const std::size_t i = find_index("s" + std::string(key));
-  return i == entries_.size() ? nullptr : &entries_[i].value;
+  const auto found = index_.find("s" + std::string(key));
+  return found == index_.end() ? nullptr : &entries_[found->second].value;
 }
 
 void Dict::set(const Value& key, Value value) {
-  std::string text = key_text(key);
-  const std::size_t i = find_index(text);
+  const std::size_t i = find_index(key);
   if (i < entries_.size()) {
     entries_[i].value = std::move(value);
     return;
@@ -208,12 +214,12 @@ void Dict::set(const Value& key, Value value) {
   if (entries_.size() == kMaxUnindexed + 1) {
     for (std::size_t j = 0; j < entries_.size(); ++j) index_.emplace(key_text(entries_[j].key), j);
   } else if (entries_.size() > kMaxUnindexed) {
-    index_.emplace(std::move(text), entries_.size() - 1);
+    index_.emplace(key_text(key), entries_.size() - 1);
   }
 }
 
 bool Dict::erase(const Value& key) {
-  const std::size_t i = find_index(key_text(key));
+  const std::size_t i = find_index(key);
   if (i == entries_.size()) return false;
   entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   index_.clear();

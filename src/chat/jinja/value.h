@@ -179,6 +179,10 @@ class Dict final : public Object {
   static bool can_be_key(const Value& value) { return value.is_text() || value.is_number() || value.is_none(); }
 
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  // Bytes looked at to find a text of so many: it is compared with each of a few entries, else copied and hashed.
+  [[nodiscard]] std::size_t n_bytes_to_find(std::size_t key_bytes) const {
+    return key_bytes * (index_.empty() ? entries_.size() + 1 : 2);
+  }
   // Null when there is none.
   [[nodiscard]] const Value* find(const Value& key) const;
   [[nodiscard]] const Value* find(std::string_view key) const;
@@ -189,7 +193,8 @@ class Dict final : public Object {
 
  private:
   static std::string key_text(const Value& key);
-  [[nodiscard]] std::size_t find_index(const std::string& key) const;
+  static bool same_key(const Value& a, const Value& b);
+  [[nodiscard]] std::size_t find_index(const Value& key) const;
   void let_go() override;
 
   std::vector<Entry> entries_;

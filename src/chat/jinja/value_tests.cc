@@ -37,8 +37,9 @@ bool has_parity(Run& run, const Value& value, const Value&) {
 
 // Python's islower and isupper: there is a letter, and none of the other case.
 template <MarkedText (*change)(const MarkedText&), MarkedText (*other)(const MarkedText&)>
-bool has_case(Run&, const Value& value, const Value&) {
-  if (!value.is_text()) return false;
+bool has_case(Run& run, const Value& value, const Value&) {
+  // Both cases are made.
+  if (!value.is_text() || !run.pay_reading(2 * value.bytes().size())) return false;
   const MarkedText& text = *value.get<TextRef>();
   return change(text).bytes() == text.bytes() && other(text).bytes() != text.bytes();
 }
@@ -75,7 +76,10 @@ constexpr Entry kTests[] = {
      [](Run&, const Value& value, const Value&) { return value.is<CallableRef>() || value.is_undefined(); }},
     {"escaped",
      [](Run&, const Value& value, const Value&) { return value.is_text() && value.get<TextRef>()->is_markup(); }},
-    {"sameas", [](Run&, const Value& value, const Value& other) { return value.same_object(other); }},
+    {"sameas",
+     [](Run& run, const Value& value, const Value& other) {
+       return value.is_text() ? other.is_text() && run.equal(value, other) : value.same_object(other);
+     }},
     {"divisibleby", is_divisible},
     {"even", has_parity<0>},
     {"odd", has_parity<1>},
