@@ -40,6 +40,16 @@ class DocumentCases : public ::testing::Test {
   std::unique_ptr<Vocabulary> vocabulary_ = *Vocabulary::load(file_.path());
 };
 
+TEST_F(DocumentCases, questions_about_documents_can_be_longer_than_there_are_names) {
+  DocumentCaseOptions long_ones = options(1);
+  long_ones.task.n_tokens = 120'000;
+  for (const char* const name : {"qa_1", "qa_2"}) {
+    const std::vector<DocumentCase> cases = make(name, long_ones);
+    ASSERT_EQ(cases.size(), 1U) << name;
+    EXPECT_GE(cases.front().text.size(), 120'000U) << name;
+  }
+}
+
 TEST_F(DocumentCases, every_kind_tells_what_it_asks_for_and_nothing_of_it_in_the_question) {
   for (const DocumentKind& kind : document_kinds()) {
     const std::vector<DocumentCase> cases = make(std::string(kind.name), options());
