@@ -73,10 +73,16 @@ void add_blocks_of(const Answer& answer, const Passage& passage, BlockIndex bloc
   if (answer.end > passage.end) blocks.insert(BlockIndex(block.value() + 1));
 }
 
-// The weight of what the best leads to: where several are as good, each leads with its share.
+// The weight of what the best leads to: where several places are as good, each leads with its share. Blocks side by side are one place, whose
+// words a border parts.
 double share_of_best(std::span<const Scored> ranked) {
-  const auto is_as_good = [&](const Scored& scored) { return scored.score >= kAsGood * ranked.front().score; };
-  return 1.0 / static_cast<double>(std::ranges::count_if(ranked, is_as_good));
+  std::set<BlockIndex> as_good;
+  for (const Scored& scored : ranked) {
+    if (scored.score < kAsGood * ranked.front().score) break;
+    as_good.insert(scored.block);
+  }
+  const auto goes_on = [&](BlockIndex block) { return as_good.contains(BlockIndex(block.value() - 1)); };
+  return 1.0 / static_cast<double>(std::ssize(as_good) - std::ranges::count_if(as_good, goes_on));
 }
 
 }  // namespace

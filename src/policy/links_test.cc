@@ -101,11 +101,21 @@ TEST_F(Links, cues_that_do_not_lead_and_many_cues_cost_nothing) {
 
 TEST_F(Links, where_several_are_as_good_what_one_leads_to_comes_behind_them) {
   fill();
-  tell({"The boat has a price of 329.", "The boat now lies in old Athens.", "The boat is due on a Sunday.",
-        "Ask Bert for 329."});
+  for (const char* const text : {"The boat has a price of 329.", "The boat now lies in old Athens.",
+                                 "The boat is due on a Sunday.", "Ask Bert for 329."}) {
+    tell({text, "We sang."});
+  }
   const std::vector<CueRanking> linked = follow({{.text = "Who took the boat?", .weight = 0.9}});
   ASSERT_EQ(linked.size(), 1U);
   EXPECT_LE(linked.front().weight, 0.3);
+}
+
+TEST_F(Links, a_sentence_that_a_border_parts_is_one_place) {
+  fill();
+  tell({"The red boat", "The red boat belongs to Ada.", "We sang a song there.", "Ada lives in Athens."});
+  const std::vector<CueRanking> linked = follow({{.text = "Where is the red boat?", .weight = 1.0}});
+  ASSERT_EQ(linked.size(), 1U);
+  EXPECT_DOUBLE_EQ(linked.front().weight, 0.85);
 }
 
 TEST_F(Links, a_sentence_that_a_border_cuts_does_not_lead_to_its_own_end) {
