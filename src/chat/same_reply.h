@@ -1,8 +1,8 @@
-// Whether two texts of one reply, or of its beginning, say the same: as a model wrote it, and as a client sends it back.
+// Whether two texts of one reply say the same: as a model wrote it, and as a client sends it back.
 //
 // Clients parse the arguments of calls and write them anew, so that white space and the form of numbers and escapes change.
-// Thinking, content, the calls' names and their order must be equal; arguments as JSON values, where they broke off but for
-// white space that says nothing, and byte for byte where they are no JSON. Thread rule: a function of its arguments.
+// Thinking, content, the calls' names and their order must be equal; arguments as JSON values, or byte for byte where they
+// are no JSON. Thread rule: a function of its arguments.
 #pragma once
 
 #include <string_view>

@@ -30,22 +30,9 @@ TEST(SameReply, arguments_are_the_same_in_any_order) {
                             call(R"({"name": "read", "arguments": {"n": 1, "path": "a"}})")));
 }
 
-TEST(SameReply, arguments_that_break_off_are_the_same_but_for_white_space_that_says_nothing) {
-  const auto begun = [](const std::string& arguments) {
-    return "<tool_call>\n{\"name\": \"read\", \"arguments\": " + arguments;
-  };
-  EXPECT_TRUE(is_same_reply(kRules, begun(R"({"path": )"), begun(R"({"path":)")));
-  EXPECT_TRUE(is_same_reply(kRules, begun(R"({"n":1,"all":[ true, 2 ] ,"path":"a \" b)"),
-                            begun(R"({"n": 1, "all": [true, 2], "path": "a \" b)")));
-  EXPECT_FALSE(is_same_reply(kRules, begun(R"({"path": "a b)"), begun(R"({"path": "ab)")));
-  EXPECT_FALSE(is_same_reply(kRules, begun(R"({"path": "a)"), begun(R"({"path": "a ")")));
-  EXPECT_FALSE(is_same_reply(kRules, begun(R"({"n": 1 2)"), begun(R"({"n": 12)")));
-  EXPECT_FALSE(is_same_reply(kRules, begun(R"({"path": "a)"), begun(R"({"path": "a"})")));
-}
-
 TEST(SameReply, arguments_that_are_no_json_must_be_equal_byte_for_byte) {
-  EXPECT_FALSE(is_same_reply(kRules, call(R"({"name": "read", "arguments": "[1, )"),
-                             call(R"({"name": "read", "arguments": "[1,)")));
+  EXPECT_FALSE(is_same_reply(kRules, "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\": ",
+                             "<tool_call>{\"name\": \"read\", \"arguments\": {\"path\":"));
 }
 
 TEST(SameReply, arguments_that_are_nested_too_deeply_must_be_equal_byte_for_byte) {

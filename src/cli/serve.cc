@@ -1,6 +1,7 @@
 // `ebb serve`: an OpenAI-compatible server whose sessions outgrow the cache.
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -88,17 +89,20 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
   return options;
 }
 
+// Not fmt::print, which throws where stderr is gone: what is told then is told to nobody, and the server goes on.
+void tell(const std::string& line) { (void)std::fputs(("ebb: " + line + "\n").c_str(), stderr); }
+
 // A file that is missing or sick changes nothing: those who could ask still can.
 void read_keys_again(const ServeFlags& flags, Scheduler& scheduler, Api& api) {
   Result<ApiKeys> keys = all_keys(flags);
   if (!keys.ok()) {
-    fmt::print(stderr, "ebb: the keys stay as they were: {}\n", keys.status().message());
+    tell(fmt::format("the keys stay as they were: {}", keys.status().message()));
     return;
   }
   const std::size_t n_keys = keys->size();
   scheduler.set_owner_limits(owner_limits(flags, n_keys));
   api.set_keys(*std::move(keys));
-  fmt::print(stderr, "ebb: {} was read again; keys that may ask from now on: {}\n", flags.api_key_file, n_keys);
+  tell(fmt::format("{} was read again; keys that may ask from now on: {}", flags.api_key_file, n_keys));
 }
 
 // Descriptors beside connections: the model, the store's files, logs, listening sockets.
@@ -196,11 +200,12 @@ std::optional<std::size_t> key_body_bytes(const ServeFlags& flags) {
 
 std::function<void(std::string_view)> request_log(const ServeFlags& flags) {
   if (!flags.logs_requests) return {};
-  // Not fmt::print, which throws where stderr is gone: an answer ends without its line then.
-  return [](std::string_view line) { (void)std::fputs(fmt::format("ebb: {}\n", line).c_str(), stderr); };
+  return [](std::string_view line) { tell(std::string(line)); };
 }
 
 Status serve(ServeFlags flags) {
+  // A reader of our lines that has gone is no reason to end.
+  std::signal(SIGPIPE, SIG_IGN);
   flags.allowed_hosts.push_back(flags.http.host);
   flags.http.write_timeout = std::chrono::seconds(flags.timeout_s);
   flags.resuming.reuse = reuse_of(flags);

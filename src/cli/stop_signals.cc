@@ -72,9 +72,10 @@ StopSignals::~StopSignals() {
 void StopSignals::hear_hangup() { handle(SIGHUP, on_hangup); }
 
 bool StopSignals::take_hangup() {
-  const bool came = g_hung_up != 0;
+  // One that comes between the two lines is not lost: it is taken now.
+  if (g_hung_up == 0) return false;
   g_hung_up = 0;
-  return came;
+  return true;
 }
 
 bool StopSignals::wait_for(std::chrono::milliseconds time) const {

@@ -14,11 +14,13 @@ class BodyShares {
  public:
   // One body of this owner's has n_now bytes instead of n_before; all that the owner has then.
   std::size_t change(const std::string& owner, std::size_t n_before, std::size_t n_now) {
+    // What has no body takes no memory, nor does giving back, which must not fail.
+    if (n_before == 0 && n_now == 0) return 0;
     const std::lock_guard lock(mutex_);
-    std::size_t& n_bytes = bytes_[owner];
-    n_bytes += n_now - n_before;
-    const std::size_t n_all = n_bytes;
-    if (n_all == 0) bytes_.erase(owner);
+    const auto entry = n_now > n_before ? bytes_.try_emplace(owner, 0).first : bytes_.find(owner);
+    if (entry == bytes_.end()) return 0;
+    const std::size_t n_all = entry->second += n_now - n_before;
+    if (n_all == 0) bytes_.erase(entry);
     return n_all;
   }
 

@@ -185,6 +185,8 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
         return false;
       }
     }
+    // One without a body is nobody's share, whoever asked before on this connection.
+    share_ = {};
     if (!parser_->is_done() && options().share_body) share_ = options().share_body(request_);
     if (!has_room()) return false;
     if (head.version() >= 11 && !parser_->is_done() &&
@@ -391,8 +393,10 @@ class HttpConnection final : public HttpGuest, public std::enable_shared_from_th
 
   // Sets this connection's part of the bytes of all bodies together; how many its owner's have then.
   std::size_t hold_body_bytes(std::size_t n_bytes) {
-    floor_.tally.body_bytes += n_bytes - n_held_body_bytes_;
-    return floor_.body_shares.change(share_.owner, std::exchange(n_held_body_bytes_, n_bytes), n_bytes);
+    // The share first: where memory is short for it, nothing is held.
+    const std::size_t n_of_owner = floor_.body_shares.change(share_.owner, n_held_body_bytes_, n_bytes);
+    floor_.tally.body_bytes += n_bytes - std::exchange(n_held_body_bytes_, n_bytes);
+    return n_of_owner;
   }
 
   [[nodiscard]] const HttpOptions& options() const { return *floor_.options; }

@@ -48,7 +48,11 @@ std::string client_session_id(const HttpRequest& request, const Json& body) {
   return is_safe_id(id) ? id : hash_bytes(std::as_bytes(std::span(id))).hex();
 }
 
-std::string lane_hint(const Json& body) { return text_member(body, "prompt_cache_key"); }
+std::string lane_hint(const Json& body) {
+  // A session keeps it, and each of a request's prompts has a copy: what is long is known by its hash.
+  const std::string hint = text_member(body, "prompt_cache_key");
+  return is_safe_id(hint) ? hint : hash_bytes(std::as_bytes(std::span(hint))).hex();
+}
 
 std::string chat_lane_id(const HttpRequest& request, const Json& body) {
   const std::string id = client_session_id(request, body);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -50,11 +49,7 @@ class Matcher {
     while (true) {
       skip_same_ids(replies);
       if (skip_same_bytes()) continue;
-      if (same_reply == nullptr || !reply_) return at_;
-      const Match begin = *std::exchange(reply_, std::nullopt);
-      if (skip_same_reply(begin, same_reply)) continue;
-      skip_same_beginning(begin, same_reply);
-      return at_;
+      if (same_reply == nullptr || !skip_same_reply(same_reply)) return at_;
     }
   }
 
@@ -96,7 +91,9 @@ class Matcher {
   }
 
   // A reply ends with its end-of-generation token, in what the model wrote and in what a template makes of it.
-  bool skip_same_reply(const Match& begin, const SameReply& same_reply) {
+  bool skip_same_reply(const SameReply& same_reply) {
+    if (!reply_) return false;
+    const Match begin = *std::exchange(reply_, std::nullopt);
     const auto end_of = [&](std::span<const Token> tokens, std::int32_t from) -> std::optional<std::int32_t> {
       const auto rest = tokens.subspan(index(from));
       const auto end = std::ranges::find_if(rest, [&](Token token) { return vocabulary_.is_end_of_generation(token); });
@@ -107,71 +104,13 @@ class Matcher {
     const auto said_end = end_of(history_, begin.n_said);
     // Behind an edit in the middle of an earlier reply, this one is not where the texts part.
     if (!held_end || !said_end || *held_end < at_.n_held || *said_end < at_.n_said) return false;
-    const Match end = {.n_held = *held_end, .n_said = *said_end};
-    if (!is_same(begin, end, same_reply)) return false;
-    at_ = end;
-    return true;
-  }
-
-  // Of a reply that is another only farther on, as one that broke off inside a call and was mended: what comes before
-  // that is held as it was written, too.
-  void skip_same_beginning(const Match& begin, const SameReply& same_reply) {
-    const std::vector<Match> cuts = same_but_for_white_space();
-    if (cuts.empty()) return;
-    const auto is_same_at = [&](const Match& cut) { return is_same(begin, cut, same_reply); };
-    // White space inside a text says something, and all behind it is other text. In front of a call's name it may tell
-    // beginnings apart that are the same farther on, so that the last is asked about first.
-    const auto end = is_same_at(cuts.back()) ? cuts.end() : std::ranges::partition_point(cuts, is_same_at);
-    if (end != cuts.begin()) at_ = *std::prev(end);
-  }
-
-  [[nodiscard]] bool is_same(const Match& begin, const Match& end, const SameReply& same_reply) const {
-    const auto text = [&](std::span<const Token> tokens, std::int32_t from, std::int32_t to) {
-      return text_of(vocabulary_, tokens.subspan(index(from), index(to - from)));
+    const auto text = [&](std::span<const Token> tokens, std::int32_t from, std::int32_t end) {
+      return text_of(vocabulary_, tokens.subspan(index(from), index(end - from)));
     };
-    return same_reply(text(held_, begin.n_held, end.n_held), text(history_, begin.n_said, end.n_said));
-  }
-
-  // The places from at_ on where both are cut, and have said the same since, white space aside.
-  [[nodiscard]] std::vector<Match> same_but_for_white_space() const {
-    std::vector<Match> cuts;
-    Match next = at_;
-    // What one of them said and the other has not said yet.
-    std::string held;
-    std::string said;
-    while (true) {
-      const bool takes_held = held.empty();
-      std::int32_t& n = takes_held ? next.n_held : next.n_said;
-      const std::span<const Token> tokens = takes_held ? held_ : history_;
-      if (n == std::ssize(tokens)) return cuts;
-      if (held.empty() && said.empty() && take_same_mark(next)) {
-        cuts.push_back(next);
-        continue;
-      }
-      const std::optional<std::string> bytes = bytes_of(vocabulary_, tokens[index(n)]);
-      if (!bytes) return cuts;
-      ++n;
-      std::ranges::copy_if(*bytes, std::back_inserter(takes_held ? held : said), [](char c) { return !is_white(c); });
-      const std::size_t n_both = std::min(held.size(), said.size());
-      if (std::string_view(held).substr(0, n_both) != std::string_view(said).substr(0, n_both)) return cuts;
-      held.erase(0, n_both);
-      said.erase(0, n_both);
-      if (held.empty() && said.empty()) cuts.push_back(next);
-    }
-  }
-
-  // A control token that both have next, but for one that ends a reply.
-  bool take_same_mark(Match& next) const {
-    if (next.n_said == std::ssize(history_)) return false;
-    const Token token = held_[index(next.n_held)];
-    if (token != history_[index(next.n_said)] || vocabulary_.is_end_of_generation(token)) return false;
-    if (bytes_of(vocabulary_, token)) return false;
-    ++next.n_held;
-    ++next.n_said;
+    if (!same_reply(text(held_, begin.n_held, *held_end), text(history_, begin.n_said, *said_end))) return false;
+    at_ = {.n_held = *held_end, .n_said = *said_end};
     return true;
   }
-
-  static bool is_white(char c) { return c == ' ' || ('\t' <= c && c <= '\r'); }
 
   static std::size_t index(std::int32_t n) { return static_cast<std::size_t>(n); }
 

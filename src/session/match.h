@@ -27,8 +27,7 @@ namespace ebb {
 [[nodiscard]] std::int32_t count_common(std::span<const Token> computed, std::span<const Token> waiting,
                                         std::span<const Token> prompt);
 
-// Whether a reply as the model wrote it and as the client says it now are the same, whatever its calls' white space. Also
-// asked of their beginnings, up to where what is said is another.
+// Whether a reply as the model wrote it and as the client says it now are the same, whatever its calls' white space.
 using SameReply = std::function<bool(std::string_view written, std::string_view said)>;
 
 // The first n_held tokens that a session holds stand for the first n_said of a history.

@@ -100,28 +100,6 @@ TEST_F(Histories, a_reply_that_means_the_same_is_held_up_to_its_end) {
   EXPECT_EQ(match_history(*vocabulary_, written, {}, said, answer(true)), other);
 }
 
-TEST_F(Histories, of_a_reply_that_was_mended_is_held_what_comes_before_that) {
-  const auto head = tokens_of("so ");
-  const auto written = joined({head, letters_of("{\"a\":1,\"text\":\"x y z")});
-  const auto said = joined({head, letters_of("{ \"a\": 1,  \"text\": \"x y z\"}"), tokens_of("<|im_end|>next")});
-  const std::vector<Span> replies = {{Position(count(head)), Position(count(written))}};
-  const auto same = [](bool answer) { return [answer](std::string_view, std::string_view) { return answer; }; };
-  const Match match = match_history(*vocabulary_, written, replies, said, same(true));
-  EXPECT_EQ(match, (Match{count(written), count(joined({head, letters_of("{ \"a\": 1,  \"text\": \"x y z")}))}));
-  EXPECT_EQ(match_history(*vocabulary_, written, replies, said, same(false)).n_held, count(head) + 1);
-  EXPECT_EQ(match_history(*vocabulary_, written, {}, said, same(true)).n_held, count(head) + 1);
-
-  // Other text than was written, and white space that says something.
-  const auto other = joined({head, letters_of("{ \"a\": 2}"), tokens_of("<|im_end|>")});
-  EXPECT_EQ(match_history(*vocabulary_, written, replies, other, same(true)).n_held, count(head) + 5);
-  const auto in_text = [](std::string_view a, std::string_view b) {
-    return (a.find("x y") < a.size()) == (b.find("x y") < b.size());
-  };
-  const auto joined_words = joined({head, letters_of("{ \"a\": 1,  \"text\": \"xyz\"}"), tokens_of("<|im_end|>")});
-  const Match before = match_history(*vocabulary_, written, replies, joined_words, in_text);
-  EXPECT_EQ(before.n_held, count(joined({head, letters_of("{\"a\":1,\"text\":\"x ")})));
-}
-
 std::vector<Token> counted(std::int32_t from, std::int32_t to) {
   std::vector<Token> result;
   for (std::int32_t id = from; id < to; ++id) result.emplace_back(id);
