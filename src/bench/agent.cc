@@ -113,13 +113,13 @@ class AgentReplay {
                       .n_prefix_cache = remember(prompt),
                       .peak_hot_tokens = client_.peak_hot_tokens(),
                       .ms = watch.elapsed_ms()};
-    if (answer["usage"]["prompt_tokens"] != step.n_prompt) {
-      return error(Code::kInvalidArgument, "{}: the prompt has {} tokens by its text and {} by its usage", step.name,
-                   step.n_prompt, answer["usage"]["prompt_tokens"].get<std::int32_t>());
-    }
     // The prompt may be held in other tokens than it was said in; the reply is what is behind it.
     const std::vector<Token> held = client_.held_tokens();
     const std::int32_t n_held = step.n_new + step.n_exact + step.n_partly + step.n_approximate + step.n_holes;
+    if (answer["usage"]["prompt_tokens"] != n_held) {
+      return error(Code::kInvalidArgument, "{}: the prompt has {} tokens by their places and {} by its usage",
+                   step.name, n_held, answer["usage"]["prompt_tokens"].get<std::int32_t>());
+    }
     prompt.insert(prompt.end(), held.begin() + std::min(n_held, static_cast<std::int32_t>(held.size())), held.end());
     remembered_.push_back(std::move(prompt));
     run_.steps.push_back(std::move(step));
