@@ -14,9 +14,9 @@ namespace ebb {
 namespace {
 
 constexpr const char* kBenchEditsFooter = R"(Examples:
-  ebb bench edits --cases 4 --lengths 4096              a few minutes on 2 cores
+  ebb bench edits                                       some twenty minutes on 2 cores
   ebb bench edits --kinds clock,summary --recompute 0,8 --html edits.html
-  ebb bench edits -m model.gguf --language english --lengths 8192
+  ebb bench edits -m model.gguf --language english
 
 A history is read, a client changes something early in it, and asks: for what the edit changed, for what a later message
 concluded from that, and for a fact that the edit left alone. Kinds: changed (a file is said anew), cleared (a tool's result
