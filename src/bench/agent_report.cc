@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/agent.h"
+#include "bench/api_client.h"
 #include "bench/report.h"
 #include "bench/svg_plot.h"
 
@@ -16,8 +17,6 @@ constexpr std::string_view kHowToReadAgent =
     "limits,\n"
     "which keeps every prompt and reply, would compute. partly: hot in some heads only. peak: tokens that were hot at "
     "once. Times are of one run.\n";
-
-std::string_view reuse_name(Reuse reuse) { return reuse == Reuse::kExact ? "exact" : "approximate"; }
 
 std::string run_title(const AgentRun& run) {
   return fmt::format("budget {} tokens, --kv-reuse {}", run.budget_tokens, reuse_name(run.reuse));

@@ -13,9 +13,12 @@
 #include "engine/scheduler.h"
 #include "json/json_fields.h"
 #include "server/api.h"
+#include "session/turn.h"
 
 namespace ebb {
 
+// As a request's `kv_reuse` has it.
+[[nodiscard]] std::string_view reuse_name(Reuse reuse);
 // A message of a chat request.
 [[nodiscard]] Json make_message(std::string_view role, std::string_view content);
 

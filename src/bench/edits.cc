@@ -9,16 +9,14 @@ namespace {
 
 constexpr std::int32_t kAnswerTokens = 32;
 
-std::string_view name_of(Reuse reuse) { return reuse == Reuse::kExact ? "exact" : "approximate"; }
-
 class EditsRun {
  public:
-  EditsRun(const EditsOptions& options, ApiClient& client, const std::vector<EditArm>& arms)
-      : options_(options), client_(client), arms_(arms) {}
+  EditsRun(ApiClient& client, const std::vector<EditArm>& arms) : client_(client), arms_(arms) {}
 
   // The history, then what is asked behind the edit of it.
-  Status ask(const EditCase& one, std::size_t arm, EditCell& cell) {
+  Status ask(const EditCase& one, EditCell& cell) {
     const std::string session = fmt::format("edit-{}", n_sessions_++);
+    const EditArm& arm = arms_[cell.arm];
     const Json before = {{"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}};
     EBB_RETURN_IF_ERROR(client_.post("/v1/chat/completions", before, session).status());
     for (const EditProbe& probe : one.probes) {
@@ -27,8 +25,8 @@ class EditsRun {
       const Json asked = {{"messages", std::move(messages)},
                           {"max_tokens", kAnswerTokens},
                           {"temperature", 0},
-                          {"kv_reuse", name_of(arms_[arm].reuse)},
-                          {"kv_reuse_recompute", arms_[arm].n_recomputed}};
+                          {"kv_reuse", reuse_name(arm.reuse)},
+                          {"kv_reuse_recompute", arm.n_recomputed}};
       EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", asked, session));
       note(probe, answer, &probe == &one.probes.front(), cell);
     }
@@ -52,7 +50,6 @@ class EditsRun {
     cell.n_approximate += answer["ebb"]["prompt"]["recalled_approximate"].get<std::int64_t>();
   }
 
-  const EditsOptions& options_;
   ApiClient& client_;
   const std::vector<EditArm>& arms_;
   std::int64_t n_sessions_ = 0;
@@ -67,8 +64,8 @@ std::vector<EditArm> arms_of(const EditsOptions& options) {
 }  // namespace
 
 std::string EditArm::name() const {
-  if (n_recomputed == 0) return std::string(name_of(reuse));
-  return fmt::format("{}, {} recomputed", name_of(reuse), n_recomputed);
+  if (n_recomputed == 0) return std::string(reuse_name(reuse));
+  return fmt::format("{}, {} recomputed", reuse_name(reuse), n_recomputed);
 }
 
 EditCell& EditCell::operator+=(const EditCell& other) {
@@ -122,7 +119,7 @@ Result<EditsReport> run_edits(const EditsOptions& options) {
                      .split = options.split,
                      .seed = options.seed,
                      .arms = arms_of(options)};
-  EditsRun run(options, *client, report.arms);
+  EditsRun run(*client, report.arms);
   const double n_all = static_cast<double>(options.kinds.size() * options.lengths.size()) * options.n_cases;
   double n_done = 0.0;
   for (const EditKind kind : options.kinds) {
@@ -139,8 +136,8 @@ Result<EditsReport> run_edits(const EditsOptions& options) {
         cells.push_back({.kind = kind, .n_tokens = n_tokens, .arm = a});
       }
       for (const EditCase& one : cases) {
-        options.progress(fmt::format("{} at {} tokens", ebb::name_of(kind), n_tokens), n_done++ / n_all);
-        for (EditCell& cell : cells) EBB_RETURN_IF_ERROR(run.ask(one, cell.arm, cell));
+        options.progress(fmt::format("{} at {} tokens", name_of(kind), n_tokens), n_done++ / n_all);
+        for (EditCell& cell : cells) EBB_RETURN_IF_ERROR(run.ask(one, cell));
       }
       report.cells.insert(report.cells.end(), cells.begin(), cells.end());
     }

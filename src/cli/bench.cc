@@ -42,6 +42,10 @@ void add_policy_flag(CLI::App& command, std::string& value) {
       ->capture_default_str();
 }
 
+void add_bundled_model_flag(CLI::App& command, std::string& model) {
+  command.add_option("-m,--model", model, "GGUF file; default: the small model that comes with ebb")->type_name("FILE");
+}
+
 void add_measured_model_flags(CLI::App& command, MeasuredModelFlags& flags, std::int32_t& n_threads) {
   command.add_option("-m,--model", flags.model, "GGUF file to measure; default: a random model of 1B parameters")
       ->type_name("FILE");

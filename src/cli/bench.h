@@ -42,6 +42,8 @@ void add_count_flag(CLI::App& command, const char* name, std::int32_t& value, Co
 void add_counts_flag(CLI::App& command, const char* name, std::vector<std::int32_t>& values, const char* help);
 void add_kv_type_flag(CLI::App& command, std::string& value, const char* help);
 void add_policy_flag(CLI::App& command, std::string& value);
+// Of benches that measure the bundled model where no file is named.
+void add_bundled_model_flag(CLI::App& command, std::string& model);
 
 // Of benches that measure a random model of 1B parameters where no file is named; CLI11 keeps texts, not paths.
 struct MeasuredModelFlags {

@@ -56,8 +56,7 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   CLI::App* command =
       bench.add_subcommand("agent", "A coding agent's session replayed, beside a prefix cache without limits");
   command->footer(kBenchAgentFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   command->add_option("--workload", flags->workload, "Folder of recorded request bodies")
       ->required()
       ->type_name("FOLDER");

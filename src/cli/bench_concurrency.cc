@@ -48,8 +48,7 @@ void add_bench_concurrency(CLI::App& bench, Action& action) {
   ConcurrencyOptions& options = flags->options;
   CLI::App* command = bench.add_subcommand("concurrency", "Sessions that decode together, beside libllama's batches");
   command->footer(kBenchConcurrencyFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   add_count_flag(*command, "-t,--threads", options.n_threads, {0, 512},
                  "Threads of both sides; 0: one per physical core");
   add_counts_flag(*command, "--counts", options.counts, "Numbers of sessions");

@@ -191,8 +191,7 @@ void add_bench_document(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand(
       "document", "Right answers to one request that is longer than the KV budget, by what recall brings back");
   command->footer(kDocumentFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
   command->add_option("--embedding-model", flags->embedding_model, "GGUF file for the selector embedding")
       ->type_name("FILE");

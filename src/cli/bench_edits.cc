@@ -72,8 +72,7 @@ void add_bench_edits(CLI::App& bench, Action& action) {
   CLI::App* command =
       bench.add_subcommand("edits", "What reuse behind an edited history costs in answers and spares in tokens");
   command->footer(kBenchEditsFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   add_count_flag(*command, "-t,--threads", options.n_threads, {0, 512},
                  "Threads that compute; 0: one per physical core");
   command->add_option("--kinds", flags->kinds, "Kinds of edits, as below; default: all")

@@ -82,8 +82,7 @@ void add_bench_fidelity(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<FidelityFlags>();
   CLI::App* command = bench.add_subcommand("fidelity", "What answers lose by each way of having a block back");
   command->footer(kFidelityFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   add_case_flags(*command, *flags);
   FidelityOptions& options = flags->options;
   add_count_flag(*command, "-t,--threads", options.n_threads, {0, 512},

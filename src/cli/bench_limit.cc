@@ -76,8 +76,7 @@ void add_bench_limit(CLI::App& bench, Action& action) {
       ->required()
       ->check(CLI::IsMember({"gen_length", "gen_throughput"}))
       ->type_name("MODE");
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   command
       ->add_option("--kv-eviction", options.policies,
                    "Policies with their parameters, one after the other; none: eviction off")

@@ -105,8 +105,7 @@ void add_bench_longbench(CLI::App& bench, Action& action) {
       bench.add_subcommand("longbench", "Scores of tasks by policy at equal frames, as LongBench's tables");
   command->footer(kLongBenchFooter);
   LongBenchOptions& options = flags->options;
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   command->add_option("--policies", options.policies, "Policies with their parameters; default: every one that evicts")
       ->delimiter(';')
       ->type_name("POLICY;POLICY;...");

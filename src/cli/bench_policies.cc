@@ -92,8 +92,7 @@ void add_bench_policies(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand("policies", "What each eviction policy loses at equal frames");
   command->footer(kPoliciesFooter);
   PoliciesOptions& options = flags->options;
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   command->add_option("--policies", options.policies, "Policies with their parameters; default: every one that evicts")
       ->delimiter(';')
       ->type_name("POLICY;POLICY;...");

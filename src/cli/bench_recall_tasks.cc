@@ -108,8 +108,7 @@ void add_bench_recall_tasks(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<RecallTasksFlags>();
   CLI::App* command = bench.add_subcommand("recall-tasks", "Right answers to recall tasks while nothing is evicted");
   command->footer(kRecallTasksFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   add_count_flag(*command, "-t,--threads", flags->options.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_kv_type_flag(*command, flags->kv_type, "Type of K and V in frames");
   command

@@ -66,8 +66,7 @@ ExitCode bench_resend(const ResendFlags<Options>& flags, Result<ResendReport> (*
 template <class Options>
 void add_setup_flags(CLI::App& command, ResendFlags<Options>& flags) {
   ResendSetup& setup = flags.options.setup;
-  command.add_option("-m,--model", flags.model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(command, flags.model);
   add_count_flag(command, "-t,--threads", setup.n_threads, {0, 512}, "Threads; 0: one per physical core");
   add_count_flag(command, "--block-size", setup.block_size, {8, 128}, "Tokens of a block");
   add_policy_flag(command, setup.policy);

@@ -51,8 +51,7 @@ void add_bench_wall(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<WallFlags>();
   CLI::App* command = bench.add_subcommand("wall", "A session far beyond its KV budget and the model's context");
   command->footer(kBenchWallFooter);
-  command->add_option("-m,--model", flags->model, "GGUF file; default: the small model that comes with ebb")
-      ->type_name("FILE");
+  add_bundled_model_flag(*command, flags->model);
   const auto add_number = [&](const char* name, std::int32_t& value, const char* help) {
     command->add_option(name, value, help)->check(CLI::Range(0, 1 << 30))->type_name("N")->capture_default_str();
   };

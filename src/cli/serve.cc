@@ -31,6 +31,9 @@
 namespace ebb {
 namespace {
 
+// Not fmt::print, which throws where stderr is gone: what is told then is told to nobody, and the server goes on.
+void tell(const std::string& line) { (void)std::fputs(("ebb: " + line + "\n").c_str(), stderr); }
+
 constexpr const char* kServeFooter = R"(Examples:
   ebb serve                                              the bundled model on http://127.0.0.1:8080
   ebb serve -m model.gguf --kv-budget 8192 --kv-store ram=4G,disk=$HOME/.cache/ebb/cold
@@ -89,9 +92,6 @@ Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine
   return options;
 }
 
-// Not fmt::print, which throws where stderr is gone: what is told then is told to nobody, and the server goes on.
-void tell(const std::string& line) { (void)std::fputs(("ebb: " + line + "\n").c_str(), stderr); }
-
 // A file that is missing or sick changes nothing: those who could ask still can.
 void read_keys_again(const ServeFlags& flags, Scheduler& scheduler, Api& api) {
   Result<ApiKeys> keys = all_keys(flags);
@@ -120,8 +120,8 @@ void fit_file_limit(std::size_t& max_connections) {
   }
   if (limit.rlim_cur >= wanted) return;
   const std::size_t n_fit = std::max<std::size_t>(limit.rlim_cur, kOtherFiles + 1) - kOtherFiles;
-  fmt::print(stderr, "ebb: {} connections at most instead of {}: the system allows {} open files (ulimit -n)\n", n_fit,
-             max_connections, limit.rlim_cur);
+  tell(fmt::format("{} connections at most instead of {}: the system allows {} open files (ulimit -n)", n_fit,
+                   max_connections, limit.rlim_cur));
   max_connections = n_fit;
 }
 
@@ -157,7 +157,7 @@ class TroubleReport {
   void print(const std::string& place, const std::string& trouble) {
     std::string& told = told_[place];
     if (trouble.empty() || trouble == told) return;
-    fmt::print(stderr, "ebb: {}: {}\n", place, trouble);
+    tell(fmt::format("{}: {}", place, trouble));
     told = trouble;
   }
 
@@ -270,7 +270,7 @@ Status serve(ServeFlags flags) {
                                     .n_recalled_blocks = flags.generation.recall_blocks,
                                     .most_recall_ms = flags.generation.recall_ms,
                                     .selectors = generation.recall.selectors}));
-  if (!api->template_doubt().empty()) fmt::print(stderr, "ebb: {}\n", api->template_doubt());
+  if (!api->template_doubt().empty()) tell(api->template_doubt());
   flags.http.error_answer = http_error_answer;
   flags.http.check_body = [&](const HttpRequest& head) { return api->check_body(head); };
   flags.http.share_body = [&](const HttpRequest& head) { return api->share_body(head); };
@@ -278,16 +278,16 @@ Status serve(ServeFlags flags) {
                        HttpServer::start(flags.http, [&](HttpRequest request, std::shared_ptr<Responder> responder) {
                          api->handle(std::move(request), std::move(responder));
                        }));
-  fmt::print(stderr, "ebb: {} serves {} within a KV budget of {} tokens, {} requests at once{}\n", http->address(),
-             model.filename().string(), engine->budget_tokens(), flags.n_parallel,
-             keys.empty() ? "" : ", for those who have a key");
+  tell(fmt::format("{} serves {} within a KV budget of {} tokens, {} requests at once{}", http->address(),
+                   model.filename().string(), engine->budget_tokens(), flags.n_parallel,
+                   keys.empty() ? "" : ", for those who have a key"));
   started = http.get();
   TroubleReport trouble(*engine, *scheduler);
   do {
     trouble.print_news();
     if (stop.take_hangup()) read_keys_again(flags, *scheduler, *api);
   } while (!stop.wait_for(kLook));
-  fmt::print(stderr, "ebb: going down; answers under way have {} seconds\n", kGrace.count() / 1000);
+  tell(fmt::format("going down; answers under way have {} seconds", kGrace.count() / 1000));
   http->stop(kGrace);
   return {};
 }

@@ -43,7 +43,7 @@ struct ApiCall {
 struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
       : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {
-    set_keys(options.keys);
+    set_keys(std::move(options.keys));
   }
   Status open();
   // What any request may ask for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,7 +52,10 @@ class LoggedResponder final : public Responder {
  private:
   void tell(std::string_view note) {
     if (is_told_.exchange(true)) return;
-    log_(request_line(id_, asked_, {.status = status_, .ms = since_.elapsed_ms(), .note = note}));
+    // Where memory is short for a line, there is none; a destructor asks too.
+    try {
+      log_(request_line(id_, asked_, {.status = status_, .ms = since_.elapsed_ms(), .note = note}));
+    } catch (const std::exception&) {}
   }
 
   const std::shared_ptr<Responder> inner_;

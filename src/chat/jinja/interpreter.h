@@ -29,11 +29,10 @@ class Frame final : public Object {
 
  private:
   void let_go() override;
-
-  std::shared_ptr<Frame> outer_;
   // How many variables there are when there is none of this name.
   [[nodiscard]] std::size_t find_here(std::string_view name) const;
 
+  std::shared_ptr<Frame> outer_;
   std::vector<std::pair<std::string_view, Value>> values_;
   // Where each stands; filled once a search through values_ would be slow.
   std::unordered_map<std::string_view, std::size_t> index_;
