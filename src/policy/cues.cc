@@ -346,6 +346,35 @@ std::vector<Cue> find_cues_before(std::span<const SaidText> said) {
   return cues;
 }
 
+// Cues of one message.
+struct CueRange {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
+void weigh(std::span<const CueRange> ranges, double share, std::vector<Cue>& cues) {
+  for (const CueRange& range : ranges) {
+    for (std::size_t i = range.first; i < range.end; ++i) cues[i].weight *= share;
+  }
+}
+
+// What the user asks leads where nothing that was said since asks anything, however many calls it took: their results are there to be
+// read, and what the answer needs may stand in the first of them.
+void lead_with_question(const CueRange& users, std::span<const CueRange> told, std::vector<Cue>& cues) {
+  double most = 0.0;
+  bool asks = false;
+  bool others_ask = false;
+  for (std::size_t i = 0; i < cues.size(); ++i) {
+    const bool is_users = i >= users.first && i < users.end;
+    asks |= is_users && cues[i].asks;
+    others_ask |= !is_users && cues[i].asks;
+    if (is_users) most = std::max(most, cues[i].weight);
+  }
+  if (!asks || others_ask) return;
+  weigh({&users, 1}, 1.0 / most, cues);
+  weigh(told, kBesideAsking, cues);
+}
+
 }  // namespace
 
 std::vector<Cue> find_cues(std::span<const SaidText> said) {
@@ -357,28 +386,32 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
   std::vector<Cue> cues;
   double weight = 1.0;
   std::int64_t place = 0;
-  // The user's last message asks by itself.
+  // The user's last message asks by itself; and its cues.
   bool asks = false;
-  std::vector<std::pair<std::size_t, std::size_t>>
-      to_read;  // cues of what is long and asks nothing, and not the user's
+  CueRange users_cues;
+  // Cues of what is not the user's and asks nothing; of it, of what is long.
+  std::vector<CueRange> told;
+  std::vector<CueRange> to_read;
   for (auto text = said.rbegin(); text != said.rend() && !text->is_before; ++text, weight *= kOlder) {
     place -= std::ssize(text->text);
     const bool is_users = text->source == Source::kUser;
     if (text == users) {
+      users_cues.first = cues.size();
       asks = add_cues(*text, {.weight = std::max(weight, kTask), .place = place, .is_asked = !before.empty()}, cues);
+      users_cues.end = cues.size();
     } else if (cues.size() < 4 * kMostCues) {
       const std::size_t n_before = cues.size();
-      const bool any_asks =
-          add_cues(*text, {.weight = is_users ? weight : kNotTheUsers * weight, .place = place}, cues);
+      // How the reply begins, where the request says that, is what it goes on to tell.
+      const bool is_begun = text == said.rbegin() && text->source == Source::kAssistant;
+      const double share = is_users || is_begun ? 1.0 : kNotTheUsers;
+      const bool any_asks = add_cues(*text, {.weight = share * weight, .place = place}, cues);
       const bool is_long = text->text.size() > 2 * kCueEdgeBytes;
-      if (is_long && !any_asks && !is_users) to_read.emplace_back(n_before, cues.size());
+      if (any_asks || is_users) continue;
+      (is_long ? to_read : told).push_back({n_before, cues.size()});
     }
   }
-  if (std::ranges::any_of(cues, &Cue::asks)) {
-    for (const auto& [first, end] : to_read) {
-      for (std::size_t i = first; i < end; ++i) cues[i].weight *= kBesideAsking;
-    }
-  }
+  if (std::ranges::any_of(cues, &Cue::asks)) weigh(to_read, kBesideAsking, cues);
+  lead_with_question(users_cues, told, cues);
   if (!asks && !before.empty()) {
     for (Cue& cue : cues) cue.weight *= kBesideQuestion;
   }

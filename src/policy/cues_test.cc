@@ -291,6 +291,28 @@ TEST(Cues, what_one_result_asks_comes_before_what_stands_at_the_ends_of_another_
   EXPECT_EQ(find_cues(none_asks).front().text, " The horses were tired");
 }
 
+// An agent asked once, and reads file after file: what answers may stand in the first of them.
+TEST(Cues, what_the_user_asks_leads_however_many_calls_came_since_unless_a_result_asks) {
+  std::vector<SaidText> said = {{.text = "What is the code of the red gate?"}};
+  for (int i = 0; i < 6; ++i) {
+    said.push_back({.text = "read_file notes.txt", .source = Source::kAssistant});
+    said.push_back({.text = "Salt the water well. The soup is thin. A cook waits.", .source = Source::kTool});
+  }
+  const std::vector<Cue> cues = find_cues(said);
+  EXPECT_EQ(cues.front().text, "What is the code of the red gate");
+  EXPECT_EQ(leading_cues(cues).size(), 1U) << "the results' sentences come behind it";
+  said.back().text = "Now, what is the owner of the blue barn?";
+  EXPECT_NE(find_cues(said).front().text, "What is the code of the red gate");
+}
+
+TEST(Cues, how_a_reply_was_begun_says_what_it_tells) {
+  const std::string document = novel(80);
+  const std::vector<SaidText> said = {{.text = document},
+                                      {.text = "The code of the red gate is", .source = Source::kAssistant}};
+  EXPECT_EQ(find_cues(said).front().text, "The code of the red gate is");
+  EXPECT_EQ(leading_cues(find_cues(said)).front().text, "The code of the red gate is");
+}
+
 TEST(Cues, nothing_said_and_nothing_but_marks_are_none) {
   EXPECT_TRUE(find_cues("").empty());
   EXPECT_TRUE(find_cues(" ... ?!\n\n").empty());
