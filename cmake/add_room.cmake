@@ -71,6 +71,7 @@ function(make_room_tests target files libraries)
   target_link_libraries(${target} PRIVATE ebb_compile_rules ${testing} ${libraries} GTest::gmock_main)
   target_compile_definitions(${target} PRIVATE EBB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   precompile(${target} tests)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${EBB_UNITY})
   # Compiling tests takes longer than running them; what they test is a library, optimised as it ships.
   target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O1>")
   gtest_discover_tests(${target}

@@ -38,9 +38,9 @@ target_compile_options(ebb_compile_rules INTERFACE -ffp-contract=off)
 target_compile_options(ebb_compile_rules INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
   # Designated initialisers leave members to their defaults on purpose (docs/house.md §6).
   -Wno-missing-field-initializers)
-# Several files of a room are compiled as one, with their common headers parsed and their templates instantiated once: half
-# to a quarter of the time, also when a header changes (docs/decisions/0016-the-first-build.md). Off: each file by itself,
-# which is quicker where many cores rebuild one file.
+# Several files of a room, and several of its tests, are compiled as one, with their common headers parsed and their
+# templates instantiated once: half to a quarter of the time, also when a header changes
+# (docs/decisions/0016-the-first-build.md). Off: each file by itself, which is quicker where many cores rebuild one file.
 option(EBB_UNITY "Compile several files of a room as one" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 if(EBB_UNITY)
@@ -74,6 +74,7 @@ if(EBB_SANITIZE)
   endforeach()
   set(EBB_SANITIZER_SOURCES
     "${PROJECT_SOURCE_DIR}/cmake/sanitizer_defaults.cc" "${PROJECT_SOURCE_DIR}/cmake/sanitizer_openmp.cc")
+  set_source_files_properties(${EBB_SANITIZER_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(EBB_SANITIZE STREQUAL "thread")
     # ggml's library must find ours before libgomp's.
     target_link_options(ebb_compile_rules INTERFACE

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 #include <ostream>
-#include <random>
 
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@
 #include "tests/files.h"
 #include "tests/solo.h"
 
-namespace ebb {
+namespace ebb::anchor_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 16;
@@ -32,13 +31,6 @@ struct Computed {
 bool same_bits(const Computed& a, const Computed& b) {
   return a.kv == b.kv && a.logits.size() == b.logits.size() &&
          std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0;
-}
-
-std::vector<Token> some_tokens(std::int32_t n_tokens) {
-  std::mt19937_64 random(11);
-  std::vector<Token> tokens;
-  for (std::int32_t i = 0; i < n_tokens; ++i) tokens.emplace_back(static_cast<std::int32_t>(random() % 300));
-  return tokens;
 }
 
 std::vector<std::byte> bytes_of(Solo& solo, std::span<const FrameIndex> frames) {
@@ -103,7 +95,7 @@ class Anchors : public ::testing::TestWithParam<bool> {
 
   // 96 tokens in two steps, from `placed` on.
   Computed compute(const Placed& placed) {
-    const std::vector<Token> tokens = some_tokens(96);
+    const std::vector<Token> tokens = some_tokens(96, 11);
     const ToyBlocks blocks(*solo_, placed.first, 96 / kBlockSize);
     for (std::int32_t n = 0; n < 96; n += 48) {
       std::optional<Position> anchor = placed.anchor;
@@ -212,13 +204,13 @@ class MovedBlocks : public ::testing::TestWithParam<Moving> {
     hot_ = solo_->make_hot();
     // Where the last block is not full, its other slots must stay as they are.
     ASSERT_TRUE(hot_->open(kTokens).ok());
-    hot_->append(some_tokens(kTokens));
+    hot_->append(some_tokens(kTokens, 11));
   }
 
   void TearDown() override { hot_.reset(); }
 
   void prefill(std::int32_t anchor) {
-    const std::vector<Token> tokens = some_tokens(kTokens);
+    const std::vector<Token> tokens = some_tokens(kTokens, 11);
     const SequenceInput input = {
         .tokens = tokens, .first = Position(0), .anchor = Position(anchor), .tables = &hot_->tables(), .n_outputs = 1};
     ASSERT_TRUE(solo_->runner().run({&input, 1}).ok());
@@ -325,4 +317,4 @@ INSTANTIATE_TEST_SUITE_P(Models, MovedBlocks, ::testing::ValuesIn(movings()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::anchor_test

@@ -10,7 +10,7 @@
 #include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::anew_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 8;
@@ -221,4 +221,4 @@ INSTANTIATE_TEST_SUITE_P(Types, Anew, ::testing::Values(RowType::kF32, RowType::
                          [](const auto& instance) { return std::string(row_type_name(instance.param)); });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::anew_test

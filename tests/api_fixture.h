@@ -17,10 +17,9 @@
 #include "json/json_fields.h"
 #include "server/api.h"
 #include "tests/files.h"
+#include "tests/messages.h"
 
 namespace ebb {
-
-inline std::filesystem::path bundled_model() { return find_test_file("models/ebb-recall.gguf").value(); }
 
 class Kept : public Responder {
  public:
@@ -194,7 +193,5 @@ inline std::vector<std::string> events(const std::string& body) {
   }
   return all;
 }
-
-inline Json user(std::string_view text) { return {{"role", "user"}, {"content", text}}; }
 
 }  // namespace ebb

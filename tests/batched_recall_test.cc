@@ -9,7 +9,7 @@
 #include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::batched_recall_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 128;
@@ -114,4 +114,4 @@ TEST_F(BatchedRecall, one_that_is_lost_changes_nothing_for_the_others) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::batched_recall_test

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <ostream>
-#include <random>
 
 #include <gtest/gtest.h>
 
@@ -11,7 +10,7 @@
 #include "tests/files.h"
 #include "tests/solo.h"
 
-namespace ebb {
+namespace ebb::bits_test {
 namespace {
 
 constexpr std::int32_t kTokens = 200;
@@ -41,13 +40,6 @@ std::vector<Toy> toys() {
         .weight_type = GGML_TYPE_F16},
        RowType::kF16},
   };
-}
-
-std::vector<Token> some_tokens(std::int32_t n_tokens, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Token> tokens;
-  for (std::int32_t i = 0; i < n_tokens; ++i) tokens.emplace_back(static_cast<std::int32_t>(random() % 300));
-  return tokens;
 }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -200,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(Toys, Bits, ::testing::ValuesIn(toys()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::bits_test

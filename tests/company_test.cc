@@ -14,7 +14,7 @@
 #include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::company_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 8;
@@ -246,4 +246,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Companies, ::testing::ValuesIn(worlds()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::company_test

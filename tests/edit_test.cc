@@ -13,7 +13,7 @@
 #include "model/random_model.h"
 #include "tests/files.h"
 
-namespace ebb {
+namespace ebb::edit_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 16;
@@ -186,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(Attention, Edits, ::testing::Bool(),
                          [](const auto& test) { return std::string(test.param ? "composed" : "own"); });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::edit_test

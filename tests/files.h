@@ -10,6 +10,8 @@ namespace ebb {
 // A file named from the source tree's root; nothing when it is not there.
 [[nodiscard]] std::optional<std::filesystem::path> find_test_file(const std::string& name);
 
+inline std::filesystem::path bundled_model() { return find_test_file("models/ebb-recall.gguf").value(); }
+
 // A path of its own in the system's temporary folder, removed at the end.
 class TemporaryFile {
  public:

@@ -12,8 +12,6 @@ using ::testing::HasSubstr;
 
 const HttpHeaders kSession = {{"x-session-id", "ses_1"}};
 
-Json message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
-
 std::string sentences(int n) {
   std::string text;
   for (int i = 0; i < n; ++i) text += fmt::format("In room {} stands a box with {} things. ", i, 7 * i % 23);

@@ -10,7 +10,7 @@
 #include "store/fault_file_system.h"
 #include "tests/files.h"
 
-namespace ebb {
+namespace ebb::kept_sessions_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -365,4 +365,4 @@ TEST(LaneFolders, nobody_waits_while_a_file_is_removed_and_what_is_saved_meanwhi
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::kept_sessions_test

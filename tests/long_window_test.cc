@@ -9,7 +9,7 @@
 #include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::long_window_test {
 namespace {
 
 constexpr std::int32_t kTokens = 8192;
@@ -80,4 +80,4 @@ TEST(LongWindow, at_8192_tokens_sliding_layers_hold_a_window_and_logits_are_libl
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::long_window_test

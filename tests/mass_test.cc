@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 #include <ostream>
-#include <random>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@
 #include "tests/files.h"
 #include "tests/solo.h"
 
-namespace ebb {
+namespace ebb::mass_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 16;
@@ -33,13 +32,6 @@ std::vector<Toy> toys() {
       {"qwen3_f16", {.architecture = "qwen3", .head_dim = 64}, RowType::kF16},
       {"gemma3", {.architecture = "gemma3", .n_layers = 6, .head_dim = 32, .tied = true, .sliding_window = 40}},
   };
-}
-
-std::vector<Token> some_tokens(std::int32_t n_tokens, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Token> tokens;
-  for (std::int32_t i = 0; i < n_tokens; ++i) tokens.emplace_back(static_cast<std::int32_t>(random() % 300));
-  return tokens;
 }
 
 // All there is of one sequence of one run.
@@ -234,4 +226,4 @@ INSTANTIATE_TEST_SUITE_P(Toys, Mass, ::testing::ValuesIn(toys()),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::mass_test

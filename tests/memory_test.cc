@@ -6,7 +6,7 @@
 #include "tests/files.h"
 #include "tests/program.h"
 
-namespace ebb {
+namespace ebb::memory_test {
 namespace {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -60,4 +60,4 @@ INSTANTIATE_TEST_SUITE_P(Weights, Memory, ::testing::Values(GGML_TYPE_Q4_K, GGML
 #endif
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::memory_test

@@ -5,7 +5,7 @@
 
 #include "tests/api_fixture.h"
 
-namespace ebb {
+namespace ebb::messages_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(Messages, a_message_that_says_so_is_cleared_in_a_chat_too) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::messages_test

@@ -6,17 +6,17 @@
 #include <gtest/gtest.h>
 
 #include "bench/session_steps.h"
+#include "tests/files.h"
 #include "tests/solo.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::observe_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 16;
 constexpr std::int32_t kRows = 64;
 constexpr std::int32_t kBudgetTokens = 320;
 constexpr std::int32_t kWindow = 32;
-const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
 
 enum class Observes : std::uint8_t { kWhatTheyAsk, kEveryStep };
 
@@ -24,7 +24,8 @@ enum class Observes : std::uint8_t { kWhatTheyAsk, kEveryStep };
 struct Life {
   Life(const std::string& policy, Observes observes_which)
       : observes(observes_which),
-        sessions(SoloSessions::open(kModel, {.n_threads = 1, .block_size = kBlockSize, .n_ctx = 2048}, policy).value()),
+        sessions(SoloSessions::open(bundled_model(), {.n_threads = 1, .block_size = kBlockSize, .n_ctx = 2048}, policy)
+                     .value()),
         session(sessions->deps(nullptr),
                 {.budget_tokens = kBudgetTokens, .recent_tokens = kBlockSize, .remains = Remains::kNothing}) {}
 
@@ -111,4 +112,4 @@ INSTANTIATE_TEST_SUITE_P(Policies, Observed,
                          [](const auto& instance) { return instance.param.substr(0, instance.param.find(':')); });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::observe_test

@@ -15,10 +15,11 @@
 #include "policy/originals_attention_twin.h"
 #include "policy/originals_budgets_twin.h"
 #include "policy/originals_keys_twin.h"
+#include "tests/files.h"
 #include "tests/solo.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::policy_attention_test {
 namespace {
 
 using originals::Heads;
@@ -29,21 +30,15 @@ using originals::Tokens;
 constexpr std::int32_t kTokens = 90;
 constexpr std::int32_t kWindow = 16;
 constexpr double kGroup = 2.0;  // query heads of a KV head of the bundled model
-const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
-constexpr const char* kText =
-    "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "
-    "coins. "
-    "Every morning the baker opens the shop before the sun is up, and the smell of bread fills the whole street. "
-    "The owner of the blue boat is Peter. What is the code of the north gate? It is 4711. And who owns the blue boat?";
 
 SoloOptions options() { return {.n_threads = 1, .kv_type = RowType::kF32, .block_size = 1, .n_ctx = 2 * kTokens}; }
 
 class PolicyAttention : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto vocabulary = Vocabulary::load(kModel);
+    const auto vocabulary = Vocabulary::load(bundled_model());
     ASSERT_TRUE(vocabulary.ok());
-    tokens_ = (*vocabulary)->tokenize(kText).value();
+    tokens_ = (*vocabulary)->tokenize(kFactsAndQuestions).value();
     ASSERT_GE(tokens_.size(), static_cast<std::size_t>(kTokens));
     tokens_.resize(kTokens);
     read_weights();
@@ -51,7 +46,7 @@ class PolicyAttention : public ::testing::Test {
 
   // Row by row, as the session computes it: what each query gives each token, summed over the heads of a group.
   void read_weights() {
-    const auto solo = Solo::open(kModel, options());
+    const auto solo = Solo::open(bundled_model(), options());
     ASSERT_TRUE(solo.ok()) << solo.status().message();
     const auto hot = (*solo)->make_hot();
     shape_ = (*solo)->shape();
@@ -89,7 +84,7 @@ class PolicyAttention : public ::testing::Test {
   };
 
   std::vector<std::vector<Tokens>> keep(const std::string& spec, const Budgets& budgets) {
-    const auto sessions = SoloSessions::open(kModel, options(), spec);
+    const auto sessions = SoloSessions::open(bundled_model(), options(), spec);
     EXPECT_TRUE(sessions.ok()) << sessions.status().message();
     Session session((*sessions)->deps(nullptr), {.budget_tokens = budgets.given,
                                                  .prompt_budget_tokens = budgets.of_prompt,
@@ -116,7 +111,7 @@ class PolicyAttention : public ::testing::Test {
 
   // The keys and values of all tokens, as frames hold them.
   void read_rows() {
-    const auto sessions = SoloSessions::open(kModel, options(), "streaming");
+    const auto sessions = SoloSessions::open(bundled_model(), options(), "streaming");
     ASSERT_TRUE(sessions.ok()) << sessions.status().message();
     Session session((*sessions)->deps(nullptr), {.budget_tokens = kTokens});
     Turn turn(session, Prompt(tokens_));
@@ -371,4 +366,4 @@ TEST_F(PolicyAttention, lagkv_keeps_of_each_partition_what_stands_out) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::policy_attention_test

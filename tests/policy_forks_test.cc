@@ -9,7 +9,7 @@
 
 #include "bench/session_steps.h"
 
-namespace ebb {
+namespace ebb::policy_forks_test {
 namespace {
 
 constexpr std::int32_t kTokens = 384;
@@ -74,4 +74,4 @@ TEST_F(PolicyForks, what_contexts_are_not_noted_with_is_refused) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::policy_forks_test

@@ -14,12 +14,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string filler(int n) {
-  std::string text = "Read this:";
-  for (int i = 0; i < n; ++i) text += " The shepherd crossed the quiet harbour before the rain began.";
-  return text;
-}
-
 class PolicyRequests : public Server {
  protected:
   // The next turn of a client's conversation; what the reply says of itself.

@@ -31,12 +31,6 @@ class Progress : public Server {
   }
 };
 
-std::string filler(int n_sentences) {
-  std::string text = "Read this:";
-  for (int i = 0; i < n_sentences; ++i) text += " The shepherd crossed the quiet harbour before the rain began.";
-  return text;
-}
-
 TEST_F(Progress, a_prompts_progress_goes_from_what_was_cached_to_all_of_it_and_ends_before_the_first_word) {
   const Json asks = {{"return_progress", true}, {"stream_options", {{"include_usage", true}}}};
   Json body = asks;

@@ -12,7 +12,7 @@
 #include "model/random_model.h"
 #include "tests/files.h"
 
-namespace ebb {
+namespace ebb::prompt_budget_test {
 namespace {
 
 using ::testing::AllOf;
@@ -317,4 +317,4 @@ TEST_F(BudgetLists, a_file_is_taken_for_its_model_only) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::prompt_budget_test

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "policy/policy.h"
 
-namespace ebb {
+namespace ebb::reread_test {
 namespace {
 
 constexpr std::int32_t kTokens = 208;
@@ -108,4 +108,4 @@ TEST_F(RereadEvidence, changes_no_logit) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::reread_test

@@ -10,7 +10,7 @@
 
 #include "tests/api_fixture.h"
 
-namespace ebb {
+namespace ebb::responses_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -301,4 +301,4 @@ TEST_F(NativeCompletion, only_the_members_that_are_asked_for_are_told) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::responses_test

@@ -23,7 +23,7 @@
 #include "tests/gate.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::reversibility_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 8;
@@ -432,4 +432,4 @@ std::string name_of(const ::testing::TestParamInfo<World>& world) {
 INSTANTIATE_TEST_SUITE_P(Worlds, Reversibility, ::testing::ValuesIn(worlds()), name_of);
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::reversibility_test

@@ -15,7 +15,7 @@
 #include "tests/files.h"
 #include "tests/solo.h"
 
-namespace ebb {
+namespace ebb::sealed_session_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -330,4 +330,4 @@ TEST_F(BundledModel, recalls_the_planted_fact_of_the_demo_under_its_budget) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::sealed_session_test

@@ -6,20 +6,13 @@
 #include <gmock/gmock.h>
 
 #include "tests/files.h"
+#include "tests/messages.h"
 #include "tests/serve_process.h"
 
 namespace ebb {
 namespace {
 
 using ::testing::HasSubstr;
-
-Json message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
-
-std::string filler(int n) {
-  std::string text = "Read this:";
-  for (int i = 0; i < n; ++i) text += " The shepherd crossed the quiet harbour before the rain began.";
-  return text;
-}
 
 class ServeRestart : public ::testing::Test {
  protected:

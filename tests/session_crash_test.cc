@@ -24,7 +24,7 @@
 #include "tests/fused_file_system.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::session_crash_test {
 namespace {
 
 constexpr std::int32_t kLives = 40;
@@ -383,4 +383,4 @@ TEST_F(SessionCrash, a_killed_process_costs_work_and_changes_no_byte_and_no_logi
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::session_crash_test

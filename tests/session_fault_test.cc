@@ -11,7 +11,7 @@
 #include "tests/gate.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::session_fault_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 8;
@@ -256,4 +256,4 @@ TEST_F(SessionFaults, files_of_another_run_under_a_running_store_are_refused) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::session_fault_test

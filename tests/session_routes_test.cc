@@ -16,18 +16,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string filler() {
-  std::string text = "Read this:";
-  for (int i = 0; i < 32; ++i) text += " The shepherd crossed the quiet harbour before the rain began.";
-  return text;
-}
-
 class SessionRoutes : public Server {
  protected:
   // A session of some blocks; its public id.
   std::string talk(const std::string& client_id, HttpHeaders headers = {}) {
-    messages_ = Json::array(
-        {user("The code of the north gate is 4711."), {{"role", "assistant"}, {"content", "Noted."}}, user(filler())});
+    messages_ = Json::array({user("The code of the north gate is 4711."),
+                             {{"role", "assistant"}, {"content", "Noted."}},
+                             user(filler(32))});
     headers.push_back({"x-session-id", client_id});
     const auto reply = chat(messages_, {}, headers);
     EXPECT_EQ(reply->status(), 200) << reply->body();

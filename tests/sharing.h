@@ -25,7 +25,7 @@ struct Form {
                            Form{RowType::kF16, true}, Form{RowType::kQ8_0, true});
 }
 
-[[nodiscard]] inline std::string name_of(const ::testing::TestParamInfo<Form>& form) {
+[[nodiscard]] inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
   return fmt::format("{}{}", row_type_name(form.param.kv_type), form.param.composed ? "_by_row" : "");
 }
 

@@ -260,7 +260,7 @@ TEST_P(Sharing, frames_that_the_store_still_reads_outlive_the_session_that_gave_
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Sharing, all_forms(), name_of);
+INSTANTIATE_TEST_SUITE_P(Forms, Sharing, all_forms(), form_name);
 
 }  // namespace
 }  // namespace ebb

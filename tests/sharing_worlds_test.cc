@@ -185,7 +185,7 @@ TEST_P(SharingWorlds, random_sessions_that_share_keep_every_byte_and_every_bit_o
   EXPECT_EQ(sessions_->hot().size(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, SharingWorlds, all_forms(), name_of);
+INSTANTIATE_TEST_SUITE_P(Forms, SharingWorlds, all_forms(), form_name);
 
 }  // namespace
 }  // namespace ebb

@@ -9,9 +9,10 @@
 #include "base/to_size.h"
 #include "session/image.h"
 #include "store/cold_store.h"
+#include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::slice_evidence_test {
 namespace {
 
 constexpr std::int32_t kTokens = 90;
@@ -24,12 +25,6 @@ constexpr std::int32_t kKvHeads = 2;  // of the bundled model
 constexpr double kRounding = 1e-5;
 // Behind it they are not, and products round their inputs to half floats.
 constexpr double kRoundingBehind = 3e-3;
-const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
-constexpr const char* kText =
-    "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "
-    "coins. "
-    "Every morning the baker opens the shop before the sun is up, and the smell of bread fills the whole street. "
-    "The owner of the blue boat is Peter. What is the code of the north gate? It is 4711. And who owns the blue boat?";
 
 using Scopes = std::map<std::int32_t, ScopeEvidence>;
 
@@ -55,10 +50,11 @@ class Listener final : public Policy {
 class Told {
  public:
   explicit Told(std::int32_t block_size, bool composed = false) {
-    sessions_ = SoloSessions::open(
-                    kModel, {.n_threads = 1, .block_size = block_size, .n_ctx = 2 * kBudget, .composed = composed},
-                    std::make_unique<Listener>(1, heard_))
-                    .value();
+    sessions_ =
+        SoloSessions::open(bundled_model(),
+                           {.n_threads = 1, .block_size = block_size, .n_ctx = 2 * kBudget, .composed = composed},
+                           std::make_unique<Listener>(1, heard_))
+            .value();
     SessionDeps deps = sessions_->deps(store_.get());
     deps.gives_sums_only = composed;
     session_ = std::make_unique<Session>(deps, options());
@@ -129,7 +125,7 @@ void expect_same_tokens(const Scopes& by_token, const Scopes& by_slice, double o
 class SliceEvidence : public ::testing::Test {
  protected:
   void SetUp() override {
-    tokens_ = (*Vocabulary::load(kModel))->tokenize(kText).value();
+    tokens_ = (*Vocabulary::load(bundled_model()))->tokenize(kFactsAndQuestions).value();
     ASSERT_GE(tokens_.size(), to_size(kTokens));
     tokens_.resize(to_size(kTokens));
   }
@@ -185,4 +181,4 @@ TEST_F(SliceEvidence, of_composed_attention_is_that_of_our_kernels) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::slice_evidence_test

@@ -1,6 +1,7 @@
 #include "tests/solo.h"
 
 #include <algorithm>
+#include <random>
 
 namespace ebb {
 namespace {
@@ -8,6 +9,13 @@ namespace {
 constexpr std::int32_t kOpenBlocks = 6;
 
 }  // namespace
+
+std::vector<Token> some_tokens(std::int32_t n_tokens, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Token> tokens;
+  for (std::int32_t i = 0; i < n_tokens; ++i) tokens.emplace_back(static_cast<std::int32_t>(random() % 300));
+  return tokens;
+}
 
 Result<std::unique_ptr<Solo>> Solo::open(const std::filesystem::path& gguf, const SoloOptions& options) {
   std::unique_ptr<Solo> solo(new Solo);

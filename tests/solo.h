@@ -25,6 +25,9 @@ struct SoloOptions {
   std::uint64_t shuffle_seed = 0;
 };
 
+// Of a random model's vocabulary.
+[[nodiscard]] std::vector<Token> some_tokens(std::int32_t n_tokens, std::uint64_t seed);
+
 class Solo {
  public:
   static Result<std::unique_ptr<Solo>> open(const std::filesystem::path& gguf, const SoloOptions& options);

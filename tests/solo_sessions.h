@@ -14,6 +14,13 @@
 
 namespace ebb {
 
+// What the bundled model reads where tests look at its attention: more than 90 tokens.
+inline constexpr const char* kFactsAndQuestions =
+    "The code of the north gate is 4711. Anna likes the red lamp in the garden. The price of the old horse is 83 "
+    "coins. "
+    "Every morning the baker opens the shop before the sun is up, and the smell of bread fills the whole street. "
+    "The owner of the blue boat is Peter. What is the code of the north gate? It is 4711. And who owns the blue boat?";
+
 class SoloSessions {
  public:
   static Result<std::unique_ptr<SoloSessions>> open(const std::filesystem::path& gguf, const SoloOptions& options,

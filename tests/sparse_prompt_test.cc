@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "engine/generation.h"
 
-namespace ebb {
+namespace ebb::sparse_prompt_test {
 namespace {
 
 constexpr std::int32_t kTokens = 300;
@@ -331,4 +331,4 @@ INSTANTIATE_TEST_SUITE_P(Attention, SparsePrompts, ::testing::Bool(),
                          [](const auto& about) { return about.param ? "composed" : "ours"; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::sparse_prompt_test

@@ -9,7 +9,7 @@
 #include "tests/files.h"
 #include "tests/solo_sessions.h"
 
-namespace ebb {
+namespace ebb::window_test {
 namespace {
 
 constexpr std::int32_t kBlockSize = 8;
@@ -208,4 +208,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Windows,
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::window_test

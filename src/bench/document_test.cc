@@ -9,7 +9,7 @@
 
 #include "bench/statistics.h"
 
-namespace ebb {
+namespace ebb::document_test {
 namespace {
 
 const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models/ebb-recall.gguf";
@@ -165,4 +165,4 @@ TEST(DocumentBench, names_of_places_lead_back) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::document_test

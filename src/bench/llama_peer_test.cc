@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ebb {
+namespace ebb::llama_peer_test {
 namespace {
 
 const std::filesystem::path kModel = std::filesystem::path(EBB_SOURCE_DIR) / "models" / "ebb-recall.gguf";
@@ -97,4 +97,4 @@ TEST(LlamaPeer, a_file_that_is_not_there_is_an_error_that_names_it) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::llama_peer_test

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include <ggml-backend.h>
@@ -11,19 +10,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ebb {
+#include "cache/toy_bytes.h"
+
+namespace ebb::frame_memory_test {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 std::unique_ptr<Backend> open_cpu() { return std::move(Backend::open("cpu", 1)).value(); }
-
-Bytes random_bytes(std::size_t n, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(n);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-  return bytes;
-}
 
 // Both key orders of every row type, with sizes that leave gaps before V and at the end.
 std::vector<FrameLayout> layouts() {
@@ -176,4 +168,4 @@ TEST(FrameMemory, keeps_open_frames_apart_from_the_others_and_counts_them) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::frame_memory_test

@@ -1,14 +1,13 @@
 #include "cache/frame_slots.h"
 
-#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace ebb {
-namespace {
+#include "cache/toy_bytes.h"
 
-using Bytes = std::vector<std::byte>;
+namespace ebb::frame_slots_test {
+namespace {
 
 constexpr std::int32_t kSlots = 24;
 
@@ -20,13 +19,6 @@ std::vector<FrameLayout> layouts() {
     }
   }
   return all;
-}
-
-Bytes random_bytes(std::size_t n, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(n);
-  for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-  return bytes;
 }
 
 TEST(FrameSlots, what_is_copied_there_and_back_is_what_it_was_and_all_else_stays) {
@@ -74,4 +66,4 @@ TEST(FrameSlots, of_all_slots_the_whole_frame_is_copied) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::frame_slots_test

@@ -5,7 +5,7 @@
 
 #include "chat/message_mending.h"
 
-namespace ebb {
+namespace ebb::chat_request_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -227,4 +227,4 @@ TEST(ChatRequest, an_error_is_what_the_template_said_to_the_messages_as_they_cam
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::chat_request_test

@@ -8,7 +8,7 @@
 
 #include "chat/chat_template.h"
 
-namespace ebb {
+namespace ebb::chat_template_golden_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -68,4 +68,4 @@ TEST(ChatTemplateGolden, renders_as_jinja2_does) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::chat_template_golden_test

@@ -14,7 +14,7 @@
 #include "base/toy_rounds.h"
 #include "chat/chat_template.h"
 
-namespace ebb {
+namespace ebb::chat_template_random_test {
 namespace {
 
 using testing::HasSubstr;
@@ -94,4 +94,4 @@ TEST(ChatTemplateRandom, survives_random_words) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::chat_template_random_test

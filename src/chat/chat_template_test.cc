@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ebb {
+#include "chat/prompt_piece_test.h"
+
+namespace ebb::chat_template_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,7 +29,6 @@ std::vector<PromptPiece> pieces_of(const std::string& source, const TemplateInpu
   return prompt.ok() ? prompt->pieces : std::vector<PromptPiece>();
 }
 
-PromptPiece ours(const std::string& text) { return {.text = text}; }
 PromptPiece from(std::size_t message, const std::string& text) {
   return {.text = text, .from_user = true, .message = message};
 }
@@ -208,4 +209,4 @@ TEST(ChatTemplate, renders_long_sessions_that_are_looked_through_for_each_messag
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::chat_template_test

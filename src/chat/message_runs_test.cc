@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "chat/prompt_piece_test.h"
 #include "chat/prompt_tokens.h"
 #include "text/toy_vocabulary.h"
 
 namespace ebb {
 namespace {
 
-PromptPiece ours(const std::string& text) { return {.text = text}; }
 PromptPiece said(const std::string& text, std::size_t message) {
   return {.text = text, .from_user = true, .message = message};
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "chat/model_template.h"
+#include "chat/prompt_piece_test.h"
 #include "text/toy_vocabulary.h"
 
 namespace ebb {
@@ -22,7 +23,6 @@ std::vector<std::int32_t> ids(const Result<std::vector<Token>>& tokens) {
   return values;
 }
 
-PromptPiece ours(const std::string& text) { return {.text = text}; }
 PromptPiece theirs(const std::string& text) { return {.text = text, .from_user = true}; }
 
 constexpr std::int32_t kStart = 258;

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "text/toy_vocabulary.h"
 
-namespace ebb {
+namespace ebb::sampler_steps_test {
 namespace {
 
 using enum SamplingStep;
@@ -294,4 +294,4 @@ TEST_F(SamplerSteps, dry_takes_breakers_of_any_bytes) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::sampler_steps_test

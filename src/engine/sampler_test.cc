@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "text/toy_vocabulary.h"
 
-namespace ebb {
+namespace ebb::sampler_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -392,4 +392,4 @@ TEST_F(SamplerTest, checks_its_options) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::sampler_test

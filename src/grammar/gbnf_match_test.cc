@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "text/toy_vocabulary.h"
 
-namespace ebb {
+namespace ebb::gbnf_match_test {
 namespace {
 
 class GbnfMatchTest : public testing::Test {
@@ -187,4 +187,4 @@ TEST_F(GbnfMatchTest, agrees_with_libllama_about_random_grammars_and_texts) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::gbnf_match_test

@@ -12,7 +12,7 @@
 #include "grammar/gbnf_match.h"
 #include "text/toy_vocabulary.h"
 
-namespace ebb {
+namespace ebb::gbnf_random_test {
 namespace {
 
 std::string random_grammar(std::mt19937& random) {
@@ -76,4 +76,4 @@ TEST(GbnfRandom, grammars_are_refused_with_their_line_or_matched) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::gbnf_random_test

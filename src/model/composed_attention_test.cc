@@ -11,7 +11,7 @@
 
 #include "model/composed_attention_twin.h"
 
-namespace ebb {
+namespace ebb::composed_attention_test {
 namespace {
 
 using World = ComposedWorld;
@@ -248,4 +248,4 @@ TEST(ComposedAttentionDeathTest, refuses_a_step_that_its_graph_was_not_planned_f
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::composed_attention_test

@@ -13,7 +13,7 @@
 #include "model/toy_keys.h"
 #include "model/toy_rows.h"
 
-namespace ebb {
+namespace ebb::frame_digest_test {
 namespace {
 
 using Rows = std::vector<std::vector<float>>;
@@ -164,4 +164,4 @@ TEST(FrameDigest, rows_that_are_no_numbers_count_as_zeros) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::frame_digest_test

@@ -20,7 +20,7 @@
 #include "model/sealed_frame.h"
 #include "model/toy_keys.h"
 
-namespace ebb {
+namespace ebb::key_rotation_test {
 namespace {
 
 using toy::get_key;
@@ -292,4 +292,4 @@ TEST(KeyRotation, of_a_sealed_frame_is_that_of_what_its_codes_mean_within_half_a
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::key_rotation_test

@@ -11,7 +11,7 @@
 #include "model/score_kernels.h"
 #include "model/toy_digests.h"
 
-namespace ebb {
+namespace ebb::key_scorer_test {
 namespace {
 
 constexpr std::int32_t kHeads = 4;
@@ -349,4 +349,4 @@ TEST(TailQueriesTest, keep_the_last_rows_and_forget_what_does_not_follow) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::key_scorer_test

@@ -10,7 +10,7 @@
 #include "model/expected_attention.h"
 #include "model/expected_kernels.h"
 
-namespace ebb {
+namespace ebb::query_forecast_test {
 namespace {
 
 constexpr std::size_t kDims = 8;
@@ -127,4 +127,4 @@ TEST(ExpectedKernels, give_the_same_bits_with_every_instruction_set) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::query_forecast_test

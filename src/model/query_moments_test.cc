@@ -11,7 +11,7 @@
 #include "model/attention.h"
 #include "model/toy_attention.h"
 
-namespace ebb {
+namespace ebb::query_moments_test {
 namespace {
 
 constexpr std::int32_t kLayers = 2;
@@ -158,4 +158,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, QueryMomentsTest, ::testing::Values(2, 16, 40, 6
                          ::testing::PrintToStringParamName());
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::query_moments_test

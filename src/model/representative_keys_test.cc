@@ -8,7 +8,7 @@
 #include "base/to_size.h"
 #include "model/toy_keys.h"
 
-namespace ebb {
+namespace ebb::representative_keys_test {
 namespace {
 
 constexpr std::int32_t kDims = 32;
@@ -121,4 +121,4 @@ TEST_F(RepresentativeKeys, the_same_keys_are_worth_the_same_at_any_distance) {
 TEST_F(RepresentativeKeys, of_nothing_nothing_is_told) { EXPECT_TRUE(score({}, {}).empty()); }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::representative_keys_test

@@ -11,7 +11,7 @@
 #include "model/attention_plan.h"
 #include "model/toy_attention.h"
 
-namespace ebb {
+namespace ebb::slice_mass_test {
 namespace {
 
 using toy::Layer;
@@ -260,4 +260,4 @@ TEST(SliceMass, rounds_a_mass_to_2_to_the_minus_42) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::slice_mass_test

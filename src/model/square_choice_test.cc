@@ -6,7 +6,7 @@
 
 #include "model/toy_attention.h"
 
-namespace ebb {
+namespace ebb::square_choice_test {
 namespace {
 
 using toy::Cut;
@@ -248,4 +248,4 @@ INSTANTIATE_TEST_SUITE_P(Forms, SquareChoices, ::testing::ValuesIn(kCases), [](c
 });
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::square_choice_test

@@ -10,7 +10,7 @@
 #include "model/toy_attention.h"
 #include "model/toy_tables.h"
 
-namespace ebb {
+namespace ebb::step_mass_test {
 namespace {
 
 constexpr std::int32_t kLayers = 2;
@@ -158,4 +158,4 @@ TEST(StepMassDeathTest, it_refuses_to_answer_for_a_step_that_had_none) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::step_mass_test

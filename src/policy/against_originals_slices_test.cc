@@ -13,7 +13,7 @@
 #include "policy/originals_budgets_twin.h"
 #include "policy/policy_test.h"
 
-namespace ebb {
+namespace ebb::against_originals_slices_test {
 namespace {
 
 using originals::Heads;
@@ -170,4 +170,4 @@ TEST(SnapKvBySlices, refuses_slices_that_do_not_fill_a_block) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::against_originals_slices_test

@@ -11,7 +11,7 @@
 #include "policy/originals_keys_twin.h"
 #include "policy/policy_test.h"
 
-namespace ebb {
+namespace ebb::against_originals_test {
 namespace {
 
 using originals::Heads;
@@ -227,4 +227,4 @@ TEST(AgainstOriginals, pyramidkv_gives_layers_their_budgets) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::against_originals_test

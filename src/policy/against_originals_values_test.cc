@@ -10,7 +10,7 @@
 #include "policy/originals_keys_twin.h"
 #include "policy/policy_test.h"
 
-namespace ebb {
+namespace ebb::against_originals_values_test {
 namespace {
 
 using originals::Heads;
@@ -291,4 +291,4 @@ TEST(DropKv, costs_nothing_what_nobody_looks_at_and_most_what_all_look_at) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::against_originals_values_test

@@ -14,7 +14,7 @@
 #include "policy/key_diversity.h"
 #include "policy/policy_test.h"
 
-namespace ebb {
+namespace ebb::areas_adaptive_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -271,4 +271,4 @@ TEST(AreasAdaptive, asks_for_its_history_and_for_keys_and_refuses_what_has_no_me
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::areas_adaptive_test

@@ -12,7 +12,7 @@
 #include "policy/choose.h"
 #include "policy/policy_test.h"
 
-namespace ebb {
+namespace ebb::areas_policy_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -211,4 +211,4 @@ TEST(AreasPolicy, refuses_to_crush_blocks_whose_tokens_it_cannot_tell_apart) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::areas_policy_test

@@ -9,7 +9,7 @@
 #include "base/to_size.h"
 #include "policy/attention_notes.h"
 
-namespace ebb {
+namespace ebb::attention_notes_slices_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -235,4 +235,4 @@ TEST(AttentionNotesOnSlices, of_another_length_are_unknown) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::attention_notes_slices_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace ebb {
+namespace ebb::attention_notes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -219,4 +219,4 @@ TEST(AttentionNotes, pool_each_step_of_a_layers_heads_together) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::attention_notes_test

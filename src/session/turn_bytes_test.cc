@@ -7,8 +7,6 @@
 namespace ebb {
 namespace {
 
-const std::string kFiller(120, 'x');
-
 HeadSet heads_of(const Session& session, std::initializer_list<std::size_t> heads) {
   HeadSet set(session.shape().n_heads());
   for (const std::size_t head : heads) set.add(head);

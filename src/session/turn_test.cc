@@ -6,8 +6,6 @@
 namespace ebb {
 namespace {
 
-const std::string kFiller(120, 'x');
-
 TEST_P(Turns, what_is_recalled_is_byte_for_byte_what_was_evicted) {
   say("quagga " + kFiller);
   ASSERT_FALSE(session_->hot().is_hot(BlockIndex(0)));

@@ -15,6 +15,8 @@
 
 namespace ebb {
 
+inline const std::string kFiller(120, 'x');
+
 class Turns : public ::testing::TestWithParam<KeyOrder> {
  protected:
   static constexpr std::int32_t kBlockSize = 16;

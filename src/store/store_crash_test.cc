@@ -10,7 +10,7 @@
 #include "store/cold_store.h"
 #include "store/toy_record.h"
 
-namespace ebb {
+namespace ebb::store_crash_test {
 namespace {
 
 ToyRecord toy_of(std::uint64_t number) {
@@ -91,4 +91,4 @@ TEST(StoreCrash, a_killed_process_leaves_what_it_flushed_and_nothing_wrong) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::store_crash_test

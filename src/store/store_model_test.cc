@@ -12,7 +12,7 @@
 #include "store/fault_file_system.h"
 #include "store/toy_record.h"
 
-namespace ebb {
+namespace ebb::store_model_test {
 namespace {
 
 constexpr std::uint64_t kNames = 80;
@@ -327,4 +327,4 @@ TEST(StoreModel, what_was_flushed_is_there_after_any_power_failure) {
 }
 
 }  // namespace
-}  // namespace ebb
+}  // namespace ebb::store_model_test
