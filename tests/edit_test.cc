@@ -85,6 +85,7 @@ class Edits : public ::testing::TestWithParam<bool> {
 const std::string kBefore = letters(100, 1);
 const std::string kBehind = letters(300, 2);
 const ResumeOptions kGraft = {.reuse = Reuse::kApproximate};
+const ResumeOptions kFresh = {.reuse = Reuse::kFresh};
 
 TEST_P(Edits, what_stood_behind_is_computed_again_unless_approximate_reuse_is_allowed) {
   resume(*session_, kBefore + "0123456789" + kBehind);
@@ -138,6 +139,41 @@ TEST_P(Edits, the_first_tokens_of_each_block_are_computed_where_that_is_asked) {
   // The run ends in block 24; the first block has 12 of it, the last 15 without the token that is always computed.
   EXPECT_EQ(stats.from[Origin::kRecalledApproximate], 299 - 4 * 19);
   EXPECT_EQ(stats.from[Origin::kNew], 4 * 19 + 1);
+}
+
+// A model of random weights looks at everything alike: little relies on what was edited.
+TEST_P(Edits, behind_which_nothing_relies_on_what_changed_are_computed_for_a_few_tokens_where_that_is_known) {
+  resume(*session_, kBefore + "0123456789" + kBehind, kFresh);
+  const TurnStats stats = resume(*session_, kBefore + "987" + kBehind, kFresh);
+  // The tokens right behind the edit, to the end of a slice; composed attention tells nothing.
+  const std::int32_t n_new = stats.from[Origin::kNew];
+  EXPECT_EQ(n_new + stats.from[Origin::kRecalledApproximate], 303);
+  EXPECT_GE(n_new, 3 + kBlockSize + 1);
+  if (GetParam()) {
+    EXPECT_EQ(n_new, 303);
+  } else {
+    EXPECT_LE(n_new, 100);
+  }
+  // What was taken knows on what it relies: the next edit is as cheap.
+  EXPECT_EQ(resume(*session_, kBefore + "987654" + kBehind, kFresh).from[Origin::kNew] < 110, !GetParam());
+}
+
+TEST_P(Edits, of_what_was_read_without_notes_all_is_computed) {
+  resume(*session_, kBefore + "0123456789" + kBehind);
+  const TurnStats stats = resume(*session_, kBefore + "987" + kBehind, kFresh);
+  EXPECT_EQ(stats.from[Origin::kRecalledApproximate], 0);
+  EXPECT_EQ(stats.from[Origin::kNew], 303);
+}
+
+TEST_P(Edits, of_a_parked_session_know_what_relies_on_what) {
+  resume(*session_, kBefore + "0123456789" + kBehind, kFresh);
+  session_->save_for_image();
+  const Result<SessionImage> image = decode_image(encode_image(session_->image()));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  Result<std::unique_ptr<Session>> restored = engine_->restore_session(session_->options(), *image);
+  ASSERT_TRUE(restored.ok()) << restored.status().message();
+  const TurnStats stats = resume(**restored, kBefore + "987" + kBehind, kFresh);
+  EXPECT_EQ(stats.from[Origin::kNew] <= 100, !GetParam()) << stats.from[Origin::kNew];
 }
 
 TEST_P(Edits, of_a_history_longer_than_the_budget_what_has_left_is_grafted_too) {

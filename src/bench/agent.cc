@@ -95,7 +95,7 @@ class AgentReplay {
     body["stream"] = false;
     body["max_tokens"] = n_reply_;
     body["temperature"] = 0;
-    body["kv_reuse"] = reuse_name(run_.reuse);
+    body["kv_reuse"] = name_of(run_.reuse);
     EBB_ASSIGN_OR_RETURN(std::vector<Token> prompt, client_.prompt_tokens(body));
     const Stopwatch watch;
     EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", body, kSession));

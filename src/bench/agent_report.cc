@@ -19,7 +19,7 @@ constexpr std::string_view kHowToReadAgent =
     "once. Times are of one run.\n";
 
 std::string run_title(const AgentRun& run) {
-  return fmt::format("budget {} tokens, --kv-reuse {}", run.budget_tokens, reuse_name(run.reuse));
+  return fmt::format("budget {} tokens, --kv-reuse {}", run.budget_tokens, name_of(run.reuse));
 }
 
 TextTable table_of(const AgentRun& run) {
@@ -63,7 +63,7 @@ nlohmann::json run_json(const AgentRun& run) {
                      {"ms", step.ms}});
   }
   return {{"budget_tokens", run.budget_tokens},
-          {"reuse", reuse_name(run.reuse)},
+          {"reuse", name_of(run.reuse)},
           {"n_computed", run.n_computed()},
           {"n_prefix_cache", run.n_prefix_cache()},
           {"ratio", run.ratio()},

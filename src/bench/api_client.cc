@@ -42,8 +42,6 @@ const Session* last_used(const Lanes& lanes) {
 
 }  // namespace
 
-std::string_view reuse_name(Reuse reuse) { return reuse == Reuse::kExact ? "exact" : "approximate"; }
-
 Json make_message(std::string_view role, std::string_view content) { return {{"role", role}, {"content", content}}; }
 
 Result<std::unique_ptr<ApiClient>> ApiClient::open(const EngineOptions& engine, const SchedulerOptions& scheduler,

@@ -17,8 +17,6 @@
 
 namespace ebb {
 
-// As a request's `kv_reuse` has it.
-[[nodiscard]] std::string_view reuse_name(Reuse reuse);
 // A message of a chat request.
 [[nodiscard]] Json make_message(std::string_view role, std::string_view content);
 

@@ -17,7 +17,8 @@ class EditsRun {
   Status ask(const EditCase& one, EditCell& cell) {
     const std::string session = fmt::format("edit-{}", n_sessions_++);
     const EditArm& arm = arms_[cell.arm];
-    const Json before = {{"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}};
+    const Json before = {
+        {"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}, {"kv_reuse", name_of(arm.reuse)}};
     EBB_RETURN_IF_ERROR(client_.post("/v1/chat/completions", before, session).status());
     for (const EditProbe& probe : one.probes) {
       Json messages = one.after;
@@ -25,7 +26,7 @@ class EditsRun {
       const Json asked = {{"messages", std::move(messages)},
                           {"max_tokens", kAnswerTokens},
                           {"temperature", 0},
-                          {"kv_reuse", reuse_name(arm.reuse)},
+                          {"kv_reuse", name_of(arm.reuse)},
                           {"kv_reuse_recompute", arm.n_recomputed}};
       EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", asked, session));
       note(probe, answer, &probe == &one.probes.front(), cell);
@@ -56,7 +57,7 @@ class EditsRun {
 };
 
 std::vector<EditArm> arms_of(const EditsOptions& options) {
-  std::vector<EditArm> arms = {{}};
+  std::vector<EditArm> arms = {{}, {.reuse = Reuse::kFresh}};
   for (const std::int32_t n : options.recomputed) arms.push_back({.reuse = Reuse::kApproximate, .n_recomputed = n});
   return arms;
 }
@@ -64,8 +65,8 @@ std::vector<EditArm> arms_of(const EditsOptions& options) {
 }  // namespace
 
 std::string EditArm::name() const {
-  if (n_recomputed == 0) return std::string(reuse_name(reuse));
-  return fmt::format("{}, {} recomputed", reuse_name(reuse), n_recomputed);
+  if (n_recomputed == 0) return std::string(name_of(reuse));
+  return fmt::format("{}, {} recomputed", name_of(reuse), n_recomputed);
 }
 
 EditCell& EditCell::operator+=(const EditCell& other) {

@@ -14,7 +14,7 @@
 namespace ebb {
 namespace {
 
-const std::map<std::string, Reuse> kReuses = {{"exact", Reuse::kExact}, {"approximate", Reuse::kApproximate}};
+const std::map<std::string, Reuse> kReuses(kReuseNames.begin(), kReuseNames.end());
 
 // --kv-budget is EBB_KV_BUDGET where the command line does not have it.
 void add_environment(CLI::App& command) {
@@ -187,9 +187,10 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
   command
       ->add_option("--kv-reuse", flags->reuse,
                    "What follows an edit of the history (a cleared tool result, dropped thinking): exact computes it "
-                   "again; approximate takes K and V that were computed behind the old text, and counts them apart")
+                   "again; fresh computes what relied on what changed and takes the rest as it was computed behind the "
+                   "old text, counted apart; approximate takes all of it")
       ->check(CLI::IsMember(kReuses))
-      ->type_name("exact|approximate")
+      ->type_name("exact|fresh|approximate")
       ->capture_default_str()
       ->group(group);
   command

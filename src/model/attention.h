@@ -45,6 +45,7 @@ namespace ebb {
 class QueryMoments;
 class TailQueries;
 class SliceMass;
+class StepReliances;
 class SquareChoice;
 
 // Consecutive rows of the batch that belong to one session and hold consecutive positions.
@@ -64,6 +65,8 @@ struct SequenceRows {
   TailQueries* tail_queries = nullptr;
   // Into how many slices each block is cut whose mass is wanted too (model/slice_mass.h); divides the block size. 0: none.
   std::int32_t n_slices = 0;
+  // What all rows rely on is added to these (model/step_reliances.h); null where nobody asks.
+  StepReliances* reliances = nullptr;
   // What the rows leave out of their tables; of what is hidden, the tables have no entries.
   Sight sight;
 
@@ -83,7 +86,7 @@ struct AttentionStep {
   std::byte* frames = nullptr;
   // First byte of open frame 0, the others behind it likewise; null for layouts that do not seal.
   std::byte* open_frames = nullptr;
-  // For AttentionTensors::mass; >= the longest table. 0 when no policy asks for mass.
+  // For AttentionTensors::mass; >= the longest table. 0 when nobody asks for mass or for what rows rely on.
   std::int32_t mass_stride = 0;
 
   [[nodiscard]] BlockTable table(std::size_t sequence, LayerIndex layer, HeadIndex head) const {
@@ -95,6 +98,11 @@ struct AttentionStep {
     return mass_stride > 0 &&
            std::ranges::any_of(sequences, [](const SequenceRows& rows) { return rows.asks_slices(); });
   }
+  [[nodiscard]] bool asks_reliances() const {
+    return std::ranges::any_of(sequences, [](const SequenceRows& rows) { return rows.reliances != nullptr; });
+  }
+  // Whether anybody asks what rows gave single slots.
+  [[nodiscard]] bool asks_slots() const { return asks_slices() || asks_reliances(); }
 };
 
 // What differs between layers and stays the same from step to step.

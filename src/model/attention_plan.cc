@@ -86,7 +86,7 @@ AttentionPlan make_plan(const AttentionShape& shape, const AttentionStep& step, 
   plan.group = shape.n_heads / shape.n_kv_heads;
   std::int32_t most_rows = 1;
   for (const SequenceRows& rows : step.sequences) most_rows = std::max(most_rows, rows.n_rows);
-  if (step.asks_slices()) plan.slot_stride = shape.layout.key_stride();
+  if (step.asks_slots()) plan.slot_stride = shape.layout.key_stride();
   plan.tile_tokens = std::clamp(bound_rows(step, layer, plan.slot_stride) / plan.group, 1, most_rows);
 
   std::size_t most_members = 1;

@@ -124,8 +124,9 @@ void AttentionWork::run() {
     if (!cursor.seek(item)) return;
     const AttentionTile& tile = cursor.tile();
     if (!is_read(tile)) continue;
-    keeps_mass_ = asks_mass(tile);
-    keeps_slots_ = keeps_mass_ && asks_slices(tile);
+    const bool notes_reliances = asks_reliances(tile);
+    keeps_mass_ = asks_mass(tile) || notes_reliances;
+    keeps_slots_ = notes_reliances || (keeps_mass_ && asks_slices(tile));
     if (tile.members.size() == 1) load(tile, 0, tile.n_queries());
     if (plan_.split) {
       attend_part(tile, item - tile.first_item);
@@ -428,7 +429,9 @@ void AttentionWork::finish_mass(const AttentionTile& tile) const {
       for (std::int32_t h = 0; h < plan_.group; ++h) sum += sums[query * plan_.group + h];
       mass_of(tile, query)[member.entry_begin + e] = sum;
     }
-    if (keeps_slots_) finish_slices(tile, e);
+    if (!keeps_slots_) continue;
+    finish_slices(tile, e);
+    finish_reliances(tile, e);
   }
 }
 

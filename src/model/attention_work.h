@@ -91,6 +91,11 @@ struct AttentionWork {
   void finish_slices(const AttentionTile& tile, std::int32_t e) const;
   void finish_slices_of(const AttentionTile& tile, std::size_t member, std::int32_t e) const;
   void weigh_slots(const float* sums, std::int32_t row, float* mass) const;
+  [[nodiscard]] bool asks_reliances(const AttentionTile& tile) const;
+  void finish_reliances(const AttentionTile& tile, std::int32_t e) const;
+  void finish_reliances_of(const AttentionTile& tile, std::size_t member, std::int32_t e) const;
+  [[nodiscard]] std::uint32_t slices_relied_on(const float* sums, std::int32_t row, const TableEntry& entry,
+                                               std::int32_t n_slice_tokens) const;
 
   [[nodiscard]] std::size_t batch_row(const AttentionTile& tile, std::int32_t query) const;
   [[nodiscard]] AttentionSums slot(std::int32_t item) const;

@@ -196,6 +196,7 @@ Status Runner::State::check(std::span<const SequenceInput> inputs) const {
     EBB_CHECK(input.n_slices >= 0 && (input.n_slices == 0 || memory.layout().block_size % input.n_slices == 0),
               "{} slices of blocks of {}", input.n_slices, memory.layout().block_size);
     EBB_CHECK(!composed || !input.sight.squares.is_set(), "composed attention looks at whole tables");
+    EBB_CHECK(!composed || input.reliances == nullptr, "composed attention does not say what rows rely on");
     EBB_CHECK(input.tables->end() >= input.first + n_tokens, "tokens up to {} without frames behind {}",
               (input.first + n_tokens).value(), input.tables->end().value());
     n_rows += input.tokens.size();
@@ -233,6 +234,7 @@ void Runner::State::gather(std::span<const SequenceInput> inputs) {
                               .queries = input.queries,
                               .tail_queries = input.tail_queries,
                               .n_slices = input.n_slices,
+                              .reliances = input.reliances,
                               .sight = input.sight});
     for (std::int32_t i = 0; i < n_tokens; ++i) {
       tokens.push_back(input.tokens[static_cast<std::size_t>(i)].value());
@@ -264,7 +266,7 @@ BlockTable Runner::State::looked_at(BlockTable table, Span hidden) {
 // The stride says whether anybody asks.
 void Runner::State::prepare_mass() {
   step.mass_stride = 0;
-  const auto asks = [](const SequenceRows& rows) { return rows.n_mass_rows > 0; };
+  const auto asks = [](const SequenceRows& rows) { return rows.n_mass_rows > 0 || rows.reliances != nullptr; };
   if (std::ranges::none_of(step.sequences, asks)) return;
   for (const BlockTable& table : step.tables) {
     step.mass_stride = std::max(step.mass_stride, static_cast<std::int32_t>(table.size()));

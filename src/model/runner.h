@@ -22,6 +22,7 @@
 #include "device/backend.h"
 #include "model/model.h"
 #include "model/step_mass.h"
+#include "model/step_reliances.h"
 
 namespace ebb {
 
@@ -57,6 +58,9 @@ struct SequenceInput {
   // Into how many slices each block is cut whose mass is wanted too; divides the block size. 0: none. On the CPU's own
   // kernels it takes 32 bytes for each slice and KV head of one layer, 16 of the others, and changes no other bit.
   std::int32_t n_slices = 0;
+  // What the tokens rely on is added to these, of the sequence and of nobody else; null where nobody asks. Not where attention is
+  // composed. Changes no bit of what is computed; of a step that ends with an error some may have been added.
+  StepReliances* reliances = nullptr;
 };
 
 struct RunnerOptions {

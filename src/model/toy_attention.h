@@ -101,7 +101,7 @@ class Layer {
     step.open_frames = deal_open_frames(sessions, open_frames);
     step.n_layers = 2;
     step.n_kv_heads = shape_.n_kv_heads;
-    step.mass_stride = options.mass ? mass_stride(sessions) : 0;
+    step.mass_stride = options.mass || options.reliances != nullptr ? mass_stride(sessions) : 0;
     std::vector<Output> outputs;
     for (const Session& session : sessions) {
       outputs.push_back(
@@ -318,6 +318,7 @@ class Layer {
                                 .n_mass_rows = n_asking,
                                 .n_window_rows = std::min(options.n_window_rows, n_asking),
                                 .n_slices = options.n_slices,
+                                .reliances = options.reliances,
                                 .sight = options.sight});
       n_rows += chunk.n_tokens;
       attends = attends || chunk.begin + chunk.n_tokens > options.attend_from;
@@ -341,7 +342,7 @@ class Layer {
     tensors.k = k.data();
     tensors.v = v.data();
     tensors.out = out.data();
-    tensors.mass = options.mass ? mass.data() : nullptr;
+    tensors.mass = options.mass || options.reliances != nullptr ? mass.data() : nullptr;
     tensors.last_layer = options.last_layer;
     tensors.q_head_stride = tensors.k_head_stride = to_size(dk);
     tensors.v_head_stride = tensors.out_head_stride = to_size(dv);

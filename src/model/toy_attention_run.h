@@ -11,6 +11,10 @@
 #include "cache/sight.h"
 #include "model/square_choice.h"
 
+namespace ebb {
+class StepReliances;
+}
+
 namespace ebb::toy {
 
 struct Session {
@@ -57,6 +61,8 @@ struct RunOptions {
   // What rows leave out, of all sessions; not null with squares: where their choices go, of the last step at the end.
   Sight sight;
   SquareChoice* squares = nullptr;
+  // Where what rows rely on goes, of the run's one session.
+  StepReliances* reliances = nullptr;
 };
 
 // Whether the query at a token looks at an entry of its table, of one KV head.

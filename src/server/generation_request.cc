@@ -76,12 +76,10 @@ std::optional<std::chrono::milliseconds> ping_after(JsonFields& fields) {
 
 ResumeOptions resume_options(JsonFields& fields, ResumeOptions options) {
   const std::string reuse = fields.text("kv_reuse");
-  if (reuse == "exact") {
-    options.reuse = Reuse::kExact;
-  } else if (reuse == "approximate") {
-    options.reuse = Reuse::kApproximate;
+  if (const std::optional<Reuse> named = find_reuse(reuse)) {
+    options.reuse = *named;
   } else if (!reuse.empty()) {
-    fields.refuse("kv_reuse", "must be \"exact\" or \"approximate\"");
+    fields.refuse("kv_reuse", "must be \"exact\", \"fresh\" or \"approximate\"");
   }
   options.n_recomputed =
       static_cast<std::int32_t>(fields.integer("kv_reuse_recompute", options.n_recomputed, 0, kMostRecomputed));

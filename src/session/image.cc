@@ -11,7 +11,9 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kMagic = "ebbsessn";
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
+// Does not say on what slices rely.
+constexpr std::uint32_t kUnreliedVersion = 7;
 // Does not say whether totals are pooled: none were.
 constexpr std::uint32_t kUnpooledVersion = 6;
 // Nor has it notes on slices and on queries.
@@ -28,6 +30,9 @@ constexpr std::size_t kNoteBytes = 32;
 // More than any block has.
 constexpr std::int32_t kMostRunTokens = 512;
 constexpr std::int32_t kMostSlices = 1024;
+
+// Instead of a count: a slice that relies on all that stands before it.
+constexpr std::uint32_t kOnAll = 0xFFFFFFFF;
 
 // More than any session counts, and far from overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
@@ -181,6 +186,39 @@ Status get_slices(ByteReader& in, std::size_t n_notes, AttentionImage::Slices& s
   return {};
 }
 
+void put_reliances(ByteWriter& out, const std::optional<Reliances>& reliances) {
+  out.put(reliances ? reliances->n_slice_tokens() : 0);
+  if (!reliances) return;
+  out.put(reliances->end().value());
+  for (std::int32_t s = 0; s < reliances->n_slices(); ++s) {
+    const auto on = reliances->of(s);
+    out.put(on ? static_cast<std::uint32_t>(on->size()) : kOnAll);
+    if (on) out.put_bytes(std::as_bytes(*on));
+  }
+}
+
+Result<std::optional<Reliances>> get_reliances(ByteReader& in) {
+  const auto n_slice_tokens = in.get<std::int32_t>();
+  if (!in.ok() || n_slice_tokens == 0) return std::optional<Reliances>();
+  const auto end = in.get<std::int32_t>();
+  // A number for each slice follows: the bytes bound what is allocated.
+  if (n_slice_tokens < 0 || end < 0 || n_slice_tokens > kMostRunTokens) {
+    return error(Code::kDamaged, "a session image with slices of {} tokens, up to {}", n_slice_tokens, end);
+  }
+  std::vector<std::optional<std::vector<std::int32_t>>> slices;
+  for (std::int64_t begin = 0; begin < end && in.ok(); begin += n_slice_tokens) {
+    const auto n = in.get<std::uint32_t>();
+    slices.emplace_back();
+    if (!in.ok() || n == kOnAll) continue;
+    if (n > kMostReliances) return error(Code::kDamaged, "a session image with a slice that relies on {} others", n);
+    std::vector<std::int32_t>& on = slices.back().emplace();
+    for (std::uint32_t i = 0; i < n; ++i) on.push_back(in.get<std::int32_t>());
+  }
+  if (!in.ok()) return std::optional<Reliances>();
+  EBB_ASSIGN_OR_RETURN(Reliances reliances, Reliances::restore(n_slice_tokens, Position(end), std::move(slices)));
+  return std::optional<Reliances>(std::move(reliances));
+}
+
 SessionStats get_stats(ByteReader& in) {
   SessionStats stats;
   for (const auto counter : kCounters)
@@ -210,6 +248,7 @@ std::vector<std::byte> encode_image(const SessionImage& image) {
   out.put(std::uint32_t{image.attention.is_pooled});
   put_slices(out, image.attention.slices);
   put_queries(out, image.queries);
+  put_reliances(out, image.reliances);
   if (!image.borders.empty()) out.put_count(image.borders.size());
   for (const Snapshots::Border& border : image.borders) {
     out.put(border.name);
@@ -252,6 +291,9 @@ Result<SessionImage> decode_image(std::span<const std::byte> bytes) {
   if (in.ok() && version > kOldestVersion) EBB_RETURN_IF_ERROR(get_slices(in, n_notes, image.attention.slices));
   if (in.ok() && version > kOldestVersion) {
     EBB_ASSIGN_OR_RETURN(image.queries, get_queries(in));
+  }
+  if (in.ok() && version > kUnreliedVersion) {
+    EBB_ASSIGN_OR_RETURN(image.reliances, get_reliances(in));
   }
   const std::size_t n_borders = in.ok() && !in.at_end() ? in.get_count(kBorderBytes) : 0;
   for (std::size_t i = 0; i < n_borders; ++i) {

@@ -68,10 +68,10 @@ TEST(SessionImages, carry_every_field_of_a_block) {
 }
 
 TEST(SessionImages, of_another_version_are_refused_with_the_one_that_is_read) {
-  for (const std::uint32_t version : {0U, 1U, 4U, 8U}) {
+  for (const std::uint32_t version : {0U, 1U, 4U, 9U}) {
     const Result<SessionImage> image = decode_image(with_checksum(body_of_version(version)));
     EXPECT_EQ(image.status().code(), Code::kUnsupported);
-    EXPECT_NE(image.status().message().find("reads versions 5 to 7"), std::string::npos) << image.status().message();
+    EXPECT_NE(image.status().message().find("reads versions 5 to 8"), std::string::npos) << image.status().message();
   }
 }
 
@@ -106,8 +106,8 @@ TEST(SessionImages, carry_what_was_noted_of_slices) {
 TEST(SessionImages, whose_slices_are_not_all_there_are_refused) {
   std::vector<std::byte> bytes = encode_image(with_slices());
   bytes.resize(bytes.size() - sizeof(Hash128));
-  // Columns, what says which, and behind them how many numbers a query has.
-  const std::size_t n_rest = 12 * sizeof(float) + 4 * sizeof(std::int32_t);
+  // Columns, what says which, and behind them how many numbers a query has and tokens a slice that relies on others.
+  const std::size_t n_rest = 12 * sizeof(float) + 5 * sizeof(std::int32_t);
   for (const std::size_t n_less : {std::size_t{1}, sizeof(float), 8 * sizeof(float), n_rest - 1}) {
     const auto shorter = std::span(bytes).first(bytes.size() - n_less);
     EXPECT_EQ(decode_image(with_checksum(shorter)).status().code(), Code::kDamaged) << n_less;
@@ -137,8 +137,44 @@ TEST(SessionImages, carry_notes_on_queries_bit_by_bit) {
   EXPECT_EQ(decode_image(encode_image(counted()))->queries.n_dims, 0);
 }
 
-TEST(SessionImages, of_the_version_before_have_totals_that_are_not_pooled) {
+TEST(SessionImages, carry_what_slices_rely_on) {
+  SessionImage image = counted();
+  image.reliances = *Reliances::restore(16, Position(40), {std::vector<std::int32_t>{}, std::nullopt, {{0, 1}}});
+  image.borders.push_back({.name = {1, 2}, .body = {3, 4}});
+  const std::vector<std::byte> bytes = encode_image(image);
+  const Result<SessionImage> read = decode_image(bytes);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_TRUE(read->reliances);
+  EXPECT_EQ(read->reliances->end(), Position(40));
+  EXPECT_TRUE(read->reliances->of(0)->empty());
+  EXPECT_EQ(read->reliances->of(1), std::nullopt);
+  EXPECT_TRUE(std::ranges::equal(*read->reliances->of(2), std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(read->borders.size(), 1U) << "what comes behind them";
+  EXPECT_FALSE(decode_image(encode_image(counted()))->reliances);
+  // Whatever they are damaged to, nothing but a refusal comes of it.
+  const std::size_t end = bytes.size() - sizeof(Hash128) - 36;
+  for (std::size_t at = end - 28; at < end; ++at) {
+    for (const unsigned value : {0U, 1U, 127U, 128U, 255U}) {
+      std::vector<std::byte> body(bytes.begin(), bytes.end() - sizeof(Hash128));
+      body[at] = std::byte(value);
+      const Result<SessionImage> damaged = decode_image(with_checksum(body));
+      EXPECT_TRUE(damaged.ok() || damaged.status().code() == Code::kDamaged) << at << " " << value;
+    }
+  }
+}
+
+TEST(SessionImages, of_the_version_before_do_not_say_what_slices_rely_on) {
+  std::vector<std::byte> body = body_of_version(7);
+  body.resize(body.size() - sizeof(std::int32_t));
+  const Result<SessionImage> image = decode_image(with_checksum(body));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(image->tokens, counted().tokens);
+  EXPECT_FALSE(image->reliances);
+}
+
+TEST(SessionImages, of_the_sixth_version_have_totals_that_are_not_pooled) {
   std::vector<std::byte> body = body_of_version(6);
+  body.resize(body.size() - sizeof(std::int32_t));
   const auto n_behind = static_cast<std::ptrdiff_t>(2 * sizeof(std::uint32_t));
   body.erase(body.end() - n_behind - sizeof(std::uint32_t), body.end() - n_behind);
   const Result<SessionImage> image = decode_image(with_checksum(body));
@@ -149,8 +185,8 @@ TEST(SessionImages, of_the_version_before_have_totals_that_are_not_pooled) {
 
 TEST(SessionImages, of_the_first_version_are_read_without_notes_on_slices_and_queries) {
   std::vector<std::byte> body = body_of_version(5);
-  // Whether totals are pooled, how many slices there are and numbers a query has: none.
-  body.resize(body.size() - 3 * sizeof(std::uint32_t));
+  // Whether totals are pooled, how many slices there are, numbers a query has and tokens a slice that relies on others: none.
+  body.resize(body.size() - 4 * sizeof(std::uint32_t));
   const Result<SessionImage> image = decode_image(with_checksum(body));
   ASSERT_TRUE(image.ok()) << image.status().message();
   EXPECT_EQ(image->tokens, counted().tokens);
@@ -163,8 +199,8 @@ TEST(SessionImages, with_more_queries_than_bytes_are_refused_before_anything_is_
   image.queries = some_queries();
   std::vector<std::byte> body = encode_image(image);
   body.resize(body.size() - sizeof(Hash128));
-  // Behind the last of the numbers: 6 products, 4 sums and 2 counts of 8 bytes each.
-  const std::size_t n_heads_at = body.size() - 12 * 8 - sizeof(std::uint32_t);
+  // Before the last number: 6 products, 4 sums and 2 counts of 8 bytes each.
+  const std::size_t n_heads_at = body.size() - 12 * 8 - 2 * sizeof(std::uint32_t);
   const auto refused = [&](std::size_t at, std::uint32_t value) {
     std::vector<std::byte> damaged = body;
     std::memcpy(damaged.data() + at, &value, sizeof value);

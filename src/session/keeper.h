@@ -198,6 +198,9 @@ class Keeper {
   // `wanted`, which stand in the donor from `slot` on, behind the last token; they are this session's now by a name of their
   // own. kNotFound or kDamaged where the donor is no longer to be had.
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
+  // How much rows of one block, hot in every head, differ from those of a donor from `slot` on, turned to where they are: the most
+  // that K or V of one row and layer do, over the mean length of the donor's. As graft(), where the donor's are not to be had.
+  Result<double> change_of(const Donor& donor, std::int32_t slot, Span rows);
 
   // --- renewing ---
   // The block's first n_rows are to be computed again where it lies, in frames of its own; its name for those behind says so from
@@ -270,7 +273,7 @@ class Keeper {
   [[nodiscard]] BlockStarts::Match find_alike(std::span<const Token> tokens) const;
   [[nodiscard]] std::int32_t n_in_last() const { return hot_.end().value() % hot_.block_size(); }
   bool load_alike(const Hash128& name, std::span<const Token> wanted);
-  Status load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
+  Status load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted, Position anchor);
   void settle_next_anchor();
 
   Deps deps_;

@@ -7,9 +7,12 @@
 // A graft is approximate (law 4): its K and V saw the old text. Its bytes depend on the donors, which slots of them and how
 // far they were turned, and on nothing else; that is its lineage, so that no exact name ever means both.
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
+#include "base/to_size.h"
 #include "session/keeper.h"
+#include "session/row_change.h"
 
 namespace ebb {
 namespace {
@@ -73,7 +76,7 @@ bool Keeper::load_alike(const Hash128& name, std::span<const Token> wanted) {
   const HotBlock* const listed = deps_.sources.shared == nullptr ? nullptr : deps_.sources.shared->find(name);
   if (listed == nullptr || listed->n_frames < hot_.shape().frames_per_block()) {
     const Donor donor = {.name = name, .begin = hot_.end() - n_held};
-    return io_.has_store() && load_donor(donor, n_held, wanted).ok() && donor_.n_anchors == 0;
+    return io_.has_store() && load_donor(donor, n_held, wanted, hot_.next_anchor()).ok() && donor_.n_anchors == 0;
   }
   const auto rows = std::span(listed->tokens).subspan(static_cast<std::size_t>(n_held), wanted.size());
   if (listed->anchor + n_held != hot_.next_anchor() || !std::ranges::equal(rows, wanted)) return false;
@@ -88,8 +91,8 @@ bool Keeper::load_alike(const Hash128& name, std::span<const Token> wanted) {
   return true;
 }
 
-// The donor's frames, turned so that its tokens from `slot` on, which are `wanted`, have the next anchors.
-Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted) {
+// The donor's frames, turned so that its tokens from `slot` on, which are `wanted`, have anchors from this one on.
+Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted, Position anchor) {
   ColdStore& store = *io_.store();
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store.get(io_.record_key(donor.name)));
   const auto n_before = static_cast<std::size_t>(slot);
@@ -103,7 +106,7 @@ Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const
     store.refuse(record);
     return error(Code::kDamaged, "the record of a donor holds something else");
   }
-  const std::int32_t n_anchors = hot_.next_anchor() - (header.anchor + slot);
+  const std::int32_t n_anchors = anchor - (header.anchor + slot);
   if (donor_.name == donor.name && donor_.n_anchors == n_anchors) return {};
   if (n_anchors != 0 && !io_.can_move()) {
     return error(Code::kUnsupported, "a donor cannot be moved by {} anchors here", n_anchors);
@@ -120,7 +123,7 @@ Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const
 }
 
 Status Keeper::graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted) {
-  EBB_RETURN_IF_ERROR(load_donor(donor, slot, wanted));
+  EBB_RETURN_IF_ERROR(load_donor(donor, slot, wanted, hot_.next_anchor()));
   const std::int32_t into = n_in_last();
   EBB_RETURN_IF_ERROR(open(static_cast<std::int32_t>(wanted.size())));
   io_.copy_rows(donor_.bytes, slot, hot_.last_block(), into, static_cast<std::int32_t>(wanted.size()));
@@ -131,6 +134,18 @@ Status Keeper::graft(const Donor& donor, std::int32_t slot, std::span<const Toke
                      .add(static_cast<std::uint64_t>(std::int64_t{donor_.n_anchors}))
                      .finish());
   return {};
+}
+
+Result<double> Keeper::change_of(const Donor& donor, std::int32_t slot, Span rows) {
+  const BlockIndex block = hot_.block_at(rows.begin);
+  if (!hot_.is_hot(block)) return error(Code::kNotFound, "a block that is not hot in every head");
+  const std::int32_t at = rows.begin - hot_.span(block).begin;
+  const auto wanted = hot_.block_tokens(block).subspan(to_size(at), to_size(rows.n_tokens()));
+  EBB_RETURN_IF_ERROR(load_donor(donor, slot, wanted, hot_.anchor(block) + at));
+  std::vector<std::byte> bytes(io_.block_bytes(block));
+  io_.read(block, hot_.shape().all_heads(), bytes);
+  return most_change(io_.layout(), hot_.shape(), {.bytes = donor_.bytes, .first = to_size(slot)},
+                     {.bytes = bytes, .first = to_size(at)}, wanted.size());
 }
 
 }  // namespace ebb

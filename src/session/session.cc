@@ -273,6 +273,7 @@ SessionImage Session::image() const {
   if (keeper_.snapshots()) image.borders = keeper_.snapshots()->borders();
   if (attention_) image.attention = attention_->image();
   if (queries_) image.queries = queries_->image();
+  image.reliances = reliances_;
   return image;
 }
 
@@ -346,6 +347,13 @@ Result<std::unique_ptr<Session>> Session::restore(const SessionDeps& deps, const
   }
   if (session->attention_) EBB_RETURN_IF_ERROR(session->attention_->restore(image.attention, n_blocks));
   if (session->queries_) EBB_RETURN_IF_ERROR(session->queries_->restore(image.queries));
+  if (image.reliances) {
+    session->note_reliances();
+    const bool fits = image.reliances->end().value() <= n_tokens &&
+                      image.reliances->n_slice_tokens() == StepReliances::slice_tokens(size);
+    if (!fits) return error(Code::kDamaged, "a session of {} tokens that knows on what more of them rely", n_tokens);
+    if (session->reliances_) session->reliances_ = image.reliances;
+  }
   hot.set_next_anchor(image.next_anchor);
   hot.set_epoch(image.epoch);
   hot.look_from(hot.end());

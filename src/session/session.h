@@ -35,6 +35,7 @@
 #include "session/plan.h"
 #include "session/prompt.h"
 #include "session/recall_look.h"
+#include "session/session_image.h"
 #include "session/session_options.h"
 #include "session/token_origins.h"
 
@@ -65,35 +66,6 @@ enum class BlockState : std::uint8_t { kHot, kClean, kPartly, kSaved, kMissing }
 enum class Holes : std::uint8_t {
   kOfEpoch,  // those that come back where they were, and pinned ones
   kAll,
-};
-
-// All of a session but its hot K and V: what a fork or a later process starts from. Blocks come back from the cold store.
-struct SessionImage {
-  struct Block {
-    BlockRecordInfo info;
-    bool pinned = false;
-    // How many steps ago it was last accessed, the share of attention it had, how fresh its recall is.
-    std::int64_t age = 0;
-    double attention = 0.0;
-    double recovery = 0.0;
-  };
-
-  std::vector<Token> tokens;
-  std::vector<Token> unfinished;
-  std::vector<Part> parts;
-  std::vector<Block> blocks;
-  Position next_anchor;
-  std::int64_t epoch = 0;
-  // Where the session has a state: its snapshots behind each full block.
-  std::vector<Snapshots::Border> borders;
-  // What the policy had noted of attention.
-  AttentionImage attention;
-  // What it had noted of queries.
-  QueryImage queries;
-  // Turns that said something.
-  std::int32_t n_turns = 0;
-  // Counting goes on from there.
-  SessionStats stats;
 };
 
 class Session {
@@ -320,6 +292,17 @@ class Session {
   // Every block as a donor, saved from `edit` on.
   [[nodiscard]] std::vector<Donor> donors(Position edit);
   Status graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted);
+  // How much rows of one block differ from those of a donor (Keeper::change_of).
+  Result<double> change_of(const Donor& donor, std::int32_t slot, Span rows) {
+    return keeper_.change_of(donor, slot, rows);
+  }
+  // From now on it is noted what rows rely on, where attention tells; empty where nobody asked.
+  void note_reliances();
+  [[nodiscard]] const std::optional<Reliances>& reliances() const { return reliances_; }
+  // What a step's rows rely on, until they are appended; null where it is not noted.
+  [[nodiscard]] StepReliances* begin_reliances();
+  // Rows that no step computed rely on these slices, where that is known.
+  void rely(Span rows, const std::optional<std::vector<std::int32_t>>& on);
   // How many of a step's queries the policy wants observed, its last ones, where so much of the prompt comes behind them.
   [[nodiscard]] std::int32_t n_observed(std::int32_t n_rows, const AttentionNotes::Behind& behind) const;
   // What a step's queries are added to; null where the policy does not ask. A cut takes nothing of it back.
@@ -431,6 +414,9 @@ class Session {
   // Where the policy asks for what is expected: the queries that were, and of each head what was expected at the last choice.
   std::optional<QueryMoments> queries_;
   std::vector<std::map<BlockIndex, ExpectedBlock>> expected_;  // [head]
+  // Where somebody asks what rows rely on: what is known, and what the step under way gives.
+  std::optional<Reliances> reliances_;
+  std::unique_ptr<StepReliances> step_reliances_;
   // Of the step under way, [block]; all 0 between steps.
   std::vector<double> step_mass_;
   Holds holds_;

@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "session/reliance_records.h"
 #include "session/session.h"
 
 namespace ebb {
@@ -218,7 +219,12 @@ Status Session::begin_renewal(BlockIndex block, std::int32_t n_rows, Acts& acts)
 
 void Session::append(std::span<const Token> tokens) {
   const std::int32_t first = end().value() / block_size();
-  note_full(keeper_.append(tokens));
+  if (reliances_) reliances_->add({end(), end() + static_cast<std::int32_t>(tokens.size())}, step_reliances_->take());
+  const std::vector<BlockIndex> full = keeper_.append(tokens);
+  note_full(full);
+  for (const BlockIndex block : full) {
+    if (reliances_) RelianceRecords(hot(), keeper_.io()).keep(block, *reliances_);
+  }
   for (std::int32_t b = first; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).last_access = n_steps_;
 }
 
@@ -252,6 +258,7 @@ Adopted Session::adopt(Adoption adoption, std::span<const Token> pending, Acts& 
   for (std::size_t i = n_before; i < acts.adopted.size(); ++i) {
     keeper_.hot().notes(acts.adopted[i]).last_access = n_steps_;
     note_full({&acts.adopted[i], 1});
+    if (reliances_) RelianceRecords(hot(), keeper_.io()).read(acts.adopted[i], *reliances_);
   }
   return adopted;
 }
@@ -285,6 +292,21 @@ std::vector<Donor> Session::donors(Position edit) {
     donors.push_back({.name = hot().exact_name(block), .begin = hot().span(block).begin});
   }
   return donors;
+}
+
+void Session::note_reliances() {
+  if (reliances_ || deps_.gives_sums_only) return;
+  step_reliances_ = std::make_unique<StepReliances>(block_size());
+  reliances_.emplace(step_reliances_->n_slice_tokens());
+}
+
+StepReliances* Session::begin_reliances() {
+  if (step_reliances_) step_reliances_->begin();
+  return step_reliances_.get();
+}
+
+void Session::rely(Span rows, const std::optional<std::vector<std::int32_t>>& on) {
+  if (reliances_ && on) reliances_->add(rows, std::span(*on));
 }
 
 Status Session::graft(const Donor& donor, std::int32_t slot, std::span<const Token> wanted) {

@@ -226,6 +226,7 @@ Acts Session::take_back(Position end) {
   meanings_.forget_from(BlockIndex(n_kept));
   if (attention_) attention_->forget(BlockIndex(n_kept), is_split ? stays.value() % block_size() : 0);
   unread_ = intersect(unread_, {Position(0), stays});
+  if (reliances_) reliances_->cut(stays);
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
   for (auto& expected : expected_) expected.erase(expected.lower_bound(BlockIndex(n_kept)), expected.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);

@@ -12,6 +12,15 @@ constexpr std::int32_t kLeastGraft = 32;
 
 }  // namespace
 
+std::optional<Reuse> find_reuse(std::string_view name) {
+  const auto* const found = std::ranges::find(kReuseNames, name, &std::pair<std::string_view, Reuse>::first);
+  return found == kReuseNames.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string_view name_of(Reuse reuse) {
+  return std::ranges::find(kReuseNames, reuse, &std::pair<std::string_view, Reuse>::second)->first;
+}
+
 Turn::Turn(Session& session, Prompt prompt) : Turn(session, std::move(prompt), 0, session.take_unfinished()) {}
 
 // The first n_held tokens of the prompt stand in the session or wait in it.
@@ -73,6 +82,8 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
   std::vector<Token> waiting = session.take_unfinished();
   std::optional<std::vector<Donor>> donors;
   std::vector<Token> before;
+  std::optional<Reliances> reliances;
+  if (options.reuse == Reuse::kFresh) session.note_reliances();
   if (match.n_held < end.value()) {
     // What remains may fit the trained context again though the session once outgrew it: then positions are exact again from
     // the store's records, and what was computed beside moved blocks is computed anew.
@@ -81,7 +92,8 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
     const std::int32_t n_same = count_common(held, {}, said);
     const bool begins_anew = fits && session.moved() && exact.value() <= n_same;
     if (begins_anew) match = {.n_held = exact.value(), .n_said = exact.value()};
-    if (options.reuse == Reuse::kApproximate && session.can_graft()) {
+    if (options.reuse != Reuse::kExact && session.can_graft()) {
+      reliances = session.reliances();
       before.assign(held.begin() + match.n_held, held.begin() + end.value());
       donors = session.donors(Position(match.n_held));
     }
@@ -97,10 +109,17 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
   turn.stats_.acts += acts;
   if (donors) {
     turn.donors_ = *std::move(donors);
-    for (const TokenRun& run :
-         find_runs(before, history.tokens().subspan(static_cast<std::size_t>(match.n_said)), kLeastGraft)) {
-      turn.add_graft(run, options.n_recomputed);
+    std::vector<TokenRun> runs =
+        find_runs(before, history.tokens().subspan(static_cast<std::size_t>(match.n_said)), kLeastGraft);
+    for (TokenRun& run : runs) {
+      run.from += match.n_held;
+      run.to += match.n_held;
     }
+    if (options.reuse == Reuse::kFresh) {
+      const Span edited = {Position(match.n_held), end};
+      turn.freshness_.emplace(reliances ? *std::move(reliances) : Reliances(session.block_size()), edited, runs);
+    }
+    for (const TokenRun& run : runs) turn.add_graft(run, options.n_recomputed);
   }
   return turn;
 }
@@ -198,7 +217,8 @@ Result<SequenceInput> Turn::begin_step(std::int32_t max_rows) {
                        .n_window_rows = session_->policy().asks().window,
                        .queries = session_->queries(),
                        .tail_queries = queries_of_step(n_tokens),
-                       .n_slices = session_->policy().asks().n_slices(session_->block_size())};
+                       .n_slices = session_->policy().asks().n_slices(session_->block_size()),
+                       .reliances = session_->begin_reliances()};
 }
 
 // Of the next n_tokens, before they are opened.
@@ -226,6 +246,7 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   }
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
+  compare_computed();
   if (!reply_begin_) session_->note_unread(n_tokens);
   if (n_pending() > 0) return;
   if (!reply_begin_) {

@@ -12,6 +12,7 @@
 // Thread rule: as its session's; one turn of a session at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -21,10 +22,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "model/runner.h"
+#include "session/freshness.h"
 #include "session/match.h"
 #include "session/pending.h"
 #include "session/plan.h"
@@ -84,7 +87,16 @@ enum class Reuse : std::uint8_t {
   // Also runs of tokens that stood behind other text (law 4): they are grafted, that is their K and V are turned to their
   // new anchors, from the cold store, and counted as approximate.
   kApproximate,
+  // The same runs, but for what is stale of them (session/freshness.h), which is computed again. From the first turn that asks for it
+  // on, it is noted what rows rely on; what was computed before that, or by another session, is computed again.
+  kFresh,
 };
+
+// As flags and requests have them.
+inline constexpr std::array<std::pair<std::string_view, Reuse>, 3> kReuseNames = {
+    {{"exact", Reuse::kExact}, {"fresh", Reuse::kFresh}, {"approximate", Reuse::kApproximate}}};
+[[nodiscard]] std::optional<Reuse> find_reuse(std::string_view name);
+[[nodiscard]] std::string_view name_of(Reuse reuse);
 
 struct ResumeOptions {
   Reuse reuse = Reuse::kExact;
@@ -197,6 +209,8 @@ class Turn {
   std::optional<Ready> recall_next();
   void leave_late();
   std::optional<Ready> graft_next();
+  void leave_stale();
+  void compare_computed();
   std::optional<Ready> refill_next();
   // Blocks of the session with the prompt and the reply's first token.
   [[nodiscard]] std::int32_t n_blocks_to_come() const;
@@ -298,6 +312,9 @@ class Turn {
   bool was_refused_ = false;
   std::deque<Graft> grafts_;  // of what is pending, in order
   std::vector<Donor> donors_;
+  // What is stale of them, and what of that is being computed again.
+  std::optional<Freshness> freshness_;
+  std::deque<Graft> to_compare_;
 
   // Where the reply begins; none before its first token.
   std::optional<Position> reply_begin_;

@@ -193,16 +193,45 @@ std::int32_t Turn::n_left_free() const {
 
 // --- grafts ---
 
-// A run of what the history says now that stood in the session before the edit, in pieces of a block.
+// A run of what the history says now that stood in the session before the edit, in pieces of a block; where some of it may be
+// stale, of a slice of before.
 void Turn::add_graft(const TokenRun& run, std::int32_t n_recomputed) {
   const std::int32_t block_size = session_->block_size();
-  const Position edit = first_;
   const std::int32_t shift = run.from - run.to;
-  const Span to = {edit + run.to, std::min(edit + run.to + run.n_tokens, edit + n_pending() - 1)};
+  const Span to = {Position(run.to), std::min(Position(run.to + run.n_tokens), first_ + n_pending() - 1)};
   for (std::int32_t b = to.begin.value() / block_size; Position(b * block_size) < to.end; ++b) {
-    const Span piece = intersect(to, {Position(b * block_size), Position((b + 1) * block_size)});
-    const Position first = piece.begin + n_recomputed;
-    if (first < piece.end) grafts_.push_back({.to = {first, piece.end}, .from = first + shift});
+    Span piece = intersect(to, {Position(b * block_size), Position((b + 1) * block_size)});
+    piece.begin = piece.begin + n_recomputed;
+    while (piece.begin < piece.end) {
+      const Span before = {piece.begin + shift, piece.end + shift};
+      const std::int32_t n_tokens = (freshness_ ? freshness_->first_piece(before) : before).n_tokens();
+      grafts_.push_back({.to = {piece.begin, piece.begin + n_tokens}, .from = before.begin});
+      piece.begin = piece.begin + n_tokens;
+    }
+  }
+}
+
+// What is stale from where the session ends on is computed instead, as much at once as is known to be.
+void Turn::leave_stale() {
+  if (!freshness_) return;
+  for (Position at = session_->end(); !grafts_.empty() && grafts_.front().to.begin == at; grafts_.pop_front()) {
+    const Graft& graft = grafts_.front();
+    if (!freshness_->is_stale({graft.from, graft.from + graft.to.n_tokens()})) return;
+    to_compare_.push_back(graft);
+    at = graft.to.end;
+  }
+}
+
+// Of what was stale and is computed now, what came out another than it was.
+void Turn::compare_computed() {
+  for (; !to_compare_.empty() && to_compare_.front().to.end <= session_->end(); to_compare_.pop_front()) {
+    if (grafts_.empty()) continue;
+    const Graft& graft = to_compare_.front();
+    const Donor& donor = donors_[static_cast<std::size_t>(graft.from.value() / session_->block_size())];
+    const Result<double> change = session_->change_of(donor, graft.from - donor.begin, graft.to);
+    if (!change.ok() || *change > kMostSame) {
+      freshness_->note_changed({graft.from, graft.from + graft.to.n_tokens()});
+    }
   }
 }
 
@@ -210,6 +239,7 @@ void Turn::add_graft(const TokenRun& run, std::int32_t n_recomputed) {
 // not to be had is left to be computed.
 std::optional<Turn::Ready> Turn::graft_next() {
   while (!grafts_.empty() && grafts_.front().to.end <= session_->end()) grafts_.pop_front();
+  leave_stale();
   if (grafts_.empty() || grafts_.front().to.begin > session_->end()) return std::nullopt;
   Graft& graft = grafts_.front();
   const std::int32_t n_had = session_->end() - graft.to.begin;
@@ -227,6 +257,10 @@ std::optional<Turn::Ready> Turn::graft_next() {
     if (taken.code() == Code::kOutOfBudget) return std::nullopt;
     graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
     return Ready::kMore;
+  }
+  if (freshness_) {
+    const Span before = {graft.from, graft.from + n_tokens};
+    session_->rely({end_, end_ + n_tokens}, freshness_->reliances_now(before));
   }
   take(n_tokens, Origin::kRecalledApproximate);
   stats_.n_grafted += n_tokens;

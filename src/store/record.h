@@ -52,6 +52,7 @@ enum class RecordKind : std::uint32_t {
   kKeyDigest = 3,      // of a block's keys, what they are found by while it is cold; under a name made of the block's
   kMeaning =
       4,  // vectors of a block's sentences (session/meanings.h); under a name made of the block's and the embedding model's
+  kReliances = 5,  // what a block's slices rely on (session/reliance_records.h); under a name made of the block's
 };
 
 // What a record must match to be used.
