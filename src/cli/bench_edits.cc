@@ -21,7 +21,8 @@ constexpr const char* kBenchEditsFooter = R"(Examples:
 A history is read, a client changes something early in it, and asks: for what the edit changed, for what a later message
 concluded from that, and for a fact that the edit left alone. Kinds: changed (a file is said anew), cleared (a tool's result
 gives way to a line), thinking (dropped), reminder (moved to the last message), clock (a time and a value in the system
-text), summary (three messages give way to one). Each way of --kv-reuse is an arm.)";
+text), summary (three messages give way to one). Each way of --kv-reuse is an arm:
+exact, fresh, and approximate for each N of --recompute.)";
 
 struct EditsFlags {
   EditsOptions options;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "model/attention.h"
 #include "model/attention_forms.h"
@@ -25,6 +26,9 @@ namespace ebb {
   return (static_cast<std::ptrdiff_t>(to.index()) - static_cast<std::ptrdiff_t>(from.index())) *
          static_cast<std::ptrdiff_t>(frame_bytes);
 }
+
+// The greatest score of a row that sees nothing.
+inline constexpr float kNothingSeen = -std::numeric_limits<float>::infinity();
 
 // Rows at positions [begin, end).
 struct QueryRange {

@@ -45,7 +45,12 @@ std::string_view take_line(std::string_view& text) {
 }  // namespace
 
 ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) hashes_.push_back(hash_of(key));
+  for (const std::string& key : keys) add(hash_of(key));
+}
+
+// Shares are dealt out by owners: who is listed twice is one.
+void ApiKeys::add(const Hash& hash) {
+  if (std::ranges::find(hashes_, hash) == hashes_.end()) hashes_.push_back(hash);
 }
 
 Result<std::string> ApiKeys::make_key() {
@@ -86,7 +91,7 @@ Status ApiKeys::add_lines(std::string_view text) {
           "line {}: behind '{}' there must be 64 hexadecimal digits; `ebb key --hash` prints such a line for a key",
           number, kHashMark);
     }
-    hashes_.push_back(*hash);
+    add(*hash);
   }
   return {};
 }

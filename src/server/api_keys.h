@@ -44,6 +44,7 @@ class ApiKeys {
 
   static Hash hash_of(std::string_view key);
   static std::optional<Hash> parse_hash(std::string_view digits);
+  void add(const Hash& hash);
 
   std::vector<Hash> hashes_;
 };

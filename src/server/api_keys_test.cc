@@ -37,6 +37,13 @@ TEST(ApiKeys, an_empty_key_admits_nobody) {
   EXPECT_FALSE(keys.find_owner(with("x-api-key", "")));
 }
 
+TEST(ApiKeys, that_are_listed_twice_are_one) {
+  ApiKeys keys({"alpha", "alpha"});
+  EXPECT_EQ(keys.size(), 1U);
+  ASSERT_TRUE(keys.add_lines("beta\nalpha\n" + keys.hashed_lines()[0] + "\nbeta\n").ok());
+  EXPECT_EQ(keys.size(), 2U);
+}
+
 TEST(ApiKeys, an_owners_name_tells_no_key) {
   EXPECT_THAT(ApiKeys({"alpha"}).find_owner(with("x-api-key", "alpha")).value(),
               ::testing::Not(::testing::HasSubstr("alpha")));
