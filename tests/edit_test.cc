@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "model/random_model.h"
+#include "session/image.h"
 #include "tests/files.h"
 
 namespace ebb::edit_test {
@@ -27,25 +28,24 @@ std::string letters(std::size_t n, std::uint32_t seed) {
   return text;
 }
 
-class Edits : public ::testing::TestWithParam<bool> {
+class EditedHistory {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(write_random_model({.n_kv_heads = kHeads, .n_ctx_train = 2048}, file_.path()).ok());
-    Result<std::unique_ptr<Engine>> engine = Engine::open({.model = file_.path(),
+  void open(const std::filesystem::path& model, RowType kv_type, bool composed) {
+    Result<std::unique_ptr<Engine>> engine = Engine::open({.model = model,
                                                            .n_threads = 2,
-                                                           .kv_type = RowType::kF32,
+                                                           .kv_type = kv_type,
                                                            .block_size = kBlockSize,
                                                            .chunk = 64,
                                                            .policy = "recency",
-                                                           .composed_attention = GetParam()});
+                                                           .composed_attention = composed});
     ASSERT_TRUE(engine.ok()) << engine.status().message();
     engine_ = *std::move(engine);
     session_ = open_session(1024);
   }
 
-  std::unique_ptr<Session> open_session(std::int32_t budget_tokens) {
+  std::unique_ptr<Session> open_session(std::int32_t budget_tokens, bool adopts = false) {
     Result<std::unique_ptr<Session>> session =
-        engine_->new_session({.budget_tokens = budget_tokens, .recent_tokens = kBlockSize, .adopts = false});
+        engine_->new_session({.budget_tokens = budget_tokens, .recent_tokens = kBlockSize, .adopts = adopts});
     EXPECT_TRUE(session.ok()) << session.status().message();
     return *std::move(session);
   }
@@ -77,9 +77,18 @@ class Edits : public ::testing::TestWithParam<bool> {
     return floats;
   }
 
-  TemporaryFile file_{".gguf"};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Session> session_;
+};
+
+class Edits : public EditedHistory, public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(write_random_model({.n_kv_heads = kHeads, .n_ctx_train = 2048}, file_.path()).ok());
+    open(file_.path(), RowType::kF32, GetParam());
+  }
+
+  TemporaryFile file_{".gguf"};
 };
 
 const std::string kBefore = letters(100, 1);
@@ -141,39 +150,11 @@ TEST_P(Edits, the_first_tokens_of_each_block_are_computed_where_that_is_asked) {
   EXPECT_EQ(stats.from[Origin::kNew], 4 * 19 + 1);
 }
 
-// A model of random weights looks at everything alike: little relies on what was edited.
-TEST_P(Edits, behind_which_nothing_relies_on_what_changed_are_computed_for_a_few_tokens_where_that_is_known) {
-  resume(*session_, kBefore + "0123456789" + kBehind, kFresh);
-  const TurnStats stats = resume(*session_, kBefore + "987" + kBehind, kFresh);
-  // The tokens right behind the edit, to the end of a slice; composed attention tells nothing.
-  const std::int32_t n_new = stats.from[Origin::kNew];
-  EXPECT_EQ(n_new + stats.from[Origin::kRecalledApproximate], 303);
-  EXPECT_GE(n_new, 3 + kBlockSize + 1);
-  if (GetParam()) {
-    EXPECT_EQ(n_new, 303);
-  } else {
-    EXPECT_LE(n_new, 100);
-  }
-  // What was taken knows on what it relies: the next edit is as cheap.
-  EXPECT_EQ(resume(*session_, kBefore + "987654" + kBehind, kFresh).from[Origin::kNew] < 110, !GetParam());
-}
-
 TEST_P(Edits, of_what_was_read_without_notes_all_is_computed) {
   resume(*session_, kBefore + "0123456789" + kBehind);
   const TurnStats stats = resume(*session_, kBefore + "987" + kBehind, kFresh);
   EXPECT_EQ(stats.from[Origin::kRecalledApproximate], 0);
   EXPECT_EQ(stats.from[Origin::kNew], 303);
-}
-
-TEST_P(Edits, of_a_parked_session_know_what_relies_on_what) {
-  resume(*session_, kBefore + "0123456789" + kBehind, kFresh);
-  session_->save_for_image();
-  const Result<SessionImage> image = decode_image(encode_image(session_->image()));
-  ASSERT_TRUE(image.ok()) << image.status().message();
-  Result<std::unique_ptr<Session>> restored = engine_->restore_session(session_->options(), *image);
-  ASSERT_TRUE(restored.ok()) << restored.status().message();
-  const TurnStats stats = resume(**restored, kBefore + "987" + kBehind, kFresh);
-  EXPECT_EQ(stats.from[Origin::kNew] <= 100, !GetParam()) << stats.from[Origin::kNew];
 }
 
 TEST_P(Edits, of_a_history_longer_than_the_budget_what_has_left_is_grafted_too) {
@@ -216,6 +197,52 @@ TEST_P(Edits, what_the_cold_store_has_lost_is_computed) {
   while (!running->finished()) ASSERT_TRUE(engine_->step({&running, 1}).ok());
   EXPECT_EQ(running->turn_stats().from[Origin::kRecalledApproximate], 299 - kBlockSize);
   EXPECT_EQ(running->turn_stats().from[Origin::kNew], 2 + kBlockSize + 1);
+}
+
+// The model that comes with ebb, and a diary in which one day is told otherwise.
+class FreshEdits : public EditedHistory, public ::testing::Test {
+ protected:
+  void SetUp() override { open(bundled_model(), RowType::kF16, false); }
+
+  static std::string diary(std::string_view day) {
+    std::string text = "The code of the red gate is " + std::string(day) + ". ";
+    for (const char* const who : {"Anna", "Ben", "Carol", "David", "Emma", "Felix", "Grace", "Henry"}) {
+      for (const char* const what : {"boat", "barn", "mill", "lamp"}) {
+        text += fmt::format("The {} of {} is old. ", what, who);
+      }
+    }
+    return text;
+  }
+};
+
+TEST_F(FreshEdits, compute_little_and_know_afterwards_what_relies_on_what) {
+  resume(*session_, diary("4711"), kFresh);
+  const TurnStats stats = resume(*session_, diary("2068"), kFresh);
+  const std::int32_t n_tokens = session_->end().value();
+  EXPECT_GT(stats.from[Origin::kNew], kBlockSize) << "what stands right behind it";
+  EXPECT_LT(stats.from[Origin::kNew], n_tokens * 2 / 3);
+  EXPECT_GT(stats.from[Origin::kRecalledApproximate], n_tokens / 3);
+  EXPECT_LT(resume(*session_, diary("935"), kFresh).from[Origin::kNew], n_tokens * 2 / 3) << "of what was taken, too";
+}
+
+TEST_F(FreshEdits, of_a_parked_session_are_as_cheap) {
+  resume(*session_, diary("4711"), kFresh);
+  session_->save_for_image();
+  const Result<SessionImage> image = decode_image(encode_image(session_->image()));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  Result<std::unique_ptr<Session>> restored = engine_->restore_session(session_->options(), *image);
+  ASSERT_TRUE(restored.ok()) << restored.status().message();
+  const std::int32_t n_new = resume(*session_, diary("2068"), kFresh).from[Origin::kNew];
+  EXPECT_EQ(resume(**restored, diary("2068"), kFresh).from[Origin::kNew], n_new);
+}
+
+TEST_F(FreshEdits, of_a_session_that_adopted_what_another_computed_are_as_cheap) {
+  resume(*session_, diary("4711"), kFresh);
+  const auto other = open_session(1024, true);
+  EXPECT_GT(resume(*other, diary("4711"), kFresh).n_adopted, session_->end().value() / 2);
+  // The end of what was said, less than a block, is copied without notes.
+  const std::int32_t n_new = resume(*session_, diary("2068"), kFresh).from[Origin::kNew];
+  EXPECT_LE(resume(*other, diary("2068"), kFresh).from[Origin::kNew], n_new + kBlockSize);
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, Edits, ::testing::Bool(),
