@@ -13,7 +13,7 @@ PromptThinking find_prompt_thinking(const ChatPrompt& prompt, const ThinkTags& t
   const std::size_t close = end.rfind(tags.close);
   if (open != std::string::npos && (close == std::string::npos || close < open)) return PromptThinking::kOpen;
   // What ends every message of gpt-oss ends its thinking as well: without a beginning it ends none.
-  const bool is_none = open == std::string::npos && !tags.reopen.empty();
+  const bool is_none = open == std::string::npos && !tags.reopen.empty() && !continues_answer;
   return close == std::string::npos || is_none ? PromptThinking::kNotBegun : PromptThinking::kOver;
 }
 

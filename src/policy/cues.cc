@@ -367,7 +367,7 @@ void lead_with_question(const CueRange& users, std::span<const CueRange> told, s
   for (std::size_t i = 0; i < cues.size(); ++i) {
     const bool is_users = i >= users.first && i < users.end;
     asks |= is_users && cues[i].asks;
-    others_ask |= !is_users && cues[i].asks;
+    others_ask |= i < users.first && cues[i].asks;  // the newest are the first
     if (is_users) most = std::max(most, cues[i].weight);
   }
   if (!asks || others_ask) return;
@@ -406,7 +406,7 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
       const double share = is_users || is_begun ? 1.0 : kNotTheUsers;
       const bool any_asks = add_cues(*text, {.weight = share * weight, .place = place}, cues);
       const bool is_long = text->text.size() > 2 * kCueEdgeBytes;
-      if (any_asks || is_users) continue;
+      if (any_asks || is_users || is_begun) continue;
       (is_long ? to_read : told).push_back({n_before, cues.size()});
     }
   }

@@ -1,6 +1,7 @@
 #include "session/freshness.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/to_size.h"
@@ -11,26 +12,37 @@ namespace {
 // Tokens of a run that are computed again though they rely on nothing that changed: what stood before them does no more.
 constexpr std::int32_t kBehindEdit = 16;
 
+// Behind every position.
+constexpr Position kNowhere{INT32_MAX};
+
 }  // namespace
 
 Freshness::Freshness(Reliances before, Span edited, std::vector<TokenRun> runs)
     : before_(std::move(before)), edit_(edited.begin), runs_(std::move(runs)) {
   const std::int32_t n_tokens = before_.n_slice_tokens();
-  changed_.resize(to_size((edited.end.value() + n_tokens - 1) / n_tokens));
-  std::vector<bool> stands(to_size(edited.n_tokens()));
-  for (const TokenRun& run : runs_) std::fill_n(stands.begin() + (run.from - edit_.value()), run.n_tokens, true);
+  // The first place of each token of before, of which some are said again, elsewhere or several times.
+  std::vector<Position> places(to_size(edited.n_tokens()), kNowhere);
+  for (const TokenRun& run : runs_) {
+    for (std::int32_t i = 0; i < run.n_tokens; ++i) {
+      Position& place = places[to_size(run.from - edit_.value() + i)];
+      place = std::min(place, Position(run.to + i));
+    }
+  }
+  stand_until_.resize(to_size((edited.end.value() + n_tokens - 1) / n_tokens), Position(0));
   for (std::int32_t i = 0; i < edited.n_tokens(); ++i) {
-    if (!stands[to_size(i)]) changed_[to_size(before_.slice_at(edited.begin + i))] = true;
+    Position& until = stand_until_[to_size(before_.slice_at(edited.begin + i))];
+    until = std::max(until, places[to_size(i)]);
   }
 }
 
-bool Freshness::is_stale(Span before) const {
+// What is relied on and stands behind whoever relies on it now does no more stand before it.
+bool Freshness::is_stale(Span before, Position now) const {
   const auto relied_on = before_.of(before_.slice_at(before.begin));
   if (!relied_on || is_behind_edit(before.begin)) return true;
-  return std::ranges::any_of(*relied_on, [&](std::int32_t slice) { return changed_[to_size(slice)]; });
+  return std::ranges::any_of(*relied_on, [&](std::int32_t slice) { return stand_until_[to_size(slice)] >= now; });
 }
 
-void Freshness::note_changed(Span before) { changed_[to_size(before_.slice_at(before.begin))] = true; }
+void Freshness::note_changed(Span before) { stand_until_[to_size(before_.slice_at(before.begin))] = kNowhere; }
 
 std::optional<std::vector<std::int32_t>> Freshness::reliances_now(Span before) const {
   const auto relied_on = before_.of(before_.slice_at(before.begin));

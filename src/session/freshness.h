@@ -3,8 +3,8 @@
 //   before   |--- kept ---|~~ changed ~~|-- a --|-- b --|-- c --|          slices; b relies on what changed, c on b
 //   now      |--- kept ---|~ new ~|-- a --|## b ##|-- c --|                b is computed again; if it comes out as it was, c stays
 //
-// A slice is stale where it stands right behind an edit, where it relies on a slice that has changed (session/reliances.h), or
-// where nobody knows on what it relies. What was computed again and came out another has changed, too: so what
+// A slice is stale where it stands right behind an edit, where it relies on a slice that has changed (session/reliances.h) or no longer
+// stands before it, or where nobody knows on what it relies. What was computed again and came out another has changed, too: so what
 // depends on what depends on an edit is found, as far as the edit reaches and no further.
 //
 // It knows positions before the edit and now, no K and V. Thread rule: a value.
@@ -27,12 +27,11 @@ inline constexpr double kMostSame = 0.3;
 
 class Freshness {
  public:
-  // `before` said what slices rely on when the session ended at `end`; from `edit` on, runs of it stand elsewhere now: positions of
-  // both, in order.
+  // `before` says what slices relied on; of what is edited, runs stand elsewhere now: positions of both, in the order of now.
   Freshness(Reliances before, Span edited, std::vector<TokenRun> runs);
 
-  // Of tokens within one slice of before, in a run.
-  [[nodiscard]] bool is_stale(Span before) const;
+  // Of tokens within one slice of before, in a run, that stand there now.
+  [[nodiscard]] bool is_stale(Span before, Position now) const;
   // What was computed again came out another.
   void note_changed(Span before);
   // Where the slices are now that tokens within one slice of before rely on; nullopt: anywhere.
@@ -47,7 +46,8 @@ class Freshness {
   Reliances before_;
   Position edit_;
   std::vector<TokenRun> runs_;
-  std::vector<bool> changed_;  // [slice of before]
+  // [slice of before] where the last of its tokens stands now; behind every position where one does not, or has changed.
+  std::vector<Position> stand_until_;
 };
 
 }  // namespace ebb

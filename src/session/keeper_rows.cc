@@ -138,7 +138,10 @@ Status Keeper::graft(const Donor& donor, std::int32_t slot, std::span<const Toke
 
 Result<double> Keeper::change_of(const Donor& donor, std::int32_t slot, Span rows) {
   const BlockIndex block = hot_.block_at(rows.begin);
-  if (!hot_.is_hot(block)) return error(Code::kNotFound, "a block that is not hot in every head");
+  // Windows may have slid past some of them.
+  if (hot_.hot_heads(block) != hot_.shape().all_heads()) {
+    return error(Code::kNotFound, "block {} is not hot in every head", block.value());
+  }
   const std::int32_t at = rows.begin - hot_.span(block).begin;
   const auto wanted = hot_.block_tokens(block).subspan(to_size(at), to_size(rows.n_tokens()));
   EBB_RETURN_IF_ERROR(load_donor(donor, slot, wanted, hot_.anchor(block) + at));

@@ -16,7 +16,7 @@ class RelianceRecords {
 
   // A block whose rows were computed is full now. What the store has no room for is let be.
   void keep(BlockIndex block, const Reliances& reliances) const;
-  // Of a block that came in whole, where it is known; one that says what cannot be is refused.
+  // Of a block that was adopted whole, where it is known; one that says what cannot be is refused.
   void read(BlockIndex block, Reliances& reliances) const;
 
  private:

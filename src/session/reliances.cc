@@ -56,6 +56,12 @@ void Reliances::end_at(Position end) {
   end_ = end;
 }
 
+void Reliances::forget(Span rows) {
+  for (std::int32_t s = slice_at(rows.begin); s < std::min(n_slices(), slice_at(rows.end - 1) + 1); ++s) {
+    slice(s) = {.on_all = true, .on = {}};
+  }
+}
+
 void Reliances::cut(Position end) {
   if (end >= end_) return;
   end_ = end;

@@ -2,10 +2,10 @@
 //
 // A client that changes something early in its history leaves most of what stands behind it as it was. What relied on what has
 // changed is to be computed again; the rest need only be turned to its new place (session/freshness.h). What no step of this session
-// computed, since another session had, relies on all that stands before it, as far as is known; so does what relies on more than
-// kMostReliances slices.
+// computed, since another session had, and of which no record says more (session/reliance_records.h), relies on all that stands before
+// it, as far as is known; so does what relies on more than kMostReliances slices.
 //
-// Bytes: 24 for each 16 tokens and 4 for each slice that they rely on, some 2 to 4. A step costs what its rows found; a cut what it cuts.
+// Bytes: 32 for each 16 tokens and 4 for each slice that they rely on, some 2 to 4. A step costs what its rows found; a cut what it cuts.
 // It knows positions, no tokens and no frames. Thread rule: as its session's.
 #pragma once
 
@@ -38,12 +38,14 @@ class Reliances {
   // Ascending; nullopt: on all.
   [[nodiscard]] std::optional<std::span<const std::int32_t>> of(std::int32_t slice) const;
 
-  // A step computed the rows of a span behind all that is known, or rows of before once more, and found this, ascending.
+  // A step computed the rows of a span behind all that is known, or rows that were cut, and found this, ascending.
   void add(Span rows, std::span<const SliceReliance> found);
   // Rows of a span come to rely on these: they were not computed here, but it is known on what they rely.
   void add(Span rows, std::span<const std::int32_t> on);
   // Rows up to there that nobody told of rely on all.
   void end_at(Position end);
+  // So do those of a span from now on.
+  void forget(Span rows);
   void cut(Position end);
 
  private:

@@ -37,6 +37,18 @@ TEST(Reliances, of_rows_that_nobody_told_of_are_on_all) {
   EXPECT_THAT(*reliances.of(3), ElementsAre(0));
 }
 
+TEST(Reliances, of_rows_that_were_computed_beside_others_are_on_all) {
+  Reliances reliances(kSlice);
+  reliances.add(span(0, 64), std::vector<SliceReliance>{{.of = 3, .on = 1}});
+  reliances.forget(span(16, 48));
+  EXPECT_TRUE(reliances.of(0));
+  EXPECT_FALSE(reliances.of(1));
+  EXPECT_FALSE(reliances.of(2));
+  EXPECT_THAT(*reliances.of(3), ElementsAre(1));
+  reliances.forget(span(48, 200));
+  EXPECT_EQ(reliances.n_slices(), 4);
+}
+
 TEST(Reliances, of_too_many_are_on_all) {
   Reliances reliances(kSlice);
   const auto n = static_cast<std::int32_t>(kMostReliances) + 2;

@@ -296,7 +296,7 @@ class Session {
   Result<double> change_of(const Donor& donor, std::int32_t slot, Span rows) {
     return keeper_.change_of(donor, slot, rows);
   }
-  // From now on it is noted what rows rely on, where attention tells; empty where nobody asked.
+  // From now on it is noted what rows rely on, where attention tells and anything can be grafted; empty where nobody asked.
   void note_reliances();
   [[nodiscard]] const std::optional<Reliances>& reliances() const { return reliances_; }
   // What a step's rows rely on, until they are appended; null where it is not noted.

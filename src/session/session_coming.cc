@@ -193,6 +193,8 @@ Status Session::begin_recompute(BlockIndex block, bool keeps_open, Acts& acts) {
 }
 
 void Session::end_recompute(BlockIndex block, Lineage lineage, Acts& acts) {
+  // Its rows saw what is hot now, and nobody noted on what they rely.
+  if (reliances_) reliances_->forget(hot().span(block));
   keeper_.end_recompute(block, std::move(lineage), acts);
   keeper_.hot().notes(block).last_access = n_steps_;
 }
@@ -212,6 +214,7 @@ Status Session::begin_renewal(BlockIndex block, std::int32_t n_rows, Acts& acts)
   if (hot().hot_heads(block) != deps_.shape.all_heads()) {
     return error(Code::kOutOfBudget, "block {} is not hot in every head", block.value());
   }
+  if (reliances_) reliances_->forget(hot().span(block));
   return keeper_.begin_renewal(block, n_rows);
 }
 
@@ -295,7 +298,7 @@ std::vector<Donor> Session::donors(Position edit) {
 }
 
 void Session::note_reliances() {
-  if (reliances_ || deps_.gives_sums_only) return;
+  if (reliances_ || deps_.gives_sums_only || !can_graft()) return;
   step_reliances_ = std::make_unique<StepReliances>(block_size());
   reliances_.emplace(step_reliances_->n_slice_tokens());
 }

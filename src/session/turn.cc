@@ -76,7 +76,10 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
   // The last one is computed, for its logits.
   const std::span<const Token> said = history.tokens().first(history.tokens().size() - 1);
   Match match = match_history(session.vocabulary(), held, replies, said, options.same_reply);
+  const Match whole = match;
   if (options.looks_again) match = leave_tail(session, history, held, match);
+  // What is taken back is to be computed.
+  const bool may_graft = options.reuse != Reuse::kExact && match == whole && session.can_graft();
   const Position end = session.end();
   Acts acts;
   std::vector<Token> waiting = session.take_unfinished();
@@ -92,8 +95,9 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
     const std::int32_t n_same = count_common(held, {}, said);
     const bool begins_anew = fits && session.moved() && exact.value() <= n_same;
     if (begins_anew) match = {.n_held = exact.value(), .n_said = exact.value()};
-    if (options.reuse != Reuse::kExact && session.can_graft()) {
+    if (may_graft) {
       reliances = session.reliances();
+      if (reliances) reliances->end_at(end);
       before.assign(held.begin() + match.n_held, held.begin() + end.value());
       donors = session.donors(Position(match.n_held));
     }
@@ -119,7 +123,9 @@ Turn Turn::resume(Session& session, const Prompt& history, const ResumeOptions& 
       const Span edited = {Position(match.n_held), end};
       turn.freshness_.emplace(reliances ? *std::move(reliances) : Reliances(session.block_size()), edited, runs);
     }
-    for (const TokenRun& run : runs) turn.add_graft(run, options.n_recomputed);
+    // Of fresh reuse what is computed is what is stale.
+    const std::int32_t n_recomputed = options.reuse == Reuse::kFresh ? 0 : options.n_recomputed;
+    for (const TokenRun& run : runs) turn.add_graft(run, n_recomputed);
   }
   return turn;
 }
@@ -246,7 +252,7 @@ void Turn::end_step(const std::optional<SequenceMass>& mass) {
   }
   session_->append(pending_.first(n_tokens));
   take(n_tokens, std::nullopt);
-  compare_computed();
+  compare_passed();
   if (!reply_begin_) session_->note_unread(n_tokens);
   if (n_pending() > 0) return;
   if (!reply_begin_) {

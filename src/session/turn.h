@@ -102,7 +102,7 @@ struct ResumeOptions {
   Reuse reuse = Reuse::kExact;
   // A message that is answered anew has its end computed once more, so that it is looked for as a new one is (Turn::leave_tail).
   bool looks_again = true;
-  // So many first tokens of each grafted block are computed all the same.
+  // Of approximate reuse so many first tokens of each grafted block are computed all the same.
   std::int32_t n_recomputed = 0;
   SameReply same_reply = nullptr;
 };
@@ -209,8 +209,10 @@ class Turn {
   std::optional<Ready> recall_next();
   void leave_late();
   std::optional<Ready> graft_next();
+  void pass_grafts();
   void leave_stale();
-  void compare_computed();
+  void compare_passed();
+  void go_on(Graft& graft, std::int32_t n_tokens);
   std::optional<Ready> refill_next();
   // Blocks of the session with the prompt and the reply's first token.
   [[nodiscard]] std::int32_t n_blocks_to_come() const;

@@ -211,19 +211,30 @@ void Turn::add_graft(const TokenRun& run, std::int32_t n_recomputed) {
   }
 }
 
+// Of the next ones, what stands in the session already: it was computed, or another session had it.
+void Turn::pass_grafts() {
+  while (!grafts_.empty() && grafts_.front().to.begin < session_->end()) {
+    Graft& graft = grafts_.front();
+    const Position end = std::min(graft.to.end, session_->end());
+    if (freshness_) to_compare_.push_back({.to = {graft.to.begin, end}, .from = graft.from});
+    go_on(graft, end - graft.to.begin);
+  }
+  compare_passed();
+}
+
 // What is stale from where the session ends on is computed instead, as much at once as is known to be.
 void Turn::leave_stale() {
   if (!freshness_) return;
   for (Position at = session_->end(); !grafts_.empty() && grafts_.front().to.begin == at; grafts_.pop_front()) {
     const Graft& graft = grafts_.front();
-    if (!freshness_->is_stale({graft.from, graft.from + graft.to.n_tokens()})) return;
+    if (!freshness_->is_stale({graft.from, graft.from + graft.to.n_tokens()}, graft.to.begin)) return;
     to_compare_.push_back(graft);
     at = graft.to.end;
   }
 }
 
-// Of what was stale and is computed now, what came out another than it was.
-void Turn::compare_computed() {
+// Of what was not grafted and stands there now, what is another than it was.
+void Turn::compare_passed() {
   for (; !to_compare_.empty() && to_compare_.front().to.end <= session_->end(); to_compare_.pop_front()) {
     if (grafts_.empty()) continue;
     const Graft& graft = to_compare_.front();
@@ -235,15 +246,19 @@ void Turn::compare_computed() {
   }
 }
 
+// Behind its first tokens.
+void Turn::go_on(Graft& graft, std::int32_t n_tokens) {
+  graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
+  if (graft.to.empty()) grafts_.pop_front();
+}
+
 // As far as they go on from where the session ends: what of the next one donor has and the block under way holds. What is
 // not to be had is left to be computed.
 std::optional<Turn::Ready> Turn::graft_next() {
-  while (!grafts_.empty() && grafts_.front().to.end <= session_->end()) grafts_.pop_front();
+  pass_grafts();
   leave_stale();
   if (grafts_.empty() || grafts_.front().to.begin > session_->end()) return std::nullopt;
   Graft& graft = grafts_.front();
-  const std::int32_t n_had = session_->end() - graft.to.begin;
-  graft = {.to = {session_->end(), graft.to.end}, .from = graft.from + n_had};
   const HotSet& hot = session_->hot();
   const std::int32_t block_size = session_->block_size();
   if (!session_->make_anchors_for(graft.to.n_tokens(), stats_.acts).ok()) return std::nullopt;
@@ -255,13 +270,16 @@ std::optional<Turn::Ready> Turn::graft_next() {
   const std::int32_t n_tokens = std::min({graft.to.n_tokens(), block_size - from, room});
   if (const Status taken = session_->graft(donor, from, pending_.first(n_tokens)); !taken.ok()) {
     if (taken.code() == Code::kOutOfBudget) return std::nullopt;
-    graft = {.to = {graft.to.begin + n_tokens, graft.to.end}, .from = graft.from + n_tokens};
+    // What is not to be had is computed: of fresh reuse, and compared.
+    if (freshness_) to_compare_.push_back({.to = {graft.to.begin, graft.to.begin + n_tokens}, .from = graft.from});
+    go_on(graft, n_tokens);
     return Ready::kMore;
   }
   if (freshness_) {
     const Span before = {graft.from, graft.from + n_tokens};
     session_->rely({end_, end_ + n_tokens}, freshness_->reliances_now(before));
   }
+  go_on(graft, n_tokens);
   take(n_tokens, Origin::kRecalledApproximate);
   stats_.n_grafted += n_tokens;
   return Ready::kMore;
