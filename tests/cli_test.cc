@@ -188,7 +188,7 @@ TEST_F(CliTest, serve_refuses_what_it_cannot_take_with_what_to_do) {
   EXPECT_THAT(refused({"--parralel", "2"}), HasSubstr("there is no flag --parralel; did you mean --parallel?"));
   EXPECT_THAT(refused({"--cache-type", "f16"}), HasSubstr("did you mean --cache-type-k?"));
   EXPECT_THAT(refused({"--request-defaults", "[]"}), HasSubstr("--request-defaults"));
-  EXPECT_THAT(refused({"--kv-reuse", "foo"}), HasSubstr("foo not in {approximate,exact}"));
+  EXPECT_THAT(refused({"--kv-reuse", "foo"}), HasSubstr("foo not in {approximate,exact,fresh}"));
   EXPECT_THAT(refused({"--allowed-policies", "tova,foo"}),
               HasSubstr("'foo' is no eviction policy; give open, all, own"));
   EXPECT_THAT(refused({"--reasoning-format", "foo"}), HasSubstr("foo not in {"));
