@@ -389,7 +389,7 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
   // The user's last message asks by itself; and its cues.
   bool asks = false;
   CueRange users_cues;
-  // Cues of what is not the user's and asks nothing; of it, of what is long.
+  // Cues of what is not the user's and asks nothing: of what is short, and of what is there to be read.
   std::vector<CueRange> told;
   std::vector<CueRange> to_read;
   for (auto text = said.rbegin(); text != said.rend() && !text->is_before; ++text, weight *= kOlder) {

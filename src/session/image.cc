@@ -31,9 +31,6 @@ constexpr std::size_t kNoteBytes = 32;
 constexpr std::int32_t kMostRunTokens = 512;
 constexpr std::int32_t kMostSlices = 1024;
 
-// Instead of a count: a slice that relies on all that stands before it.
-constexpr std::uint32_t kOnAll = 0xFFFFFFFF;
-
 // More than any session counts, and far from overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
 
@@ -190,11 +187,7 @@ void put_reliances(ByteWriter& out, const std::optional<Reliances>& reliances) {
   out.put(reliances ? reliances->n_slice_tokens() : 0);
   if (!reliances) return;
   out.put(reliances->end().value());
-  for (std::int32_t s = 0; s < reliances->n_slices(); ++s) {
-    const auto on = reliances->of(s);
-    out.put(on ? static_cast<std::uint32_t>(on->size()) : kOnAll);
-    if (on) out.put_bytes(std::as_bytes(*on));
-  }
+  for (std::int32_t s = 0; s < reliances->n_slices(); ++s) reliances->put(s, out);
 }
 
 Result<std::optional<Reliances>> get_reliances(ByteReader& in) {
@@ -206,15 +199,10 @@ Result<std::optional<Reliances>> get_reliances(ByteReader& in) {
     return error(Code::kDamaged, "a session image with slices of {} tokens, up to {}", n_slice_tokens, end);
   }
   std::vector<std::optional<std::vector<std::int32_t>>> slices;
-  for (std::int64_t begin = 0; begin < end && in.ok(); begin += n_slice_tokens) {
-    const auto n = in.get<std::uint32_t>();
-    slices.emplace_back();
-    if (!in.ok() || n == kOnAll) continue;
-    if (n > kMostReliances) return error(Code::kDamaged, "a session image with a slice that relies on {} others", n);
-    std::vector<std::int32_t>& on = slices.back().emplace();
-    for (std::uint32_t i = 0; i < n; ++i) on.push_back(in.get<std::int32_t>());
+  for (std::int64_t begin = 0; begin < end; begin += n_slice_tokens) {
+    EBB_ASSIGN_OR_RETURN(std::optional<std::vector<std::int32_t>> on, Reliances::get(in));
+    slices.push_back(std::move(on));
   }
-  if (!in.ok()) return std::optional<Reliances>();
   EBB_ASSIGN_OR_RETURN(Reliances reliances, Reliances::restore(n_slice_tokens, Position(end), std::move(slices)));
   return std::optional<Reliances>(std::move(reliances));
 }

@@ -7,7 +7,6 @@
 // A graft is approximate (law 4): its K and V saw the old text. Its bytes depend on the donors, which slots of them and how
 // far they were turned, and on nothing else; that is its lineage, so that no exact name ever means both.
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.h"
 #include "base/to_size.h"

@@ -22,10 +22,8 @@ void RelianceRecords::keep(BlockIndex block, const Reliances& reliances) const {
   const Span span = hot_.span(block);
   ByteWriter out;
   for (std::int32_t s = reliances.slice_at(span.begin); s <= reliances.slice_at(span.end - 1); ++s) {
-    const auto on = reliances.of(s);
-    if (!on) return;
-    out.put_count(on->size());
-    out.put_bytes(std::as_bytes(*on));
+    if (!reliances.of(s)) return;
+    reliances.put(s, out);
   }
   const std::span<const std::byte> bytes = out.bytes();
   RecordBuilder record(
@@ -47,12 +45,12 @@ void RelianceRecords::read(BlockIndex block, Reliances& reliances) const {
   ByteReader in(bytes);
   bool is_sound = copied.ok();
   for (std::int32_t s = reliances.slice_at(span.begin); s <= reliances.slice_at(span.end - 1) && is_sound; ++s) {
-    const std::size_t n = in.get_count(sizeof(std::int32_t));
-    for (std::size_t i = 0; i < n && is_sound; ++i) {
-      found.push_back({.of = s, .on = in.get<std::int32_t>()});
-      is_sound = in.ok() && found.back().on >= 0 && found.back().on < s;
+    const Result<std::optional<std::vector<std::int32_t>>> on = Reliances::get(in);
+    is_sound = on.ok() && *on;
+    for (std::size_t i = 0; is_sound && i < (*on)->size(); ++i) {
+      found.push_back({.of = s, .on = (**on)[i]});
+      is_sound = found.back().on >= 0 && found.back().on < s;
     }
-    is_sound = is_sound && in.ok() && n <= kMostReliances;
   }
   if (!is_sound || !in.at_end()) return io_.store()->refuse(*record);
   reliances.add(span, found);

@@ -1,11 +1,18 @@
 #include "session/reliances.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/to_size.h"
 
 namespace ebb {
+namespace {
+
+// Instead of a count.
+constexpr std::uint32_t kOnAll = 0xFFFFFFFF;
+
+}  // namespace
 
 Result<Reliances> Reliances::restore(std::int32_t n_slice_tokens, Position end,
                                      std::vector<std::optional<std::vector<std::int32_t>>> slices) {
@@ -23,6 +30,22 @@ Result<Reliances> Reliances::restore(std::int32_t n_slice_tokens, Position end,
     restored.slice(s) = {.on_all = false, .on = *std::move(on)};
   }
   return restored;
+}
+
+void Reliances::put(std::int32_t slice, ByteWriter& out) const {
+  const auto on = of(slice);
+  out.put(on ? static_cast<std::uint32_t>(on->size()) : kOnAll);
+  if (on) out.put_bytes(std::as_bytes(*on));
+}
+
+Result<std::optional<std::vector<std::int32_t>>> Reliances::get(ByteReader& in) {
+  const auto n = in.get<std::uint32_t>();
+  if (in.ok() && n == kOnAll) return std::optional<std::vector<std::int32_t>>();
+  if (!in.ok() || n > kMostReliances) return error(Code::kDamaged, "a slice that relies on {} others", n);
+  std::vector<std::int32_t> on;
+  for (std::uint32_t i = 0; i < n; ++i) on.push_back(in.get<std::int32_t>());
+  if (!in.ok()) return error(Code::kDamaged, "a slice that relies on {} others, which are not all there", n);
+  return std::optional(std::move(on));
 }
 
 std::optional<std::span<const std::int32_t>> Reliances::of(std::int32_t slice) const {

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/byte_io.h"
 #include "base/ids.h"
 #include "base/span.h"
 #include "base/status.h"
@@ -35,6 +36,10 @@ class Reliances {
   // Of so many tokens, as images have them; kDamaged for slices that rely on later ones.
   static Result<Reliances> restore(std::int32_t n_slice_tokens, Position end,
                                    std::vector<std::optional<std::vector<std::int32_t>>> slices);
+  // Of one slice, as images and records have it: how many (u32; 2^32 - 1: all), and those (i32 each).
+  void put(std::int32_t slice, ByteWriter& out) const;
+  // kDamaged where the bytes end before, or for more than a slice has; nullopt: on all.
+  static Result<std::optional<std::vector<std::int32_t>>> get(ByteReader& in);
   // Ascending; nullopt: on all.
   [[nodiscard]] std::optional<std::span<const std::int32_t>> of(std::int32_t slice) const;
 
