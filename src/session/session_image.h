@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/query_moments.h"
 #include "policy/attention_notes.h"
 #include "session/keeper.h"
 #include "session/parts.h"
