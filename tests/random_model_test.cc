@@ -163,5 +163,27 @@ TEST_F(RandomModelTest, refuses_specs_that_contradict_themselves) {
   EXPECT_EQ(write_random_model({}, "/no/such/folder/x.gguf").code(), Code::kIo);
 }
 
+TEST_F(RandomModelTest, takes_the_vocabulary_of_another_file_and_nothing_else) {
+  const ToyGguf other{RandomModelSpec{.architecture = "qwen2", .n_vocab = 300}};
+  RandomModelSpec spec = {.architecture = "llama", .n_vocab = 300};
+  spec.vocabulary_of = other.path();
+  const ToyGguf toy(spec);
+  const llama_model_ptr model = load(toy);
+  ASSERT_NE(model, nullptr);
+  const llama_model_ptr of_other = load(other);
+  EXPECT_EQ(llama_vocab_n_tokens(llama_model_get_vocab(model.get())), 300);
+  EXPECT_STREQ(llama_vocab_get_text(llama_model_get_vocab(model.get()), 299),
+               llama_vocab_get_text(llama_model_get_vocab(of_other.get()), 299));
+  const Result<GgufFile> file = GgufFile::open(toy.path());
+  ASSERT_TRUE(file.ok());
+  EXPECT_FALSE(file->find_int("qwen2.context_length")->has_value());
+
+  spec.n_vocab = 301;
+  EXPECT_EQ(write_random_model(spec, toy.path().string() + ".other").code(), Code::kInvalidArgument);
+  spec.vocabulary_of = "/nowhere.gguf";
+  EXPECT_EQ(write_random_model(spec, toy.path().string() + ".other").code(), Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(toy.path().string() + ".other"));
+}
+
 }  // namespace
 }  // namespace ebb

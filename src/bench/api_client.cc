@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "json/parse_json.h"
+#include "server/lane_id.h"
 
 namespace ebb {
 namespace {
+
+constexpr std::string_view kSessionHeader = "x-session-id";
 
 // Keeps the one answer of a request that does not stream.
 class OneAnswer final : public Responder {
@@ -35,6 +38,15 @@ class OneAnswer final : public Responder {
   std::atomic<bool> is_answered_ = false;
 };
 
+// ok: the answer is 200.
+Status accept(const HttpRequest& request, const HttpAnswer& answer) {
+  if (answer.status == 200) return {};
+  const Result<Json> json = parse_json(answer.body);
+  const bool says_why = json.ok() && json->contains("error");
+  return error(Code::kInvalidArgument, "{} {} was answered with {}: {}", request.method, request.path, answer.status,
+               says_why ? (*json)["error"].value("message", "") : "");
+}
+
 const Session* last_used(const Lanes& lanes) {
   const auto last = std::ranges::max_element(lanes.all(), {}, &Lane::last_use);
   return last == lanes.all().end() ? nullptr : last->session.get();
@@ -53,18 +65,33 @@ Result<std::unique_ptr<ApiClient>> ApiClient::open(const EngineOptions& engine, 
   return client;
 }
 
-Result<Json> ApiClient::post(std::string path, const Json& body, std::string_view session) {
+HttpAnswer ApiClient::ask(HttpRequest request) {
   auto responder = std::make_shared<OneAnswer>();
   std::future<HttpAnswer> answer = responder->answer();
-  HttpHeaders headers;
-  if (!session.empty()) headers.push_back({"x-session-id", std::string(session)});
-  api_->handle({.method = "POST", .path = path, .headers = std::move(headers), .body = body.dump()},
-               std::move(responder));
-  const HttpAnswer got = answer.get();
-  EBB_ASSIGN_OR_RETURN(Json json, parse_json(got.body));
-  if (got.status == 200) return json;
-  return error(Code::kInvalidArgument, "POST {} was answered with {}: {}", path, got.status,
-               json.contains("error") ? json["error"].value("message", "") : "");
+  api_->handle(std::move(request), std::move(responder));
+  return answer.get();
+}
+
+Result<Json> ApiClient::post(std::string path, const Json& body, std::string_view session) {
+  HttpRequest request = {.method = "POST", .path = std::move(path), .body = body.dump()};
+  if (!session.empty()) request.headers.push_back({std::string(kSessionHeader), std::string(session)});
+  const HttpAnswer got = ask(request);
+  EBB_RETURN_IF_ERROR(accept(request, got));
+  return parse_json(got.body);
+}
+
+Status ApiClient::fork(const Json& body, std::string_view session, std::string_view as) {
+  const auto id_of = [&](std::string_view name) {
+    return chat_lane_id({.headers = {{std::string(kSessionHeader), std::string(name)}}}, body);
+  };
+  const HttpRequest exporting = {.method = "POST", .path = fmt::format("/v1/sessions/{}/export", id_of(session))};
+  HttpAnswer image = ask(exporting);
+  EBB_RETURN_IF_ERROR(accept(exporting, image));
+  const HttpRequest importing = {.method = "POST",
+                                 .path = "/v1/sessions/import",
+                                 .query = fmt::format("id={}", id_of(as)),
+                                 .body = std::move(image.body)};
+  return accept(importing, ask(importing));
 }
 
 Result<std::vector<Token>> ApiClient::prompt_tokens(const Json& body) {

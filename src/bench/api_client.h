@@ -13,6 +13,7 @@
 #include "engine/scheduler.h"
 #include "json/json_fields.h"
 #include "server/api.h"
+#include "server/http_message.h"
 #include "session/turn.h"
 
 namespace ebb {
@@ -27,6 +28,9 @@ class ApiClient {
 
   // The answer to a POST. kInvalidArgument with the server's message for any status but 200.
   Result<Json> post(std::string path, const Json& body, std::string_view session);
+  // A second session that stands where the one stands in which this chat request was asked as `session`, and goes its own way: asked as
+  // `as`. Its blocks come back without a forward pass.
+  Status fork(const Json& body, std::string_view session, std::string_view as);
   // The tokens that a chat request's prompt has when it says it all.
   Result<std::vector<Token>> prompt_tokens(const Json& body);
   // What the session that was asked last holds now, with what waits in it.
@@ -37,6 +41,9 @@ class ApiClient {
 
  private:
   ApiClient() = default;
+
+  // The answer to any request, whatever its status.
+  HttpAnswer ask(HttpRequest request);
 
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Scheduler> scheduler_;

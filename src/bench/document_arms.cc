@@ -5,7 +5,7 @@
 namespace ebb {
 namespace {
 
-constexpr std::pair<RecallPlace, std::string_view> kPlaces[] = {
+constexpr std::pair<RecallPlace, std::string_view> kRecallPlaces[] = {
     {RecallPlace::kOriginal, "original"}, {RecallPlace::kCompacted, "compacted"}, {RecallPlace::kTail, "tail"}};
 // EVOKE's host-RAM bench.
 constexpr std::int32_t kRamBlocks = 8;
@@ -80,11 +80,11 @@ class ArmMaker {
 }  // namespace
 
 std::string_view name_of(RecallPlace place) {
-  return std::ranges::find(kPlaces, place, &std::pair<RecallPlace, std::string_view>::first)->second;
+  return std::ranges::find(kRecallPlaces, place, &std::pair<RecallPlace, std::string_view>::first)->second;
 }
 
 std::optional<RecallPlace> find_recall_place(std::string_view name) {
-  for (const auto& [place, of] : kPlaces) {
+  for (const auto& [place, of] : kRecallPlaces) {
     if (of == name) return place;
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 #include "bench/edits.h"
 
 #include <algorithm>
+#include <span>
 
 #include "bench/api_client.h"
 
@@ -9,17 +10,28 @@ namespace {
 
 constexpr std::int32_t kAnswerTokens = 32;
 
+// The history once, and a fork of it for each arm.
 class EditsRun {
  public:
   EditsRun(ApiClient& client, const std::vector<EditArm>& arms) : client_(client), arms_(arms) {}
 
-  // The history, then what is asked behind the edit of it.
-  Status ask(const EditCase& one, EditCell& cell) {
-    const std::string session = fmt::format("edit-{}", n_sessions_++);
-    const EditArm& arm = arms_[cell.arm];
+  // What is asked behind the edit of the history. cells: one an arm.
+  Status ask(const EditCase& one, std::span<EditCell> cells) {
     const Json before = {
-        {"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}, {"kv_reuse", name_of(arm.reuse)}};
-    EBB_RETURN_IF_ERROR(client_.post("/v1/chat/completions", before, session).status());
+        {"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}, {"kv_reuse", name_of(Reuse::kFresh)}};
+    const std::string history = fmt::format("edit-{}", n_edits_++);
+    EBB_RETURN_IF_ERROR(client_.post("/v1/chat/completions", before, history).status());
+    for (EditCell& cell : cells) {
+      const std::string fork = fmt::format("{}-{}", history, cell.arm);
+      EBB_RETURN_IF_ERROR(client_.fork(before, history, fork));
+      EBB_RETURN_IF_ERROR(ask_fork(one, fork, cell));
+    }
+    return {};
+  }
+
+ private:
+  Status ask_fork(const EditCase& one, const std::string& fork, EditCell& cell) {
+    const EditArm& arm = arms_[cell.arm];
     for (const EditProbe& probe : one.probes) {
       Json messages = one.after;
       messages.push_back(make_message("user", probe.text));
@@ -28,14 +40,13 @@ class EditsRun {
                           {"temperature", 0},
                           {"kv_reuse", name_of(arm.reuse)},
                           {"kv_reuse_recompute", arm.n_recomputed}};
-      EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", asked, session));
+      EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", asked, fork));
       note(probe, answer, &probe == &one.probes.front(), cell);
     }
     ++cell.n_edits;
     return {};
   }
 
- private:
   static void note(const EditProbe& probe, const Json& answer, bool is_first, EditCell& cell) {
     const Json& content = answer["choices"][0]["message"]["content"];
     const std::string reply = content.is_string() ? content.get<std::string>() : "";
@@ -53,7 +64,7 @@ class EditsRun {
 
   ApiClient& client_;
   const std::vector<EditArm>& arms_;
-  std::int64_t n_sessions_ = 0;
+  std::int64_t n_edits_ = 0;
 };
 
 std::vector<EditArm> arms_of(const EditsOptions& options) {
@@ -138,7 +149,7 @@ Result<EditsReport> run_edits(const EditsOptions& options) {
       }
       for (const EditCase& one : cases) {
         options.progress(fmt::format("{} at {} tokens", name_of(kind), n_tokens), n_done++ / n_all);
-        for (EditCell& cell : cells) EBB_RETURN_IF_ERROR(run.ask(one, cell));
+        EBB_RETURN_IF_ERROR(run.ask(one, cells));
       }
       report.cells.insert(report.cells.end(), cells.begin(), cells.end());
     }

@@ -1,7 +1,7 @@
 // The edits bench: what --kv-reuse costs in answers, and spares in tokens, behind edits of a history (bench/edit_cases.h).
 //
-// Each arm has the history in a session of its own that adopts nothing of the others, then the edited one with a question, and the
-// other questions in its place: what exact reuse computes is what any prefix cache would, and the arms are held against that.
+// The history is read once; each arm goes on from a fork of it that adopts nothing of the others: the edited history with a question,
+// and the other questions in its place. What exact reuse computes is what any prefix cache would, and the arms are held against that.
 // Thread rule: one run at a time.
 #pragma once
 

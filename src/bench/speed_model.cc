@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gguf/gguf_file.h"
+#include "text/vocabulary.h"
 
 namespace ebb {
 namespace {
@@ -28,6 +29,20 @@ constexpr std::array kQuants{
     Quant{"q3_k", GGML_TYPE_Q3_K}, Quant{"q4_k", GGML_TYPE_Q4_K}, Quant{"q5_k", GGML_TYPE_Q5_K},
     Quant{"q6_k", GGML_TYPE_Q6_K},
 };
+
+// A file that cannot be read is told of before minutes go into anything else.
+Result<std::filesystem::path> checked(const std::filesystem::path& given) {
+  EBB_RETURN_IF_ERROR(GgufFile::open(given).status());
+  return given;
+}
+
+Result<std::filesystem::path> written(const RandomModelSpec& spec, const std::filesystem::path& path,
+                                      const std::function<void(std::string_view, double)>& progress) {
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) progress(fmt::format("writing {} (once)", path.string()), 0.0);
+  EBB_RETURN_IF_ERROR(ensure_speed_model(path, spec));
+  return path;
+}
 
 }  // namespace
 
@@ -96,17 +111,31 @@ Status ensure_speed_model(const std::filesystem::path& path, const RandomModelSp
 Result<std::filesystem::path> given_or_speed_model(const std::filesystem::path& given,
                                                    const std::filesystem::path& folder, std::string_view quant,
                                                    const std::function<void(std::string_view, double)>& progress) {
-  if (!given.empty()) {
-    // Before minutes go into anything else.
-    EBB_RETURN_IF_ERROR(GgufFile::open(given).status());
-    return given;
-  }
+  if (!given.empty()) return checked(given);
   EBB_ASSIGN_OR_RETURN(const RandomModelSpec spec, speed_model_spec(quant));
-  std::filesystem::path path = speed_model_path(folder, quant);
-  std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) progress(fmt::format("writing {} (once)", path.string()), 0.0);
-  EBB_RETURN_IF_ERROR(ensure_speed_model(path, spec));
-  return path;
+  return written(spec, speed_model_path(folder, quant), progress);
+}
+
+Result<std::filesystem::path> given_or_agent_model(const std::filesystem::path& given,
+                                                   const std::filesystem::path& folder,
+                                                   const std::filesystem::path& vocabulary_of,
+                                                   const std::function<void(std::string_view, double)>& progress) {
+  if (!given.empty()) return checked(given);
+  EBB_ASSIGN_OR_RETURN(const auto vocabulary, Vocabulary::load(vocabulary_of));
+  RandomModelSpec spec;
+  spec.n_layers = 16;
+  spec.n_embd = 1024;
+  spec.n_heads = 16;
+  spec.n_kv_heads = 8;
+  spec.head_dim = 64;
+  spec.n_ff = 4096;
+  spec.n_vocab = vocabulary->n_tokens();
+  spec.n_ctx_train = 131072;
+  spec.rope_freq_base = 500000.0F;
+  spec.tied = true;
+  spec.weight_type = GGML_TYPE_Q8_0;
+  spec.vocabulary_of = vocabulary_of;
+  return written(spec, folder / fmt::format("agent-0.3b-v{}-{}.gguf", kSpeedModelVersion, spec.n_vocab), progress);
 }
 
 }  // namespace ebb

@@ -1,4 +1,5 @@
-// The model that `ebb bench speed` measures when it is given none: random weights in the shape of Llama 3.2 1B.
+// The models that `ebb bench speed` and `ebb bench agent` measure when they are given none: random weights in the shape of Llama 3.2 1B,
+// and in a third of it.
 //
 // The speed of a pass does not depend on the weights' values, so nobody needs to download a model to compare figures.
 // Thread rule: pure functions, but for the file that is written.
@@ -33,6 +34,14 @@ Status ensure_speed_model(const std::filesystem::path& path, const RandomModelSp
 // minutes go into writing.
 Result<std::filesystem::path> given_or_speed_model(const std::filesystem::path& given,
                                                    const std::filesystem::path& folder, std::string_view quant,
+                                                   const std::function<void(std::string_view, double)>& progress);
+
+// `given` where it is not empty and a GGUF file, else one of 0.3e9 random parameters (16 layers of 1024, 16 heads and 8 KV heads of 64,
+// feed-forward of 4096, Q8_0) with the vocabulary and the template of that file, so that recorded texts have as many tokens as they
+// have there; written first if need be.
+Result<std::filesystem::path> given_or_agent_model(const std::filesystem::path& given,
+                                                   const std::filesystem::path& folder,
+                                                   const std::filesystem::path& vocabulary_of,
                                                    const std::function<void(std::string_view, double)>& progress);
 
 }  // namespace ebb

@@ -108,6 +108,29 @@ std::optional<PairedShare> paired_share(std::span<const double> a, std::span<con
   return PairedShare{.share = mean_of(a) / mean_of(b), .low = range.low, .high = range.high};
 }
 
+double quantile(std::span<const double> values, double share) {
+  EBB_CHECK(!values.empty() && share >= 0.0 && share <= 1.0, "the {} quantile of {} values", share, values.size());
+  std::vector<double> sorted(values.begin(), values.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(rank == 0 ? 0 : rank - 1);
+  std::ranges::nth_element(sorted, at);
+  return *at;
+}
+
+QuantileRatio paired_quantile_ratio(std::span<const double> a, std::span<const double> b, double share) {
+  EBB_CHECK(a.size() == b.size() && !a.empty(), "{} values against {}", a.size(), b.size());
+  std::vector<double> drawn_a(a.size());
+  std::vector<double> drawn_b(b.size());
+  const ShareInterval range = bootstrap(a.size(), [&](std::span<const std::size_t> drawn) {
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      drawn_a[i] = a[drawn[i]];
+      drawn_b[i] = b[drawn[i]];
+    }
+    return quantile(drawn_a, share) / quantile(drawn_b, share);
+  });
+  return {.ratio = quantile(a, share) / quantile(b, share), .low = range.low, .high = range.high};
+}
+
 ShareInterval score_interval(std::span<const double> scores) {
   EBB_CHECK(!scores.empty(), "an interval of nothing");
   if (std::ranges::all_of(scores, [](double score) { return score == 0.0 || score == 1.0; })) {

@@ -66,4 +66,15 @@ struct PairedShare {
 };
 [[nodiscard]] std::optional<PairedShare> paired_share(std::span<const double> a, std::span<const double> b);
 
+// The value that `share` (0 to 1) of all lie at or below: the one of that rank, not between two. At least one value.
+[[nodiscard]] double quantile(std::span<const double> values, double share);
+// How many times the quantile of `b` that of `a` is, and where that lies 19 times of 20: bootstrap over the pairs. As many of one as
+// of the other, one at least; nothing in b is 0.
+struct QuantileRatio {
+  double ratio = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+[[nodiscard]] QuantileRatio paired_quantile_ratio(std::span<const double> a, std::span<const double> b, double share);
+
 }  // namespace ebb

@@ -1,5 +1,6 @@
 #include "bench/statistics.h"
 
+#include <algorithm>
 #include <array>
 
 #include <gtest/gtest.h>
@@ -106,6 +107,34 @@ TEST(Statistics, a_paired_share_is_that_of_the_sums_and_narrow_where_pairs_agree
   EXPECT_DOUBLE_EQ(paired_share(all, all)->low, 1.0);
   EXPECT_DOUBLE_EQ(paired_share(all, all)->high, 1.0);
   EXPECT_FALSE(paired_share(half, std::vector<double>(6, 0.0)).has_value());
+}
+
+TEST(Statistics, a_quantile_is_the_value_of_its_rank) {
+  const std::vector<double> values = {5.0, 1.0, 4.0, 2.0, 3.0};
+  EXPECT_EQ(quantile(values, 0.0), 1.0);
+  EXPECT_EQ(quantile(values, 0.2), 1.0);
+  EXPECT_EQ(quantile(values, 0.21), 2.0);
+  EXPECT_EQ(quantile(values, 0.5), 3.0);
+  EXPECT_EQ(quantile(values, 0.95), 5.0);
+  EXPECT_EQ(quantile(values, 1.0), 5.0);
+}
+
+TEST(Statistics, a_ratio_of_quantiles_is_narrow_where_pairs_agree) {
+  std::vector<double> values;
+  std::vector<double> twice;
+  for (int i = 0; i < 50; ++i) {
+    values.push_back(1.0 + i % 13);
+    twice.push_back(2.0 * values.back());
+  }
+  const QuantileRatio ratio = paired_quantile_ratio(twice, values, 0.95);
+  EXPECT_DOUBLE_EQ(ratio.ratio, 2.0);
+  EXPECT_DOUBLE_EQ(ratio.low, 2.0);
+  EXPECT_DOUBLE_EQ(ratio.high, 2.0);
+  std::ranges::reverse(twice);
+  const QuantileRatio apart = paired_quantile_ratio(twice, values, 0.5);
+  EXPECT_DOUBLE_EQ(apart.ratio, 2.0);
+  EXPECT_LT(apart.low, 2.0);
+  EXPECT_GT(apart.high, 2.0);
 }
 
 }  // namespace

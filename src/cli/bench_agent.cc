@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/agent.h"
+#include "bench/agent_sessions.h"
+#include "bench/speed_model.h"
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
 #include "cli/terminal.h"
@@ -16,10 +18,18 @@ namespace {
 constexpr const char* kBenchAgentFooter = R"(Examples:
   ebb bench agent --workload recorded/ --chat-template-file tests/templates/qwen3_style.jinja
   ebb bench agent --workload recorded/ --budgets 2048 -m model.gguf
+  ebb bench agent --workload sessions.jsonl --sessions 2 --html agent.html
 
-Replays the bodies of a coding agent's chat requests (*.json, by name, each with all messages so far), goes on with what
-agents do next (calls that come back, reminders that move, old tool results cleared, a summary and a new start), and
-reckons what a prefix cache without limits would have computed. What each --kv-reuse costs in answers: ebb bench edits.)";
+A folder of request bodies (*.json, by name, each with all messages so far): replayed in this process; it goes on with
+what agents do next (calls that come back, reminders that move, old tool results cleared, a summary and a new start), and
+what a prefix cache without limits would have computed is reckoned. What each --kv-reuse costs in answers: ebb bench edits.
+
+Recorded sessions (FILE.jsonl, or a folder of such: lines with conversation_id, role, content, tools, tool_calls,
+tool_results): replayed to `ebb serve` and, with --llama-server, to llama-server beside it, at the same KV memory: time
+to the first token, tokens computed, and what was refused, at --shares of the longest prompt. On the way a reminder
+moves, the servers are killed, another session comes between, tool results are cleared, and all is summed up and begun
+anew. `script/bench agent --workload sessions.jsonl` builds llama-server from the sources of the libllama that ebb is
+built with, and names it.)";
 
 struct AgentFlags {
   AgentOptions options;
@@ -27,7 +37,53 @@ struct AgentFlags {
   std::string workload;
   std::string template_file;
   ReportFlags reports;
+  // Of recorded sessions.
+  AgentSessionsOptions sessions;
+  std::string llama_server;
+  std::string cache_folder = default_cache_folder().string();
 };
+
+// Sessions are long in the bundled model's vocabulary, and longer than it was trained for.
+Result<std::filesystem::path> model_of_sessions(const AgentFlags& flags) {
+  EBB_ASSIGN_OR_RETURN(const std::filesystem::path vocabulary_of, given_or_bundled_model(""));
+  ProgressBar bar;
+  return given_or_agent_model(flags.model, flags.cache_folder, vocabulary_of,
+                              [&bar](std::string_view what, double share) { bar.update(what, share); });
+}
+
+ExitCode bench_sessions(const AgentFlags& flags) {
+  AgentSessionsOptions options = flags.sessions;
+  const Result<std::filesystem::path> model = model_of_sessions(flags);
+  if (!model.ok()) return fail(model.status());
+  options.model = *model;
+  options.workload = flags.workload;
+  options.llama_server = flags.llama_server;
+  options.n_threads = flags.options.n_threads;
+  if (!flags.template_file.empty()) {
+    const Result<std::string> source = read_text(flags.template_file);
+    if (!source.ok()) return fail(source.status());
+    options.chat_template_file = flags.template_file;
+    options.chat_template = *source;
+  }
+  const Result<AgentSessionsReport> report = run_shown(run_agent_sessions, options);
+  if (!report.ok()) return fail(report.status());
+  std::cout << agent_sessions_text(*report) << std::flush;
+  return write_reports(
+      flags.reports, [&](const auto& path) { return write_agent_sessions_json(path, *report); },
+      [&](const auto& path) { return write_agent_sessions_html(path, *report); });
+}
+
+// A line where a flag is given that the form of the workload does not read.
+void note_unread(const CLI::App& command, bool is_of_sessions) {
+  const std::vector<const char*> unread =
+      is_of_sessions ? std::vector{"--budgets", "--block-size", "--kv-eviction", "--n-gen"}
+                     : std::vector{"--llama-server", "--shares", "--sessions", "--most-tokens", "--cache-dir"};
+  for (const char* const flag : unread) {
+    if (command.count(flag) == 0) continue;
+    std::cerr << "ebb: " << flag << (is_of_sessions ? " is of request bodies" : " is of recorded sessions")
+              << ": it has no effect on this workload\n";
+  }
+}
 
 ExitCode bench_agent(const AgentFlags& flags) {
   AgentOptions options = flags.options;
@@ -54,12 +110,16 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   auto flags = std::make_shared<AgentFlags>();
   AgentOptions& options = flags->options;
   CLI::App* command =
-      bench.add_subcommand("agent", "A coding agent's session replayed, beside a prefix cache without limits");
+      bench.add_subcommand("agent", "Coding agents' sessions replayed, beside a prefix cache and llama-server");
   command->footer(kBenchAgentFooter);
-  add_bundled_model_flag(*command, flags->model);
-  command->add_option("--workload", flags->workload, "Folder of recorded request bodies")
+  command
+      ->add_option("-m,--model", flags->model,
+                   "GGUF file; default: the small model that comes with ebb, and for recorded sessions a random one of "
+                   "0.3B parameters with its vocabulary")
+      ->type_name("FILE");
+  command->add_option("--workload", flags->workload, "Folder of recorded request bodies, or recorded sessions")
       ->required()
-      ->type_name("FOLDER");
+      ->type_name("PATH");
   command
       ->add_option("--chat-template-file", flags->template_file,
                    "Jinja template for the replay; default: the model's own")
@@ -71,7 +131,26 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   add_policy_flag(*command, options.policy);
   add_count_flag(*command, "-n,--n-gen", options.n_reply, {1, 1 << 12}, "Tokens of a reply at most");
   add_report_flags(*command, flags->reports);
-  command->callback([flags, &action] { action = [flags] { return bench_agent(*flags); }; });
+  command->add_option("--llama-server", flags->llama_server, "Of recorded sessions: the program beside us")
+      ->type_name("FILE");
+  command
+      ->add_option("--shares", flags->sessions.shares, "Of recorded sessions: KV memory, as shares of the longest prompt")
+      ->delimiter(',')
+      ->check(CLI::Range(0.01, 4.0))
+      ->type_name("X,X,...")
+      ->capture_default_str();
+  add_count_flag(*command, "--sessions", flags->sessions.n_sessions, {0, 1 << 20},
+                 "Of recorded sessions the first so many; 0: all");
+  add_count_flag(*command, "--most-tokens", flags->sessions.most_tokens, {0, 1 << 24},
+                 "Recorded sessions end before a prompt would have more; 0: where they end");
+  command->add_option("--cache-dir", flags->cache_folder, "Where random models are kept")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  command->callback([flags, command, &action] {
+    const bool is_of_sessions = is_session_record(flags->workload);
+    note_unread(*command, is_of_sessions);
+    action = [flags, is_of_sessions] { return is_of_sessions ? bench_sessions(*flags) : bench_agent(*flags); };
+  });
 }
 
 }  // namespace ebb

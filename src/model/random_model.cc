@@ -13,6 +13,7 @@
 #include "ggml-cpp.h"
 #include "gguf.h"
 
+#include "gguf/gguf_file.h"
 #include "model/architecture.h"
 #include "model/random_weights.h"
 #include "model/tensor_plan.h"
@@ -117,7 +118,26 @@ void add_keys(gguf_context* gguf, const RandomModelSpec& spec) {
   }
   gguf_set_val_f32(gguf, (spec.architecture + ".attention.layer_norm_rms_epsilon").c_str(), 1e-5F);
   add_rope_keys(gguf, spec);
-  add_vocabulary(gguf, spec.n_vocab);
+}
+
+// The other file's keys about its vocabulary, and no other.
+Status copy_vocabulary(gguf_context* gguf, const std::filesystem::path& path, std::int32_t n_vocab) {
+  constexpr std::string_view kOf = "tokenizer.";
+  EBB_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(path));
+  const std::size_t n_tokens = file.find_array_length("tokenizer.ggml.tokens").value_or(0);
+  if (std::cmp_not_equal(n_tokens, n_vocab)) {
+    return error(Code::kInvalidArgument, "{} has {} tokens, and the model is to have {}", path.string(), n_tokens, n_vocab);
+  }
+  const gguf_context_ptr other(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
+  if (other == nullptr) return error(Code::kDamaged, "{}: no GGUF file", path.string());
+  std::vector<std::string> not_copied;
+  for (std::int64_t i = 0; i < gguf_get_n_kv(other.get()); ++i) {
+    const std::string_view key = gguf_get_key(other.get(), i);
+    if (!key.starts_with(kOf)) not_copied.emplace_back(key);
+  }
+  for (const std::string& key : not_copied) gguf_remove_key(other.get(), key.c_str());
+  gguf_set_kv(gguf, other.get());
+  return {};
 }
 
 Status check_spec(const RandomModelSpec& spec) {
@@ -303,9 +323,14 @@ Status write_random_model(const RandomModelSpec& spec, const std::filesystem::pa
 
   const gguf_context_ptr gguf(gguf_init_empty());
   const ggml_context_ptr tensors(ggml_init({planned_tensors.size() * ggml_tensor_overhead(), nullptr, true}));
+  add_keys(gguf.get(), spec);
+  if (spec.vocabulary_of.empty()) {
+    add_vocabulary(gguf.get(), spec.n_vocab);
+  } else {
+    EBB_RETURN_IF_ERROR(copy_vocabulary(gguf.get(), spec.vocabulary_of, spec.n_vocab));
+  }
   OutputFile out(path);
   TensorWriter writer(spec, out);
-  add_keys(gguf.get(), spec);
   for (const PlannedTensor& planned : planned_tensors) {
     const bool vector = planned.use == TensorUse::kVector;
     ggml_tensor* tensor = vector

@@ -48,6 +48,9 @@ struct RandomModelSpec {
   ggml_type weight_type = GGML_TYPE_F32;
   float logit_scale = 4.0F;
   std::uint64_t seed = 1;
+
+  // A GGUF file whose vocabulary and template it has, n_vocab tokens; empty: bytes and marks, as above.
+  std::filesystem::path vocabulary_of;
 };
 
 // Uses a few MB of memory whatever the size. kInvalidArgument when the spec contradicts itself; kIo when the file

@@ -238,11 +238,16 @@ class Keeper {
     Status status;
     bool was_cold = true;
   };
-  // The frames of a donor, turned by n_anchors.
+  // The frames of a donor, turned by n_anchors: slice by slice grafted, it is read once.
   struct DonorBytes {
-    Hash128 name;
+    Donor donor;
+    std::vector<Token> tokens;
+    Position anchor;  // of its first token, before the turn
     std::int32_t n_anchors = 0;
     std::vector<std::byte> bytes;
+
+    // It is that donor, and its tokens from `slot` on are `wanted` and have anchors from this one on.
+    [[nodiscard]] bool has(const Donor& other, std::size_t slot, std::span<const Token> wanted, Position at) const;
   };
 
   Status begin_rows_again(BlockIndex block, bool keeps_open);

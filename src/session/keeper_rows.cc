@@ -80,8 +80,10 @@ bool Keeper::load_alike(const Hash128& name, std::span<const Token> wanted) {
   const auto rows = std::span(listed->tokens).subspan(static_cast<std::size_t>(n_held), wanted.size());
   if (listed->anchor + n_held != hot_.next_anchor() || !std::ranges::equal(rows, wanted)) return false;
   const FrameMemory& memory = deps_.io.memory;
-  donor_ = {
-      .name = name, .n_anchors = 0, .bytes = std::vector<std::byte>(listed->frames.size() * memory.frame_bytes())};
+  donor_ = {.donor = {.name = name, .begin = hot_.end() - n_held},
+            .tokens = {listed->tokens.begin(), listed->tokens.end()},
+            .anchor = listed->anchor,
+            .bytes = std::vector<std::byte>(listed->frames.size() * memory.frame_bytes())};
   std::span<std::byte> into = donor_.bytes;
   for (const FrameIndex frame : listed->frames) {
     memory.read(frame, into.first(memory.frame_bytes()));
@@ -90,11 +92,18 @@ bool Keeper::load_alike(const Hash128& name, std::span<const Token> wanted) {
   return true;
 }
 
+bool Keeper::DonorBytes::has(const Donor& other, std::size_t slot, std::span<const Token> wanted, Position at) const {
+  return donor.name == other.name && donor.begin == other.begin && slot + wanted.size() <= tokens.size() &&
+         at - (anchor + static_cast<std::int32_t>(slot)) == n_anchors &&
+         std::ranges::equal(std::span(tokens).subspan(slot, wanted.size()), wanted);
+}
+
 // The donor's frames, turned so that its tokens from `slot` on, which are `wanted`, have anchors from this one on.
 Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const Token> wanted, Position anchor) {
+  const auto n_before = static_cast<std::size_t>(slot);
+  if (donor_.has(donor, n_before, wanted, anchor)) return {};
   ColdStore& store = *io_.store();
   EBB_ASSIGN_OR_RETURN(const RecordHandle record, store.get(io_.record_key(donor.name)));
-  const auto n_before = static_cast<std::size_t>(slot);
   const std::span<const Token> tokens = record->tokens();
   const RecordHeader& header = record->header();
   const std::size_t n_heads = hot_.shape().n_heads();
@@ -106,11 +115,14 @@ Status Keeper::load_donor(const Donor& donor, std::int32_t slot, std::span<const
     return error(Code::kDamaged, "the record of a donor holds something else");
   }
   const std::int32_t n_anchors = anchor - (header.anchor + slot);
-  if (donor_.name == donor.name && donor_.n_anchors == n_anchors) return {};
   if (n_anchors != 0 && !io_.can_move()) {
     return error(Code::kUnsupported, "a donor cannot be moved by {} anchors here", n_anchors);
   }
-  donor_ = {.name = donor.name, .n_anchors = n_anchors, .bytes = std::vector<std::byte>(header.frame_bytes)};
+  donor_ = {.donor = donor,
+            .tokens = {tokens.begin(), tokens.end()},
+            .anchor = header.anchor,
+            .n_anchors = n_anchors,
+            .bytes = std::vector<std::byte>(header.frame_bytes)};
   const HeadSet all = hot_.shape().all_heads();
   if (const Status copied = BlockIo::copy_out(*record, all, donor_.bytes); !copied.ok()) {
     donor_ = {};

@@ -206,6 +206,12 @@ def explains(test, words, folder):
     says(r"behind its tail, digest: looked at \d+ blocks", r"came back|too weak", *embedding)(test, words, folder)
 
 
+def replays_agents(test, words, folder):
+    """Recorded sessions are replayed to servers, with a random model where none is named."""
+    small = ("-m", MODEL, "-t", "1", "--shares", "1,0.5") if "sessions.jsonl" in words else ()
+    Bench(alone(figures.check_agent), *small)(test, words, folder)
+
+
 LIMIT = alone(figures.check_limit)
 LONGBENCH = alone(figures.check_longbench)
 
@@ -232,7 +238,7 @@ RULES = {
     "bench wall": Bench(alone(figures.check_wall), "--session", "4000", "--sections", "16",
                         "--questions", "4", "--kv-budget", "1024"),
     "bench concurrency": Bench(alone(figures.check_concurrency), "--repeat", "1", "-n", "16"),
-    "bench agent": Bench(alone(figures.check_agent)),
+    "bench agent": replays_agents,
     "bench edits": Bench(alone(figures.check_edits), "--cases", "1", "--lengths", "2048", "--recompute", "0,8", "--kinds", "changed,clock"),
     "bench gapfill": Bench(alone(figures.check_resend), "--sessions", "1", "--chunks", "10",
                            "--characters", "1000", "--budgets", "1024"),
@@ -268,6 +274,14 @@ def write_what_commands_read(folder):
     for n_messages in (2, 4):
         body = {"messages": asked[:n_messages], "tools": tools}
         (folder / "recorded" / f"{n_messages}.json").write_text(json.dumps(body))
+    session = [{"role": "user", "system": asked[0]["content"], "content": f"{FACT} Look at the files.", "tools": tools}]
+    for n in range(8):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"notes\"}"}}
+        session.append({"role": "assistant", "reasoning_content": f"I read part {n}.", "tool_calls": [call]})
+        result = {"tool_call_id": f"c{n}", "content": "The shepherd crossed the meadow before the rain began. " * 8}
+        session.append({"role": "tool", "tool_results": [result], "delay_seconds": 0.1})
+    lines = [{"conversation_id": name, **line} for name in ("mend", "test") for line in session]
+    (folder / "sessions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     prompts = [{"prompt": f"{FACT} " * n} for n in (4, 8, 12, 16)]
     (folder / "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
     paper = {"dataset": "qasper", "input": QUESTION, "context": f"{FACT} " * 20, "answers": ["4711"], "all_classes": None}

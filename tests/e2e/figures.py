@@ -306,7 +306,27 @@ def check_resend(report):
             close(arms["none"]["seconds_over_none"]["median"], 1, "none over none")
 
 
+def check_agent_sessions(report):
+    """Recorded sessions: what servers were asked at several amounts of memory."""
+    names = report["contenders"]
+    hold(names[0] == "ebb", f"who was asked: {names}")
+    for memory in report["memories"]:
+        hold([one["name"] for one in memory["contenders"]] == names, "contenders of the report and of a memory")
+        for at, contender in enumerate(memory["contenders"]):
+            hold(contender["peak_resident_bytes"] > 1 << 20, f"a server without memory: {contender}")
+            for quantile in ("p50_times_the_peer", "p95_times_the_peer"):
+                ratio = contender.get(quantile)
+                hold(ratio is None or 0 < ratio["low"] <= ratio["ratio"] <= ratio["high"], f"{names[at]}: {ratio}")
+            answers = [request["answers"][at] for request in memory["requests"]]
+            for answer in answers:
+                hold("refusal" in answer or 0 < answer["n_computed"] <= answer["n_prompt"], f"{names[at]}: {answer}")
+                hold("refusal" in answer or answer["ms"] > 0, f"{names[at]}: {answer}")
+            hold(names[at] == "llama-server" or not any("refusal" in answer for answer in answers), f"{names[at]} refused")
+
+
 def check_agent(report):
+    if "memories" in report:
+        return check_agent_sessions(report)
     for run in report["runs"]:
         for of in ("n_computed", "n_prefix_cache"):
             close(run[of], sum(step[of] for step in run["steps"]), f"{of} of all steps")
