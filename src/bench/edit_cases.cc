@@ -73,8 +73,19 @@ class EditWriter {
     return n_messages_ - 1 - static_cast<std::int32_t>(maker_.next() % static_cast<std::uint64_t>(n_behind));
   }
 
+  // Of a relation that has names left: some kinds have few.
   Result<Matter> draw_fact() {
-    const Relation& relation = *relations_[maker_.next() % relations_.size()];
+    while (!relations_.empty()) {
+      const auto at = relations_.begin() + static_cast<std::ptrdiff_t>(maker_.next() % relations_.size());
+      Result<Matter> fact = draw_fact_of(**at);
+      if (fact.ok()) return fact;
+      relations_.erase(at);
+    }
+    return error(Code::kInvalidArgument, "there are no names left for a history of {} messages; ask for shorter ones",
+                 n_messages_);
+  }
+
+  Result<Matter> draw_fact_of(const Relation& relation) {
     const Wording& wording = relation.wordings[0];
     const char* const statement = wording.statements[maker_.next() % wording.statements.size()];
     const char* const question = wording.questions[maker_.next() % wording.questions.size()];
