@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "grammar/gbnf_rules.h"
+#include "grammar/gbnf_switches.h"
 #include "text/utf8_stream.h"
 
 namespace ebb {
@@ -22,6 +23,21 @@ constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMaxTokenTextBytes = 256;
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
+// In order, apart from each other and from what is next to them: a class may list thousands.
+void merge_ranges(std::vector<GbnfChars>& ranges) {
+  std::erase_if(ranges, [](const GbnfChars& range) { return range.most < range.least; });
+  std::ranges::sort(ranges, {}, &GbnfChars::least);
+  std::size_t n = 0;
+  for (const GbnfChars& range : ranges) {
+    if (n > 0 && (range.least <= ranges[n - 1].most || range.least - 1 == ranges[n - 1].most)) {
+      ranges[n - 1].most = std::max(ranges[n - 1].most, range.most);
+    } else {
+      ranges[n++] = range;
+    }
+  }
+  ranges.resize(n);
+}
+
 bool is_word(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '-' || is_digit(c); }
 
 class Reader {
@@ -274,8 +290,10 @@ Status Reader::read_class(std::vector<GbnfElement>& elements) {
     }
   }
   ++at_;
-  if (!ranges.empty()) elements.push_back(chars(is_excluded ? Kind::kNotChars : Kind::kChars, ranges));
-  return count(ranges.size());
+  const std::size_t n_written = ranges.size();
+  merge_ranges(ranges);
+  if (n_written > 0) elements.push_back(chars(is_excluded ? Kind::kNotChars : Kind::kChars, ranges));
+  return count(n_written);
 }
 
 Status Reader::read_token(std::vector<GbnfElement>& elements) {
@@ -415,6 +433,7 @@ Result<Gbnf> Reader::read(std::string_view root) {
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     if (may_be_empty[i]) gbnf_.rules[i].may_be_empty = true;
   }
+  add_switches(gbnf_);
   return std::move(gbnf_);
 }
 

@@ -35,10 +35,16 @@ struct GbnfChars {
 };
 
 struct GbnfElement {
-  enum class Kind : std::uint8_t { kEnd, kRule, kChars, kNotChars, kToken, kNotToken };
+  enum class Kind : std::uint8_t { kEnd, kRule, kChars, kNotChars, kToken, kNotToken, kSwitch };
   Kind kind = Kind::kEnd;
-  std::uint32_t value = 0;     // a rule, a token, or where the ranges of a character begin
-  std::uint32_t n_ranges = 0;  // of a character
+  std::uint32_t value = 0;     // a rule, a token, or where the ranges of a character, or the ways of a switch, begin
+  std::uint32_t n_ranges = 0;  // of a character, in order and apart; of a switch, how many ways
+};
+
+// Of a switch: behind this character the text goes on there. In the order of characters; several may have the same.
+struct GbnfWay {
+  char32_t character = 0;
+  std::uint32_t element = 0;
 };
 
 struct GbnfWrittenRule {
@@ -49,6 +55,7 @@ struct GbnfWrittenRule {
 struct Gbnf {
   std::vector<GbnfElement> elements;
   std::vector<GbnfChars> ranges;
+  std::vector<GbnfWay> ways;
   std::vector<GbnfWrittenRule> rules;
   std::uint32_t root = 0;
   // The tokens that the grammar names as <text> or <[id]>, not those that it excludes.

@@ -10,6 +10,8 @@ using Kind = GbnfElement::Kind;
 constexpr std::uint32_t kNobody = 0;
 // Dead callers are looked for when links have doubled and grown by this: more often costs time, more rarely memory.
 constexpr std::size_t kLinksBeforeForgetting = 4096;
+// Items that are looked at, and not gone on from, in the time of one place.
+constexpr std::size_t kItemsAPlace = 4;
 
 }  // namespace
 
@@ -62,20 +64,50 @@ Result<GbnfMatch> GbnfMatch::begin(std::shared_ptr<const Gbnf> gbnf, const GbnfM
 // Whether the item takes any character of these.
 bool GbnfMatch::takes(const Item& item, char32_t least, char32_t most) const {
   const GbnfElement& element = gbnf_->elements[item.element];
+  if (element.kind == Kind::kSwitch) return !ways_by(element, least, most).empty();
   if (element.kind != Kind::kChars && element.kind != Kind::kNotChars) return false;
   const auto ranges = std::span(gbnf_->ranges).subspan(element.value, element.n_ranges);
-  if (element.kind == Kind::kChars) {
-    return std::ranges::any_of(ranges, [&](const GbnfChars& r) { return r.least <= most && least <= r.most; });
-  }
-  // One range rarely excludes all of several characters, and two together are not looked for: what passes here wrongly
-  // fails at its next byte.
-  return std::ranges::none_of(ranges, [&](const GbnfChars& r) { return r.least <= least && most <= r.most; });
+  const auto range = std::ranges::lower_bound(ranges, least, {}, &GbnfChars::most);
+  if (element.kind == Kind::kChars) return range != ranges.end() && range->least <= most;
+  return range == ranges.end() || range->least > least || range->most < most;
+}
+
+std::span<const GbnfWay> GbnfMatch::ways_by(const GbnfElement& element, char32_t least, char32_t most) const {
+  const auto ways = std::span(gbnf_->ways).subspan(element.value, element.n_ranges);
+  const auto first = std::ranges::lower_bound(ways, least, {}, &GbnfWay::character);
+  const auto last = std::ranges::upper_bound(first, ways.end(), most, {}, &GbnfWay::character);
+  return {first, last};
 }
 
 bool GbnfMatch::takes_token(const Item& item, Token token) const {
   const GbnfElement& element = gbnf_->elements[item.element];
   const bool is_same = element.value == static_cast<std::uint32_t>(token.value());
   return (element.kind == Kind::kToken && is_same) || (element.kind == Kind::kNotToken && !is_same);
+}
+
+void GbnfMatch::find_token_items() {
+  tokens_.clear();
+  but_token_.reset();
+  takes_any_token_ = false;
+  count_scanned(fronts_.front());
+  for (const Item& item : fronts_.front().items) {
+    const GbnfElement& element = gbnf_->elements[item.element];
+    if (element.kind == Kind::kToken) tokens_.push_back(element.value);
+    if (element.kind != Kind::kNotToken) continue;
+    takes_any_token_ = takes_any_token_ || (but_token_ && *but_token_ != element.value);
+    but_token_ = element.value;
+  }
+  std::ranges::sort(tokens_);
+}
+
+bool GbnfMatch::allows_token(Token token) const {
+  const auto value = static_cast<std::uint32_t>(token.value());
+  return takes_any_token_ || (but_token_ && *but_token_ != value) || std::ranges::binary_search(tokens_, value);
+}
+
+void GbnfMatch::count_scanned(const Front& front) {
+  n_token_places_ += front.items.size() / kItemsAPlace;
+  is_too_much_ = is_too_much_ || n_token_places_ > limits_.max_places_per_token;
 }
 
 bool GbnfMatch::is_alive(const Front& front, const PartialCodePoint& partial) const {
@@ -85,8 +117,8 @@ bool GbnfMatch::is_alive(const Front& front, const PartialCodePoint& partial) co
 }
 
 Status GbnfMatch::check_bounds() {
-  n_token_places_ = 0;
   if (!std::exchange(is_too_much_, false)) return {};
+  n_token_places_ = 0;
   go_back(0);
   return error(
       Code::kOutOfBudget,
@@ -114,8 +146,14 @@ GbnfMatch::Front& GbnfMatch::begin_front(std::size_t n_characters) {
 // The front after n_characters + 1.
 void GbnfMatch::step(std::size_t n_characters, char32_t character) {
   Front& front = begin_front(n_characters + 1);
+  count_scanned(fronts_[n_characters]);
   for (const Item& item : fronts_[n_characters].items) {
-    if (takes(item, character, character)) enter(item.element + 1, item.caller);
+    const GbnfElement& element = gbnf_->elements[item.element];
+    if (element.kind == Kind::kSwitch) {
+      for (const GbnfWay& way : ways_by(element, character, character)) enter(way.element, item.caller);
+    } else if (takes(item, character, character)) {
+      enter(item.element + 1, item.caller);
+    }
   }
   walk(front);
 }
@@ -123,6 +161,7 @@ void GbnfMatch::step(std::size_t n_characters, char32_t character) {
 // The front after n_characters + 1, by a whole token from the text so far.
 void GbnfMatch::step_token(std::size_t n_characters, Token token) {
   Front& front = begin_front(n_characters + 1);
+  count_scanned(fronts_.front());
   for (const Item& item : fronts_.front().items) {
     if (takes_token(item, token)) enter(item.element + 1, item.caller);
   }
@@ -207,10 +246,10 @@ Result<std::vector<bool>> GbnfMatch::allows(std::span<const GbnfPiece> pieces) {
   };
   std::vector<bool> allowed(pieces.size(), false);
   std::vector<Candidate> candidates;
+  find_token_items();
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].bytes.empty()) continue;
-    const auto takes_this = [&](const Item& item) { return takes_token(item, pieces[i].token); };
-    allowed[i] = partial_.n_missing == 0 && std::ranges::any_of(fronts_.front().items, takes_this);
+    allowed[i] = partial_.n_missing == 0 && allows_token(pieces[i].token);
     Candidate candidate{.piece = i, .characters = {}, .partial = partial_};
     if (!decode_code_points(pieces[i].bytes, candidate.partial, candidate.characters)) continue;
     candidates.push_back(std::move(candidate));
@@ -225,6 +264,7 @@ Result<std::vector<bool>> GbnfMatch::allows(std::span<const GbnfPiece> pieces) {
     n_followed = follow(characters, std::min(common, n_followed));
     before = characters;
     if (n_followed < characters.size()) continue;
+    if (candidate.partial.n_missing > 0) count_scanned(fronts_[n_followed]);
     if (is_alive(fronts_[n_followed], candidate.partial)) allowed[candidate.piece] = true;
   }
   EBB_RETURN_IF_ERROR(check_bounds());
@@ -261,6 +301,7 @@ Result<bool> GbnfMatch::accept(const GbnfPiece& piece) {
   }
   if (n > 0) std::swap(fronts_.front(), fronts_[n]);
   partial_ = partial;
+  n_token_places_ = 0;
   if (links_.size() > 2 * n_live_links_ + kLinksBeforeForgetting) forget_dead_callers();
   is_too_much_ = n_live_links_ > limits_.max_links;
   EBB_RETURN_IF_ERROR(check_bounds());

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -29,10 +30,11 @@ namespace ebb {
 
 struct GbnfMatchLimits {
   // Places looked at for one character. A grammar without ambiguity needs some tens, and as many as its longest list of
-  // alternatives where that begins. Larger: one request makes all others wait longer.
+  // alternatives where that begins, if these begin with more than letters. Larger: one request makes all others wait longer.
   std::size_t max_places = std::size_t{1} << 16;
-  // For all the candidates of one token: a few for each character of a vocabulary.
-  std::size_t max_places_per_token = std::size_t{1} << 24;
+  // For all the candidates of one token, however often they are asked about before one is accepted: a few for each
+  // character of a vocabulary.
+  std::size_t max_places_per_token = std::size_t{1} << 23;
   // Links alive, 16 bytes with their callers: one or two for each open bracket of the text.
   std::size_t max_links = std::size_t{1} << 19;
 };
@@ -98,6 +100,10 @@ class GbnfMatch {
 
   [[nodiscard]] bool takes(const Item& item, char32_t least, char32_t most) const;
   [[nodiscard]] bool takes_token(const Item& item, Token token) const;
+  [[nodiscard]] std::span<const GbnfWay> ways_by(const GbnfElement& element, char32_t least, char32_t most) const;
+  void find_token_items();
+  [[nodiscard]] bool allows_token(Token token) const;
+  void count_scanned(const Front& front);
   // Whether the text may stand at this front, in the middle of a character or not.
   [[nodiscard]] bool is_alive(const Front& front, const PartialCodePoint& partial) const;
   [[nodiscard]] Status check_bounds();
@@ -130,6 +136,11 @@ class GbnfMatch {
   Seen left_;     // caller
   std::size_t n_old_callers_ = 0;
   std::size_t n_places_ = 0;
+
+  // Of the front after the text so far: tokens that it takes whole, in order, and one that it takes any but.
+  std::vector<std::uint32_t> tokens_;
+  std::optional<std::uint32_t> but_token_;
+  bool takes_any_token_ = false;
 
   std::size_t n_token_places_ = 0;
   bool is_too_much_ = false;

@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "grammar/grammar_match_test.h"
+#include "grammar/json_schema_grammar.h"
 #include "gtest/gtest.h"
 #include "text/toy_vocabulary.h"
 
@@ -72,6 +74,69 @@ TEST_F(GbnfMatchTest, refuses_a_grammar_that_needs_more_than_its_limits_and_says
   const std::string longer(20000, '(');
   EXPECT_EQ(deep.accept(text(longer)).status().code(), Code::kOutOfBudget);
   EXPECT_TRUE(matches(deep, "x" + std::string(4000, ')')));
+}
+
+TEST_F(GbnfMatchTest, looks_a_word_up_in_a_long_list_instead_of_walking_it) {
+  std::string words;
+  for (int i = 1; i <= 18000; ++i) words += fmt::format("{}\"a{}\"", i > 1 ? " | " : "", i);
+  const GbnfMatchLimits few{.max_places = 32, .max_places_per_token = 256};
+  const std::string both = "root ::= list (\",\" list)*\nlist ::= " + words + " | [x-z] list | \"\"\n";
+  for (const std::string& grammar : {"root ::= " + words, both}) {
+    GbnfMatch list = match(grammar, few);
+    for (const std::string_view word : {"a1", "a17", "a18000", "a9999"}) EXPECT_TRUE(matches(list, word)) << word;
+    for (const std::string_view word : {"a", "a0", "a18001", "b1", "a1a"}) EXPECT_FALSE(matches(list, word)) << word;
+    EXPECT_TRUE(allows(list, text("a1800")));
+    EXPECT_FALSE(allows(list, text("a18001")));
+  }
+  EXPECT_TRUE(matches(match(both, few), "a1,xza2,,y"));
+  nlohmann::ordered_json schema;
+  for (int i = 1; i <= 4900; ++i) schema["enum"].push_back(std::to_string(i));
+  const Result<JsonGrammar> of_schema = json_schema_grammar(schema);
+  ASSERT_TRUE(of_schema.ok()) << of_schema.status().message();
+  EXPECT_TRUE(matches(match(of_schema->grammar, few), "\"4899\""));
+  EXPECT_FALSE(matches(match(of_schema->grammar, few), "\"4901\""));
+}
+
+TEST_F(GbnfMatchTest, words_that_begin_others_or_stand_twice_or_go_on_otherwise_keep_their_meaning) {
+  const GbnfMatch words = match(
+      "root ::= (\"a\" | \"ab\" | \"ab\" | \"ab\" [0-9] | \"abc\" root | \"abd\"? | \"\\u00e9x\" | "
+      "\"e\" | <[258]> \"k\")");
+  for (const std::string_view text : {"a", "ab", "ab7", "abca", "abcabcab1", "abd", "abce", "\xC3\xA9x", "e"}) {
+    EXPECT_TRUE(matches(words, text)) << text;
+  }
+  for (const std::string_view text : {"b", "abx", "abde", "a7", "\xC3\xA9", "ab77"})
+    EXPECT_FALSE(matches(words, text)) << text;
+  GbnfMatch partial = words;
+  EXPECT_TRUE(allows(partial, text("\xC3")));
+  EXPECT_FALSE(allows(partial, text("\xC4")));
+  EXPECT_TRUE(allows(partial, {.token = Token(258), .bytes = "<|im_start|>"}));
+}
+
+TEST_F(GbnfMatchTest, reads_classes_whose_ranges_overlap_or_touch) {
+  const GbnfMatch in = match("root ::= [m-pa-cb-fgz-yx]");
+  const GbnfMatch out = match("root ::= [^m-pa-cb-fgz-yx]");
+  for (const char c : std::string("abcdefghlmpqwxyz")) {
+    const bool is_in = std::string_view("abcdefgmpx").find(c) != std::string_view::npos;
+    EXPECT_EQ(matches(in, {&c, 1}), is_in) << c;
+    EXPECT_EQ(matches(out, {&c, 1}), !is_in) << c;
+  }
+  GbnfMatch none = match("root ::= [^\\u0080-\\u00a0\\u00a1-\\u07ff]");
+  EXPECT_FALSE(allows(none, text("\xC3")));  // no two-byte character is left
+  EXPECT_TRUE(allows(none, text("\xE3")));
+}
+
+TEST_F(GbnfMatchTest, what_is_asked_before_one_token_is_accepted_counts_together) {
+  GbnfMatch asked = match("root ::= [ab]*", {.max_places_per_token = 5000});
+  const GbnfPiece many = text("abababab");
+  Status status;
+  int n_asked = 0;
+  while (status.ok() && n_asked < 10000) {
+    status = asked.allows({&many, 1}).status();
+    ++n_asked;
+  }
+  EXPECT_EQ(status.code(), Code::kOutOfBudget);
+  EXPECT_GT(n_asked, 50);
+  for (int i = 0; i < 10000; ++i) ASSERT_TRUE(asked.accept(many).value());
 }
 
 TEST_F(GbnfMatchTest, forgets_what_no_parse_can_come_back_to) {
@@ -184,6 +249,37 @@ TEST_F(GbnfMatchTest, agrees_with_libllama_about_random_grammars_and_texts) {
   }
   (void)testing::internal::GetCapturedStderr();
   EXPECT_GT(n_matched, 700);
+}
+
+// libllama keeps too many stacks of such lists to be asked.
+TEST_F(GbnfMatchTest, takes_one_or_two_of_random_words_and_nothing_else) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 30; ++round) {
+    std::set<std::string> words = {"bb"};
+    std::string grammar = "root ::= w w?\nw ::= \"bb\"";
+    for (auto n = 4 + random() % 8; n > 0; --n) {
+      std::string word;
+      for (auto m = 1 + random() % 4; m > 0; --m) word += "ab"[random() % 2];
+      const bool goes_on = random() % 3 == 0;
+      grammar += fmt::format(" | \"{}\"{}", word, goes_on ? " [ab]" : "");
+      if (goes_on) words.insert({word + "a", word + "b"});
+      if (!goes_on) words.insert(word);
+    }
+    std::set<std::string> texts = words;
+    for (const std::string& one : words) {
+      for (const std::string& other : words) texts.insert(one + other);
+    }
+    const GbnfMatch begun = match(grammar);
+    for (unsigned bits = 2; bits < 256; ++bits) {  // the first bit says where the text begins
+      std::string whole;
+      for (unsigned rest = bits; rest > 1; rest /= 2) whole += "ab"[rest % 2];
+      ASSERT_EQ(matches(begun, whole), texts.contains(whole)) << whole << "\n" << grammar;
+      GbnfMatch by_letter = begun;
+      bool is_read = true;
+      for (const char& c : whole) is_read = is_read && by_letter.accept(text({&c, 1})).value();
+      ASSERT_EQ(is_read && by_letter.may_end(), texts.contains(whole)) << whole << "\n" << grammar;
+    }
+  }
 }
 
 }  // namespace
