@@ -281,7 +281,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   auto shared = std::make_shared<ApiCall>(std::move(call));
   Workers& workers = found->by == By::kAsker ? state_->askers : state_->workers;
   const Workers::Room room = workers.post(
-      shared->owner,
+      shared->owner, shared->request.body.size(),
       [state = state_.get(), shared, route = found->route] {
         answer_guarded(*shared, [&] { route(*state, *shared); });
       },

@@ -50,8 +50,9 @@ struct ApiOptions {
   std::vector<std::string> allowed_hosts;
   // A stream that says nothing for so long gets a comment, so that nobody takes it for dead.
   std::chrono::milliseconds ping_after{30'000};
-  // Requests that may be read and rendered at once, and that may wait for it.
+  // Requests that may be read and rendered at once, those beside them that take long, and those that may wait for it.
   int n_workers = 2;
+  int n_most_workers = 8;
   std::size_t max_waiting = 256;
   // Told a line of each request that ended: its id, what it asked for, its status and time; no query, prompt or key. None:
   // nothing is told. Called from any thread.

@@ -42,7 +42,7 @@ struct ApiCall {
 
 struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
-      : engine(e), scheduler(s), options(std::move(o)), workers(options.n_workers) {
+      : engine(e), scheduler(s), options(std::move(o)), workers({.n_threads = options.n_workers, .n_most = options.n_most_workers}) {
     set_keys(std::move(options.keys));
   }
   Status open();
@@ -91,9 +91,9 @@ struct ApiState {
   mutable std::mutex keys_mutex;
   std::shared_ptr<const ApiKeys> current_keys;
   // Last: what they run uses all of the above, and `workers` posts to the first.
-  Workers embedding_worker{1};
+  Workers embedding_worker{Workers::Size()};
   // What asks the scheduler waits until its step ends; a prompt is rendered meanwhile.
-  Workers askers{1};
+  Workers askers{Workers::Size()};
   Workers workers;
 };
 

@@ -147,7 +147,7 @@ void answer(ApiState& state, const ApiCall& call, Json (*shape)(const Json&)) {
   auto has_left = std::make_shared<std::atomic<bool>>(false);
   if (!call.responder->on_close([has_left] { *has_left = true; })) return;
   const Workers::Room room = state.embedding_worker.post(
-      call.owner,
+      call.owner, call.request.body.size(),
       [&state, has_left, shape, request = *std::move(request),
        reply = ApiCall{.responder = call.responder, .headers = call.headers}] {
         answer_guarded(reply, [&] {

@@ -1,32 +1,39 @@
-// Workers: a few threads for what is too slow for the thread that reads sockets and is not the engine's work: rendering and
-// tokenizing prompts. Thread rule: post() from any thread; what is posted must not throw.
+// Workers: threads for what is too slow for the thread that reads sockets and is not the engine's work: rendering and tokenizing
+// prompts.
+//
+// Some renderings take seconds, as those of a hostile request do. Who works longer than a moment gets less of the processors from then
+// on, and another thread takes the place, until there are as many as may be: so no request waits for another's long work while there is
+// room for one more. An owner who has fewer at work comes first; of bodies together only so many bytes are worked on at once, since
+// a rendering takes some ten times those.
+// Thread rule: post() from any thread; what is posted must not throw.
 #pragma once
 
-#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace ebb {
 
 class Workers {
  public:
-  explicit Workers(int n_threads) {
-    for (int i = 0; i < n_threads; ++i) threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-  }
+  struct Size {
+    int n_threads = 1;  // that are not held up by long work
+    int n_most = 1;     // with those that are
+  };
+  explicit Workers(Size size);
   // What waits is dropped.
-  ~Workers() {
-    for (std::jthread& thread : threads_) thread.request_stop();
-    changed_.notify_all();
-  }
+  ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -35,42 +42,45 @@ class Workers {
     std::size_t all = 0;
     std::size_t of_owner = 0;
   };
-  // Nothing is posted where as many wait already as may, of all or of this owner's.
-  Room post(std::string_view owner, std::function<void()> work, const Most& most) {
-    const std::scoped_lock lock(mutex_);
-    if (waiting_.size() >= most.all) return Room::kNone;
-    if (std::cmp_greater_equal(std::ranges::count(waiting_, owner, &Waiting::owner), most.of_owner)) {
-      return Room::kNoneOfOwner;
-    }
-    waiting_.push_back({.owner = std::string(owner), .work = std::move(work)});
-    changed_.notify_one();
-    return Room::kTaken;
-  }
+  // Nothing is posted where as many wait already as may, of all or of this owner's. n_bytes: of what is worked on.
+  Room post(std::string_view owner, std::size_t n_bytes, std::function<void()> work, const Most& most);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Waiting {
     std::string owner;
+    std::size_t n_bytes = 0;
     std::function<void()> work;
+    Clock::time_point since;
+  };
+  struct Working {
+    std::string owner;
+    std::size_t n_bytes = 0;
+    Clock::time_point since;
+  };
+  struct Thread {
+    std::jthread thread;
+    pid_t id = 0;
+    bool is_working = false;
+    bool is_held_up = false;  // it leaves when its work is done: what it lost of the processors does not come back
+    bool has_left = false;
+    Working working;
   };
 
-  void work(const std::stop_token& stop) {
-    while (true) {
-      std::function<void()> next;
-      {
-        std::unique_lock lock(mutex_);
-        if (!changed_.wait(lock, stop, [&] { return !waiting_.empty(); }) || stop.stop_requested()) return;
-        next = std::move(waiting_.front().work);
-        waiting_.pop_front();
-      }
-      next();
-    }
-  }
+  void add_thread();
+  void work(const std::stop_token& stop, Thread& self);
+  void watch(const std::stop_token& stop);
+  void hold_up(Clock::time_point now);
+  [[nodiscard]] bool keeps_watch() const;
+  [[nodiscard]] std::deque<Waiting>::iterator find_next(Clock::time_point now);
 
+  const Size size_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Waiting> waiting_;
-  // Last, so that they are joined before anything above goes.
-  std::vector<std::jthread> threads_;
+  std::list<Thread> threads_;
+  // Last, so that it is joined first: it is what adds threads and takes them away.
+  std::jthread watch_;
 };
 
 }  // namespace ebb
