@@ -21,6 +21,18 @@ namespace ebb {
   return parts;
 }
 
+// The last n bytes, and the first, or fewer: no character of UTF-8 is cut in two.
+[[nodiscard]] inline std::string_view last_bytes(std::string_view text, std::size_t n) {
+  std::size_t begin = text.size() - std::min(n, text.size());
+  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U) ++begin;
+  return text.substr(begin);
+}
+[[nodiscard]] inline std::string_view first_bytes(std::string_view text, std::size_t n) {
+  std::size_t end = std::min(n, text.size());
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
 // Without the spaces, tabs and line breaks around it.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \n\r\t";

@@ -101,6 +101,7 @@ class Chat {
     conversation_ = Conversation(engine_.vocabulary(), flags_.system);
     last_reply_stats_.clear();
     last_recalled_.clear();
+    said_before_.clear();
     told_of_loss_ = false;
     EBB_ASSIGN_OR_RETURN(session_, engine_.new_session());
     return {};
@@ -108,7 +109,9 @@ class Chat {
 
   Status ask(const std::string& line) {
     EBB_ASSIGN_OR_RETURN(std::vector<Token> tokens, conversation_.ask(line));
-    options_.recall.cues = find_cues(line);
+    std::vector<SaidText> said = said_before_;
+    said.push_back({.text = line});
+    options_.recall.cues = find_cues(said);
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation,
                          Generation::start(*session_, engine_.vocabulary(), Prompt(std::move(tokens)), options_));
     const Status status = stream_reply(engine_, *generation, interrupt_);
@@ -117,6 +120,8 @@ class Chat {
     tell_of_loss();
     last_reply_stats_ = reply_stats_text(*generation, *session_);
     last_recalled_ = generation->turn_stats().acts.recalled;
+    said_before_ = {{.text = line, .is_before = true},
+                    {.text = generation->text(), .source = Source::kAssistant, .is_before = true}};
     EBB_RETURN_IF_ERROR(conversation_.answer(generation->tokens(), generation->text()));
     return status;
   }
@@ -138,6 +143,8 @@ class Chat {
   std::string last_reply_stats_;
   bool told_of_loss_ = false;
   std::vector<BlockIndex> last_recalled_;
+  // The last message and its reply: what the next one may refer to.
+  std::vector<SaidText> said_before_;
 };
 
 Status run_chat(const ChatFlags& flags) {

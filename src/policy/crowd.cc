@@ -149,7 +149,7 @@ void prefer_telling(std::span<const Cue> cues, std::vector<CueRanking>& found, c
     std::vector<Scored>& ranked = found[i].ranked;
     std::size_t n = 0;
     while (n < ranked.size() && ranked[n].score >= kMaySpeak * ranked.front().score) ++n;
-    const std::vector<Wanted> wanted = find_wanted(cues[i].text, texts.words);
+    const std::vector<Wanted> wanted = find_wanted(wanted_text(cues[i]), texts.words);
     if (n < kCrowd || wanted.empty()) continue;
     const auto looked_at = std::span(ranked).first(std::min(n, kMostLookedAt));
     std::vector<double> told;

@@ -5,6 +5,7 @@
 
 #include "base/split_text.h"
 #include "policy/asking.h"
+#include "policy/referring.h"
 #include "policy/sentences.h"
 #include "policy/words.h"
 
@@ -134,19 +135,6 @@ std::vector<Sentence> split_sentences(std::string_view text, CutAt cut, QuoteMar
                !is_document || !begins_line, sentences);
   join_questions(sentences);
   return sentences;
-}
-
-// No character is cut in two.
-std::string_view last_bytes(std::string_view text, std::size_t n) {
-  std::size_t begin = text.size() - std::min(n, text.size());
-  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U) ++begin;
-  return text.substr(begin);
-}
-
-std::string_view first_bytes(std::string_view text, std::size_t n) {
-  std::size_t end = std::min(n, text.size());
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end);
 }
 
 // Of a long message: cues stand before n_first and from last_begin on. Where an outer paragraph asks farther from its end of the message, as
@@ -332,7 +320,7 @@ std::vector<Cue> find_cues_before(std::span<const SaidText> said) {
   std::int64_t place = 0;
   for (auto text = said.rbegin(); text != said.rend() && cues.empty(); ++text) {
     place -= std::ssize(text->text);
-    if (!text->is_before || text->text.size() > 2 * kCueEdgeBytes) continue;
+    if (!text->is_before || text->source == Source::kAssistant || text->text.size() > 2 * kCueEdgeBytes) continue;
     std::vector<Sentence> sentences = split_sentences(text->text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     for (const Sentence& sentence : sentences) {
@@ -410,6 +398,7 @@ std::vector<Cue> find_cues(std::span<const SaidText> said) {
       (is_long ? to_read : told).push_back({n_before, cues.size()});
     }
   }
+  if (!reads) find_what_is_meant(said, std::span(cues).subspan(users_cues.first, users_cues.end - users_cues.first));
   if (std::ranges::any_of(cues, &Cue::asks)) weigh(to_read, kBesideAsking, cues);
   lead_with_question(users_cues, told, cues);
   if (!asks && !before.empty()) {
@@ -428,6 +417,8 @@ std::vector<Cue> find_cues(std::string_view text) {
   const SaidText said{.text = std::string(text)};
   return find_cues({&said, 1});
 }
+
+std::string wanted_text(const Cue& cue) { return cue.about.empty() ? cue.text : cue.about + "\n" + cue.text; }
 
 std::string_view bare_text(const Cue& cue) { return trimmed(cue.text); }
 

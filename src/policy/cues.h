@@ -5,7 +5,7 @@
 // front of a document or behind it. Where some sentences ask, by a question mark or else by how they begin, the others say little
 // of what is wanted, and weigh less; of a long message the others are no cues, but for its first and its last line where that is short
 // and no sentence, and where none asks all but the outermost two weigh less. Between its ends what a user asks is a cue where it stands
-// in a line by itself (policy/asking.h). Of a long one that asks nothing, what is asked was said before it, and weighs more. What was said before the last message weighs less, and what tools and systems say beside the
+// in a line by itself (policy/asking.h). Of a long one that asks nothing, what is asked was said before it, and weighs more. What a short one asks of "it" is asked of what was said before (policy/referring.h). What was said before the last message weighs less, and what tools and systems say beside the
 // user; and what people in a document say in quotation marks asks nobody.
 //
 // It knows words and no blocks. Thread rule: pure functions.
@@ -43,6 +43,8 @@ enum class SaidWhere : std::uint8_t { kAtEnds, kWithin, kBefore };
 
 struct Cue {
   std::string text;
+  // What it refers to and does not name: "How much does it cost?" Empty where it names what it asks about.
+  std::string about;
   double weight = 1.0;  // above 0, at most 1
   // Of what is said later it is greater.
   std::int64_t place = 0;
@@ -60,6 +62,8 @@ struct Cue {
 
 // Those of the greatest weight, and of no less than an outer line beside it: a reply answers them, and they are to be in sight meanwhile.
 [[nodiscard]] std::span<const Cue> leading_cues(std::span<const Cue> cues);
+// What is looked for: the cue, and what it is about.
+[[nodiscard]] std::string wanted_text(const Cue& cue);
 // Without the space around it.
 [[nodiscard]] std::string_view bare_text(const Cue& cue);
 // The first of the heaviest, of those that ask, that was said behind a place; null: none.

@@ -28,6 +28,17 @@ TEST(ChatCues, are_the_words_of_the_last_message_and_of_none_before_the_assistan
   for (const char* const old : {"zebra", "lion", "yaks"}) EXPECT_THAT(cues, testing::Not(testing::HasSubstr(old)));
 }
 
+TEST(ChatCues, what_a_question_asks_of_it_is_asked_of_what_was_said_before) {
+  const std::vector<Cue> cues = chat_cues(request_of(R"([{"role":"system","content":"Be brief about yaks."},
+    {"role":"user","content":"Thank you. What is the code of the brass valve?"},
+    {"role":"assistant","content":"The code of the brass valve is 4821. Is there more?"},
+    {"role":"user","content":"And who does it belong to?"}])"));
+  ASSERT_EQ(cues.size(), 1U);
+  EXPECT_EQ(cues[0].text, "And who does it belong to");
+  EXPECT_EQ(cues[0].about, " What is the code of the brass valve?\nThe code of the brass valve is 4821.");
+  EXPECT_EQ(wanted_text(cues[0]), cues[0].about + "\n" + cues[0].text);
+}
+
 TEST(ChatCues, in_a_tool_loop_are_of_the_question_the_calls_and_the_results) {
   const std::string cues = all_cues(R"([{"role":"user","content":"Why does the build fail?"},
     {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",

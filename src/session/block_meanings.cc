@@ -19,8 +19,10 @@ void BlockMeanings::begin(std::span<const Cue> cues) {
   wait_.reset();
   std::map<std::string, std::shared_ptr<Meaning>> asked;
   for (const Cue& cue : cues) {
-    const auto known = cues_.find(cue.text);
-    asked.emplace(cue.text, known != cues_.end() ? known->second : deps_.source->ask_now(cue.text));
+    std::string text = wanted_text(cue);
+    const auto known = cues_.find(text);
+    std::shared_ptr<Meaning> meaning = known != cues_.end() ? known->second : deps_.source->ask_now(text);
+    asked.emplace(std::move(text), std::move(meaning));
   }
   cues_ = std::move(asked);
   has_begun_ = true;
@@ -75,7 +77,7 @@ void BlockMeanings::wait() {
 std::vector<CueLikeness> BlockMeanings::rank(std::span<const Cue> cues) const {
   std::vector<CueLikeness> all;
   for (const Cue& cue : cues) {
-    const auto found = cues_.find(cue.text);
+    const auto found = cues_.find(wanted_text(cue));
     const bool is_known = found != cues_.end() && found->second->is_done() && found->second->vectors().size() > 0;
     all.push_back(is_known ? rank(cue, *found->second) : CueLikeness{.weight = cue.weight, .blocks = {}});
   }

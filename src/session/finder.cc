@@ -67,7 +67,7 @@ const WordIndex& Finder::words() {
 
 std::vector<CueRanking> Finder::rank(std::span<const Cue> cues) {
   std::vector<CueRanking> rankings;
-  for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words().rank(cue.text)});
+  for (const Cue& cue : cues) rankings.push_back({.weight = cue.weight, .ranked = words().rank(wanted_text(cue))});
   return rankings;
 }
 

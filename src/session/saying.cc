@@ -28,7 +28,7 @@ std::vector<std::string> ended_words(std::string_view sentence) {
 // Whether a sentence may go on to answer a cue though it says other words. What is asked of a subject is said in many ways, and of several
 // subjects: who "owns" it is its "owner". The subject, which is rarer, tells.
 bool may_be(const Cue& cue, std::string_view sentence, const RarityOf& rarity_of) {
-  const std::vector<std::string> own = sorted_words(cue.text);
+  const std::vector<std::string> own = sorted_words(wanted_text(cue));
   double rarest_own = 0.0;
   for (const std::string& word : own) rarest_own = std::max(rarest_own, rarity_of(word));
   double rarest_other = 0.0;
@@ -48,7 +48,7 @@ Meant find_meant(std::span<const Cue> cues, const std::set<std::size_t>& answere
   const auto holds = [](const Words& own, const std::string& word) { return std::ranges::binary_search(own, word); };
   const Words said = ended_words(sentence);
   std::vector<Words> of_cues;
-  for (const Cue& cue : cues) of_cues.push_back(sorted_words(cue.text));
+  for (const Cue& cue : cues) of_cues.push_back(sorted_words(wanted_text(cue)));
   Meant meant;
   std::map<std::string, double> telling;  // of those that were said, what some cue has
   for (const std::string& word : said) {

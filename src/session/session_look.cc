@@ -141,9 +141,9 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
 
 std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const SayingAsk& saying) {
   const Stopwatch watch;
-  std::vector<Cue> cues = {{.text = std::string(saying.text)}};
-  if (saying.cue != nullptr) cues.front().where = saying.cue->where;
-  if (saying.next != nullptr) cues.push_back({.text = saying.next->text, .where = saying.next->where});
+  const auto unweighed = [](const Cue& cue) { return Cue{.text = cue.text, .about = cue.about, .where = cue.where}; };
+  std::vector<Cue> cues = {saying.cue != nullptr ? unweighed(*saying.cue) : Cue{.text = std::string(saying.text)}};
+  if (saying.next != nullptr) cues.push_back(unweighed(*saying.next));
   std::vector<CueRanking> words = finder_.rank(cues);
   std::vector<RecallLook> looks;
   if (saying.cue != nullptr) {
@@ -237,15 +237,20 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
   if (last == parts.rend() || last->span.begin >= end()) return look;
   const std::int32_t n_most = std::max(1, budget_blocks() / kQuestionShare);
   std::vector<Considered> considered;
+  const auto consider = [&](BlockIndex block) {
+    if (std::ranges::find(considered, block, &Considered::block) != considered.end()) return;
+    const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
+    considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
+  };
   const auto look_in = [&](BlockIndex from, BlockIndex to, SaidWhere where) {
     look.n_looked_at += to.value() - from.value();
-    for (const BlockIndex block : finder_.find_said(cues, words, {.from = from, .to = to, .where = where})) {
-      if (std::ranges::find(considered, block, &Considered::block) != considered.end()) continue;
-      const bool has_place = moment == Moment::kWhileWriting || std::ssize(considered) < n_most;
-      considered.push_back({.block = block, .score = 1.0, .verdict = has_place ? Verdict::kAsks : Verdict::kBeyond});
-    }
+    for (const BlockIndex block : finder_.find_said(cues, words, {.from = from, .to = to, .where = where})) consider(block);
   };
   for (const auto& [from, to] : find_ends(last->span)) look_in(from, to, SaidWhere::kAtEnds);
+  // Who asks is said where the message begins, before the question: without that a model takes it for something that it reads.
+  const BlockIndex opening = hot().block_at(last->span.begin);
+  const BlockIndex behind_opening(opening.value() + 1);
+  if (std::ranges::find(considered, behind_opening, &Considered::block) != considered.end()) consider(opening);
   const auto look_in_part = [&](const Part& part, SaidWhere where) {
     const BlockIndex from = hot().block_at(part.span.begin);
     const BlockIndex back = hot().block_at(std::min(part.span.end, end()) - 1);

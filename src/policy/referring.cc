@@ -1,0 +1,86 @@
+#include "policy/referring.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "policy/sentences.h"
+#include "policy/words.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::string_view kPronouns[] = {"he", "her", "hers", "him", "his", "it",  "its",
+                                          "she", "their", "theirs", "them", "they"};
+// These refer where they end a question: "How much is that?" Elsewhere they point at what follows: "that the mill burnt down".
+constexpr std::string_view kLastPronouns[] = {"one", "ones", "same", "that", "then", "there", "these", "this", "those"};
+constexpr std::string_view kOpenings[] = {"and", "but", "or"};
+// Such a beginning refers in so short a question: "And the owner?" A longer one says what it asks about.
+constexpr std::size_t kMostElliptic = 4;
+// Of the reply, the first words say what it speaks of. More: what else it told is looked for.
+constexpr std::size_t kMostReplyBytes = 200;
+
+template <class Words>
+bool is_one_of(std::string_view word, const Words& words) {
+  return std::ranges::find(words, word) != std::end(words);
+}
+
+// The last sentence that asks something, or else the last.
+std::string_view last_asked(std::string_view text) {
+  std::string_view asked;
+  std::string_view last;
+  for_each_sentence(text, [&](std::string_view sentence, std::size_t) {
+    if (split_words(sentence).empty()) return;
+    last = sentence;
+    if (sentence.find('?') != std::string_view::npos) asked = sentence;
+  });
+  return asked.empty() ? last : asked;
+}
+
+std::string_view first_said(std::string_view text) {
+  std::string_view said;
+  for_each_sentence(text, [&](std::string_view sentence, std::size_t) {
+    if (said.empty() && !split_words(sentence).empty() && sentence.size() <= kMostReplyBytes) said = sentence;
+  });
+  return said;
+}
+
+const SaidText* last_before(std::span<const SaidText> said, Source source) {
+  const auto found = std::find_if(said.rbegin(), said.rend(), [source](const SaidText& text) {
+    return text.is_before && text.source == source;
+  });
+  return found == said.rend() ? nullptr : &*found;
+}
+
+std::string meant_before(std::span<const SaidText> said) {
+  const SaidText* const asked = last_before(said, Source::kUser);
+  const SaidText* const reply = last_before(said, Source::kAssistant);
+  std::string meant(asked == nullptr ? "" : last_asked(asked->text));
+  const std::string_view told = reply == nullptr ? "" : first_said(reply->text);
+  if (!meant.empty() && !told.empty()) meant += '\n';
+  return meant += told;
+}
+
+}  // namespace
+
+bool refers_back(std::string_view sentence) {
+  const std::vector<std::string> words = split_words(sentence);
+  if (words.empty()) return false;
+  if (is_one_of(words.back(), kLastPronouns)) return true;
+  if (words.size() <= kMostElliptic && is_one_of(words.front(), kOpenings)) return true;
+  return std::ranges::any_of(words, [](const std::string& word) { return is_one_of(word, kPronouns); });
+}
+
+void find_what_is_meant(std::span<const SaidText> said, std::span<Cue> cues) {
+  for (Cue& cue : cues) {
+    if (!refers_back(cue.text)) continue;
+    const Cue* before = nullptr;
+    for (const Cue& other : cues) {
+      if (other.place >= cue.place || refers_back(other.text)) continue;
+      if (before == nullptr || other.place > before->place) before = &other;
+    }
+    cue.about = before != nullptr ? before->text : meant_before(said);
+  }
+}
+
+}  // namespace ebb
