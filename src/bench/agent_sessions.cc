@@ -56,7 +56,9 @@ std::vector<Contender> contenders_of(const AgentSessionsOptions& options) {
   std::vector<Contender> all = {
       {.name = "ebb", .program = self, .flags = ours({})},
       {.name = "ebb, fresh edits", .program = self, .flags = ours({}), .more = {{"kv_reuse", "fresh"}}},
-      {.name = "ebb, nothing recovered", .program = self, .flags = ours({"--kv-store", "ram=0", "--selectors", "none"})},
+      {.name = "ebb, nothing recovered",
+       .program = self,
+       .flags = ours({"--kv-store", "ram=0", "--selectors", "none"})},
   };
   if (options.llama_server.empty()) return all;
   all.push_back({.name = "llama-server",
@@ -106,8 +108,9 @@ struct CountedRequest {
 // The requests of the sessions one after another, up to where their prompts would be too long.
 Result<std::vector<CountedRequest>> requests_of(const AgentSessionsOptions& options) {
   EBB_ASSIGN_OR_RETURN(std::vector<RecordedSession> sessions, read_recorded_sessions(options.workload));
-  const std::size_t n_sessions =
-      options.n_sessions > 0 ? std::min(sessions.size(), static_cast<std::size_t>(options.n_sessions)) : sessions.size();
+  const std::size_t n_sessions = options.n_sessions > 0
+                                     ? std::min(sessions.size(), static_cast<std::size_t>(options.n_sessions))
+                                     : sessions.size();
   EBB_ASSIGN_OR_RETURN(const auto client, ApiClient::open({.model = options.model, .kv_budget_tokens = kTokenStep},
                                                           {.n_parallel = 1}, {.chat_template = options.chat_template}));
   std::vector<CountedRequest> all;
@@ -138,9 +141,9 @@ class Arena {
   Status begin() {
     std::error_code failure;
     std::filesystem::create_directories(saves_, failure);
-    EBB_ASSIGN_OR_RETURN(server_, PeerServer::start({.path = contender_.program,
-                                                     .arguments = contender_.flags(n_tokens_, saves_),
-                                                     .log = log_}));
+    EBB_ASSIGN_OR_RETURN(
+        server_,
+        PeerServer::start({.path = contender_.program, .arguments = contender_.flags(n_tokens_, saves_), .log = log_}));
     return {};
   }
 
@@ -267,7 +270,8 @@ Result<AgentSessionsReport> run_agent_sessions(const AgentSessionsOptions& optio
     if (counted.request.event != AgentEvent::kOther) sessions.push_back(counted.request.session);
   }
   std::ranges::sort(sessions);
-  report.n_sessions = static_cast<std::int32_t>(std::ranges::distance(sessions.begin(), std::ranges::unique(sessions).begin()));
+  report.n_sessions =
+      static_cast<std::int32_t>(std::ranges::distance(sessions.begin(), std::ranges::unique(sessions).begin()));
   const std::int32_t longest = std::ranges::max(requests, {}, &CountedRequest::n_tokens).n_tokens + kTokenSlack;
   SessionsRun run(options, contenders, requests);
   for (const double share : options.shares) {

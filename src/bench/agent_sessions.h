@@ -54,7 +54,7 @@ struct AgentAnswer {
 struct AskedRequest {
   AgentEvent event = AgentEvent::kPlain;
   std::string session;
-  std::int32_t n_tokens = 0;          // as ebb renders it
+  std::int32_t n_tokens = 0;         // as ebb renders it
   std::vector<AgentAnswer> answers;  // one of each contender
 };
 
@@ -76,7 +76,8 @@ struct AgentSessionsReport {
   std::vector<AgentMemory> memories;
 
   // Of what both answered, ours over the peer's, in pairs; nothing where there is no peer or no such pair.
-  [[nodiscard]] std::optional<QuantileRatio> ratio(const AgentMemory& memory, std::size_t contender, double share) const;
+  [[nodiscard]] std::optional<QuantileRatio> ratio(const AgentMemory& memory, std::size_t contender,
+                                                   double share) const;
 };
 
 // The times of what a contender answered, of one event or of all.

@@ -18,7 +18,8 @@ constexpr double kTail = 0.95;
 
 constexpr std::string_view kHowToReadSessions =
     "first token: from the request until all of an answer of one token was there, in milliseconds; beside it how many "
-    "times llama-server's that is, of\nrequests that both answered, and where that lies 19 times of 20. computed: tokens "
+    "times llama-server's that is, of\nrequests that both answered, and where that lies 19 times of 20. computed: "
+    "tokens "
     "that went through the model, of all tokens of the prompts that\nwere answered. A request that was refused ends an "
     "agent's session.\n";
 
@@ -151,7 +152,8 @@ LinePlot plot_of(const AgentSessionsReport& report, const AgentMemory& memory) {
     for (const AskedRequest& asked : memory.asked) {
       const AgentAnswer& answer = asked.answers[c];
       if (!answer.refusal.empty()) continue;
-      series.points.push_back({.x = static_cast<double>(asked.n_tokens), .y = answer.ms, .low = answer.ms, .high = answer.ms});
+      series.points.push_back(
+          {.x = static_cast<double>(asked.n_tokens), .y = answer.ms, .low = answer.ms, .high = answer.ms});
     }
     std::ranges::stable_sort(series.points, {}, &PlotPoint::x);
     plot.series.push_back(std::move(series));

@@ -106,8 +106,8 @@ TEST(EditReplies, that_say_the_old_value_are_stale_and_those_that_miss_a_conclus
 // Each message tells a fact, and some kinds of facts have few names.
 TEST_F(EditCases, histories_of_many_messages_find_names) {
   for (const EditKind kind : kEditKinds) {
-    const Result<std::vector<EditCase>> cases = make_edit_cases(
-        *vocabulary_, {.n_cases = 4, .n_tokens = 12000, .message_tokens = 60, .seed = 61}, kind);
+    const Result<std::vector<EditCase>> cases =
+        make_edit_cases(*vocabulary_, {.n_cases = 4, .n_tokens = 12000, .message_tokens = 60, .seed = 61}, kind);
     ASSERT_TRUE(cases.ok()) << name_of(kind) << ": " << cases.status().message();
     EXPECT_EQ(cases->size(), 4U);
   }

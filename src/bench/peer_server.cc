@@ -115,8 +115,8 @@ Result<PeerAnswer> ask_at(std::uint16_t port, std::string_view request) {
 
 Result<std::unique_ptr<PeerServer>> PeerServer::start(Program program) {
   EBB_ASSIGN_OR_RETURN(const std::uint16_t port, find_free_port());
-  for (const std::string& more : {std::string("--host"), std::string("127.0.0.1"), std::string("--port"),
-                                  std::to_string(port)}) {
+  for (const std::string& more :
+       {std::string("--host"), std::string("127.0.0.1"), std::string("--port"), std::to_string(port)}) {
     program.arguments.push_back(more);
   }
   std::unique_ptr<PeerServer> server(new PeerServer(std::move(program), port));
@@ -172,8 +172,8 @@ std::string PeerServer::last_lines() const {
 
 Result<PeerAnswer> PeerServer::post(std::string_view path, std::string_view body, std::string_view session) const {
   return ask_at(port_, fmt::format("POST {} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                                     "X-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{}",
-                                     path, session, body.size(), body));
+                                   "X-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{}",
+                                   path, session, body.size(), body));
 }
 
 void PeerServer::kill() {

@@ -14,7 +14,8 @@ namespace ebb {
 namespace {
 
 constexpr std::string_view kClearedResult = "[Old tool result content cleared]";
-constexpr std::string_view kMovingReminder = "\n<system-reminder>Keep to the plan: read before you write.</system-reminder>";
+constexpr std::string_view kMovingReminder =
+    "\n<system-reminder>Keep to the plan: read before you write.</system-reminder>";
 constexpr std::size_t kResultsKept = 3;
 // Letters of each thing said that the summary keeps, and of the whole of it.
 constexpr std::size_t kSummedUp = 160;
@@ -61,9 +62,8 @@ Status add_messages(JsonFields& line, Json& messages) {
   }
   for (const Json& result : *results) {
     if (!result.is_object()) return error(Code::kDamaged, "one of its tool_results is no object");
-    messages.push_back({{"role", "tool"},
-                        {"tool_call_id", member(result, "tool_call_id")},
-                        {"content", member(result, "content")}});
+    messages.push_back(
+        {{"role", "tool"}, {"tool_call_id", member(result, "tool_call_id")}, {"content", member(result, "content")}});
   }
   return {};
 }
@@ -223,8 +223,8 @@ class AgentScript {
 
 std::string_view name_of(AgentEvent event) {
   constexpr std::array<std::string_view, kAgentEvents> kNames = {
-      "goes on",        "a reminder moves", "killed and begun again", "another session",
-      "beside another", "results cleared",  "a summary",              "begun anew"};
+      "goes on",   "a reminder moves", "killed and begun again", "another session", "beside another", "results cleared",
+      "a summary", "begun anew"};
   return kNames[static_cast<std::size_t>(event)];
 }
 

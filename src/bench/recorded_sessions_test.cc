@@ -37,9 +37,8 @@ RecordedSession session_of(std::size_t n) {
   session.messages.push_back({{"role", "system"}, {"content", "You help."}});
   session.messages.push_back({{"role", "user"}, {"content", "Mend it."}});
   for (std::size_t i = 0; i < n; ++i) {
-    session.messages.push_back({{"role", "assistant"},
-                                {"content", nullptr},
-                                {"reasoning_content", fmt::format("Step {}. And more.", i)}});
+    session.messages.push_back(
+        {{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", fmt::format("Step {}. And more.", i)}});
     session.messages.push_back({{"role", "tool"}, {"tool_call_id", "c"}, {"content", fmt::format("result {}", i)}});
   }
   return session;
@@ -62,12 +61,13 @@ TEST_F(RecordedSessionsTest, reads_lines_of_several_conversations) {
   ASSERT_TRUE(sessions.ok()) << sessions.status().message();
   ASSERT_EQ(sessions->size(), 2U);
   EXPECT_EQ((*sessions)[0].tools, Json({1}));
-  EXPECT_EQ((*sessions)[0].messages,
-            Json({{{"role", "system"}, {"content", "S"}},
-                  {{"role", "user"}, {"content", "hi"}},
-                  {{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", "r"}, {"tool_calls", {{{"id", "1"}}}}},
-                  {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "x"}},
-                  {{"role", "tool"}, {"tool_call_id", "2"}, {"content", "y"}}}));
+  EXPECT_EQ(
+      (*sessions)[0].messages,
+      Json({{{"role", "system"}, {"content", "S"}},
+            {{"role", "user"}, {"content", "hi"}},
+            {{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", "r"}, {"tool_calls", {{{"id", "1"}}}}},
+            {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "x"}},
+            {{"role", "tool"}, {"tool_call_id", "2"}, {"content", "y"}}}));
   EXPECT_EQ((*sessions)[1].messages.size(), 1U);
   EXPECT_TRUE(is_session_record(path));
   EXPECT_TRUE(is_session_record(folder_));

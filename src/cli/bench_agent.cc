@@ -134,7 +134,8 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   command->add_option("--llama-server", flags->llama_server, "Of recorded sessions: the program beside us")
       ->type_name("FILE");
   command
-      ->add_option("--shares", flags->sessions.shares, "Of recorded sessions: KV memory, as shares of the longest prompt")
+      ->add_option("--shares", flags->sessions.shares,
+                   "Of recorded sessions: KV memory, as shares of the longest prompt")
       ->delimiter(',')
       ->check(CLI::Range(0.01, 4.0))
       ->type_name("X,X,...")

@@ -126,7 +126,8 @@ Status copy_vocabulary(gguf_context* gguf, const std::filesystem::path& path, st
   EBB_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(path));
   const std::size_t n_tokens = file.find_array_length("tokenizer.ggml.tokens").value_or(0);
   if (std::cmp_not_equal(n_tokens, n_vocab)) {
-    return error(Code::kInvalidArgument, "{} has {} tokens, and the model is to have {}", path.string(), n_tokens, n_vocab);
+    return error(Code::kInvalidArgument, "{} has {} tokens, and the model is to have {}", path.string(), n_tokens,
+                 n_vocab);
   }
   const gguf_context_ptr other(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
   if (other == nullptr) return error(Code::kDamaged, "{}: no GGUF file", path.string());

@@ -10,8 +10,8 @@
 namespace ebb {
 namespace {
 
-constexpr std::string_view kPronouns[] = {"he", "her", "hers", "him", "his", "it",  "its",
-                                          "she", "their", "theirs", "them", "they"};
+constexpr std::string_view kPronouns[] = {"he",  "her", "hers",  "him",    "his",  "it",
+                                          "its", "she", "their", "theirs", "them", "they"};
 // These refer where they end a question: "How much is that?" Elsewhere they point at what follows: "that the mill burnt down".
 constexpr std::string_view kLastPronouns[] = {"one", "ones", "same", "that", "then", "there", "these", "this", "those"};
 constexpr std::string_view kOpenings[] = {"and", "but", "or"};
@@ -46,9 +46,8 @@ std::string_view first_said(std::string_view text) {
 }
 
 const SaidText* last_before(std::span<const SaidText> said, Source source) {
-  const auto found = std::find_if(said.rbegin(), said.rend(), [source](const SaidText& text) {
-    return text.is_before && text.source == source;
-  });
+  const auto found = std::find_if(said.rbegin(), said.rend(),
+                                  [source](const SaidText& text) { return text.is_before && text.source == source; });
   return found == said.rend() ? nullptr : &*found;
 }
 

@@ -26,13 +26,15 @@ TEST(Referring, is_told_by_pronouns_by_how_a_question_ends_and_by_short_beginnin
 }
 
 TEST(Referring, is_to_what_was_asked_before_and_to_what_the_reply_begins_with) {
-  const std::vector<Cue> cues = cues_behind("Tell me about the silver gate.", "It is old. It leads north.", "How much does it cost?");
+  const std::vector<Cue> cues =
+      cues_behind("Tell me about the silver gate.", "It is old. It leads north.", "How much does it cost?");
   ASSERT_EQ(cues.size(), 1U);
   EXPECT_EQ(cues[0].about, "Tell me about the silver gate.\nIt is old.");
 }
 
 TEST(Referring, is_to_the_question_before_it_where_one_message_asks_both) {
-  const std::vector<Cue> cues = cues_behind("Where is the mill?", "By the river.", "What is the code of the brass valve? Who does it belong to?");
+  const std::vector<Cue> cues =
+      cues_behind("Where is the mill?", "By the river.", "What is the code of the brass valve? Who does it belong to?");
   ASSERT_EQ(cues.size(), 2U);
   for (const Cue& cue : cues) {
     EXPECT_EQ(cue.about, cue.text == " Who does it belong to" ? "What is the code of the brass valve" : "") << cue.text;
@@ -41,7 +43,8 @@ TEST(Referring, is_to_the_question_before_it_where_one_message_asks_both) {
 
 TEST(Referring, is_to_nothing_where_nothing_was_said_or_what_is_asked_is_named) {
   EXPECT_EQ(find_cues("How much does it cost?").front().about, "");
-  EXPECT_EQ(cues_behind("Where is the mill?", "By the river.", "What is the code of the brass valve?").front().about, "");
+  EXPECT_EQ(cues_behind("Where is the mill?", "By the river.", "What is the code of the brass valve?").front().about,
+            "");
 }
 
 TEST(Referring, a_long_reply_without_a_short_sentence_says_nothing) {

@@ -42,7 +42,10 @@ struct ApiCall {
 
 struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
-      : engine(e), scheduler(s), options(std::move(o)), workers({.n_threads = options.n_workers, .n_most = options.n_most_workers}) {
+      : engine(e),
+        scheduler(s),
+        options(std::move(o)),
+        workers({.n_threads = options.n_workers, .n_most = options.n_most_workers}) {
     set_keys(std::move(options.keys));
   }
   Status open();

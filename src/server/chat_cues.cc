@@ -62,7 +62,8 @@ std::vector<Cue> chat_cues(const ChatRequest& request) {
     const bool is_told = std::ranges::any_of(
         said, [&](const SaidText& one) { return one.source == source && one.is_before == is_before; });
     // What was asked before is the user's, or stands in the first system text; the reply to it says what "it" is.
-    const bool may_ask_before = source == Source::kUser || source == Source::kAssistant || (source == Source::kSystem && is_first);
+    const bool may_ask_before =
+        source == Source::kUser || source == Source::kAssistant || (source == Source::kSystem && is_first);
     if (is_before && (is_told || !may_ask_before)) continue;
     const bool is_users_last = source == Source::kUser && !is_told;
     if (said.size() >= kMostMessages && !is_users_last && !is_before) continue;

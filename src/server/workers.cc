@@ -45,8 +45,7 @@ Workers::Room Workers::post(std::string_view owner, std::size_t n_bytes, std::fu
   if (std::cmp_greater_equal(std::ranges::count(waiting_, owner, &Waiting::owner), most.of_owner)) {
     return Room::kNoneOfOwner;
   }
-  waiting_.push_back(
-      {.owner = std::string(owner), .n_bytes = n_bytes, .work = std::move(work), .since = Clock::now()});
+  waiting_.push_back({.owner = std::string(owner), .n_bytes = n_bytes, .work = std::move(work), .since = Clock::now()});
   changed_.notify_all();
   return Room::kTaken;
 }

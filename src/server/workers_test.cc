@@ -35,7 +35,9 @@ class LongWork {
 
 std::shared_future<void> post_short(Workers& workers, std::string_view owner, std::size_t n_bytes = 0) {
   auto done = std::make_shared<std::promise<void>>();
-  EXPECT_EQ(workers.post(owner, n_bytes, [done] { done->set_value(); }, kMany), Workers::Room::kTaken);
+  EXPECT_EQ(workers.post(
+                owner, n_bytes, [done] { done->set_value(); }, kMany),
+            Workers::Room::kTaken);
   return done->get_future().share();
 }
 
@@ -135,11 +137,21 @@ TEST(Workers, what_is_too_much_is_not_taken) {
   workers.post("a", 0, one.work(), kMany);
   one.wait_until_begun();
   const Workers::Most most = {.all = 3, .of_owner = 2};
-  EXPECT_EQ(workers.post("a", 0, [] {}, most), Workers::Room::kTaken);
-  EXPECT_EQ(workers.post("a", 0, [] {}, most), Workers::Room::kTaken);
-  EXPECT_EQ(workers.post("a", 0, [] {}, most), Workers::Room::kNoneOfOwner);
-  EXPECT_EQ(workers.post("b", 0, [] {}, most), Workers::Room::kTaken);
-  EXPECT_EQ(workers.post("b", 0, [] {}, most), Workers::Room::kNone);
+  EXPECT_EQ(workers.post(
+                "a", 0, [] {}, most),
+            Workers::Room::kTaken);
+  EXPECT_EQ(workers.post(
+                "a", 0, [] {}, most),
+            Workers::Room::kTaken);
+  EXPECT_EQ(workers.post(
+                "a", 0, [] {}, most),
+            Workers::Room::kNoneOfOwner);
+  EXPECT_EQ(workers.post(
+                "b", 0, [] {}, most),
+            Workers::Room::kTaken);
+  EXPECT_EQ(workers.post(
+                "b", 0, [] {}, most),
+            Workers::Room::kNone);
   one.end();
 }
 

@@ -244,7 +244,8 @@ RecallLook Session::look_for_question(std::span<const Cue> cues, std::span<const
   };
   const auto look_in = [&](BlockIndex from, BlockIndex to, SaidWhere where) {
     look.n_looked_at += to.value() - from.value();
-    for (const BlockIndex block : finder_.find_said(cues, words, {.from = from, .to = to, .where = where})) consider(block);
+    for (const BlockIndex block : finder_.find_said(cues, words, {.from = from, .to = to, .where = where}))
+      consider(block);
   };
   for (const auto& [from, to] : find_ends(last->span)) look_in(from, to, SaidWhere::kAtEnds);
   // Who asks is said where the message begins, before the question: without that a model takes it for something that it reads.
