@@ -100,12 +100,48 @@ Json body_of(const AgentRequest& request) {
   return body;
 }
 
+// What an error says, or all of it.
+std::string message_of(const Json& json) {
+  if (!json.is_object() || !json.contains("error") || !json["error"].is_object()) return json.dump();
+  return json["error"].value("message", json["error"].dump());
+}
+
+// 0 where it is not there.
+std::int64_t count_in(const Json& json, const char* object, const char* name) {
+  if (!json.is_object() || !json.contains(object) || !json[object].is_object()) return 0;
+  return json[object].contains(name) && json[object][name].is_number() ? json[object][name].get<std::int64_t>() : 0;
+}
+
 struct CountedRequest {
   AgentRequest request;
   std::int32_t n_tokens = 0;
 };
 
-// The requests of the sessions one after another, up to where their prompts would be too long.
+// Counts the tokens of prompts.
+class PromptCounter {
+ public:
+  explicit PromptCounter(ApiClient& client) : client_(client) {}
+
+  Result<std::int32_t> count(const Json& tools, const Json& messages) {
+    EBB_ASSIGN_OR_RETURN(const std::vector<Token> prompt,
+                         client_.prompt_tokens(body_of({.tools = tools, .messages = messages})));
+    return static_cast<std::int32_t>(prompt.size());
+  }
+
+  // The session up to its last request that has no more tokens.
+  Result<RecordedSession> cut(const RecordedSession& session, std::int32_t most_tokens) {
+    for (std::size_t n = 0; n < n_requests(session); ++n) {
+      EBB_ASSIGN_OR_RETURN(const std::int32_t n_tokens, count(session.tools, messages_of_request(session, n)));
+      if (n_tokens > most_tokens) return first_requests(session, n);
+    }
+    return session;
+  }
+
+ private:
+  ApiClient& client_;
+};
+
+// The requests of the sessions one after another; what happens on the way may make some a little longer than the most.
 Result<std::vector<CountedRequest>> requests_of(const AgentSessionsOptions& options) {
   EBB_ASSIGN_OR_RETURN(std::vector<RecordedSession> sessions, read_recorded_sessions(options.workload));
   const std::size_t n_sessions = options.n_sessions > 0
@@ -113,20 +149,24 @@ Result<std::vector<CountedRequest>> requests_of(const AgentSessionsOptions& opti
                                      : sessions.size();
   EBB_ASSIGN_OR_RETURN(const auto client, ApiClient::open({.model = options.model, .kv_budget_tokens = kTokenStep},
                                                           {.n_parallel = 1}, {.chat_template = options.chat_template}));
+  PromptCounter counter(*client);
   std::vector<CountedRequest> all;
   for (std::size_t i = 0; i < n_sessions; ++i) {
-    const RecordedSession& session = sessions[i];
-    options.progress("reading " + session.id, 0.0);
-    bool is_over = false;
-    for (AgentRequest& request : make_agent_requests(session, sessions[(i + 1) % sessions.size()])) {
-      EBB_ASSIGN_OR_RETURN(const std::vector<Token> prompt, client->prompt_tokens(body_of(request)));
-      const auto n_tokens = static_cast<std::int32_t>(prompt.size());
-      is_over = is_over || (options.most_tokens > 0 && n_tokens > options.most_tokens);
-      if (!is_over) all.push_back({.request = std::move(request), .n_tokens = n_tokens});
+    options.progress("reading " + sessions[i].id, 0.0);
+    RecordedSession session = sessions[i];
+    RecordedSession other = sessions[(i + 1) % sessions.size()];
+    if (options.most_tokens > 0) {
+      EBB_ASSIGN_OR_RETURN(session, counter.cut(session, options.most_tokens));
+      EBB_ASSIGN_OR_RETURN(other, counter.cut(other, options.most_tokens));
+    }
+    for (AgentRequest& request : make_agent_requests(session, other)) {
+      EBB_ASSIGN_OR_RETURN(const std::int32_t n_tokens, counter.count(request.tools, request.messages));
+      all.push_back({.request = std::move(request), .n_tokens = n_tokens});
     }
   }
   if (!all.empty()) return all;
-  return error(Code::kInvalidArgument, "{}: no request fits {} tokens", options.workload.string(), options.most_tokens);
+  return error(Code::kInvalidArgument, "{}: no request has {} tokens or fewer", options.workload.string(),
+               options.most_tokens);
 }
 
 // One contender's server, at one amount of memory.
@@ -166,11 +206,11 @@ class Arena {
     const Result<Json> json = parse_json(got.body);
     if (!json.ok()) return error(Code::kIo, "{}: an answer that is no JSON: {}", contender_.name, got.body);
     if (got.status != 200) {
-      answer.refusal = json->contains("error") ? (*json)["error"].value("message", "") : got.body;
+      answer.refusal = fmt::format("HTTP {}: {}", got.status, message_of(*json));
       return answer;
     }
-    answer.n_prompt = (*json)["usage"].value("prompt_tokens", std::int64_t{0});
-    answer.n_computed = (*json)["timings"].value("prompt_n", std::int64_t{0});
+    answer.n_prompt = count_in(*json, "usage", "prompt_tokens");
+    answer.n_computed = count_in(*json, "timings", "prompt_n");
     return answer;
   }
 

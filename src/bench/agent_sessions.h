@@ -38,7 +38,7 @@ struct AgentSessionsOptions {
   std::vector<double> shares = {1.0, 0.5, 0.25};
   // Of the record's sessions the first so many; 0: all.
   std::int32_t n_sessions = 0;
-  // Sessions end before a prompt would have more tokens; 0: where they end.
+  // Sessions are cut before a prompt would have more tokens, and what happens to them happens at the places of what is left; 0: they are not.
   std::int32_t most_tokens = 0;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};

@@ -14,7 +14,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -31,6 +31,7 @@ constexpr double kMostStartMs = 600'000.0;
 constexpr auto kBetweenLooks = milliseconds(50);
 // A whole answer may take as long as reading the longest prompt.
 constexpr int kMostSilenceSeconds = 3600;
+constexpr int kMostHealthSeconds = 5;
 constexpr std::size_t kLastBytes = 1500;
 
 class Socket {
@@ -91,9 +92,9 @@ Result<std::string> receive_all(const Socket& socket) {
 }
 
 // HTTP 1.0, so that the answer comes in one piece and its end is that of the connection.
-Result<PeerAnswer> ask_at(std::uint16_t port, std::string_view request) {
+Result<PeerAnswer> ask_at(std::uint16_t port, std::string_view request, int most_silence_seconds) {
   const Socket socket;
-  const timeval most{.tv_sec = kMostSilenceSeconds, .tv_usec = 0};
+  const timeval most{.tv_sec = most_silence_seconds, .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   const sockaddr_in address = local_address(port);
   const Stopwatch watch;
@@ -128,20 +129,30 @@ Result<std::unique_ptr<PeerServer>> PeerServer::start(Program program) {
 PeerServer::~PeerServer() { kill(); }
 
 Status PeerServer::spawn() {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, program_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   const std::string path = program_.path.string();
+  if (::access(path.c_str(), X_OK) != 0) {
+    return error(Code::kNotFound, "{}: no program ({})", path, std::strerror(errno));
+  }
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int log = ::open(program_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   std::vector<char*> words = {const_cast<char*>(path.c_str())};
   for (const std::string& argument : program_.arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  const int failed = ::posix_spawn(&child_, path.c_str(), &actions, nullptr, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed == 0) return {};
-  child_ = -1;
-  return error(Code::kIo, "{}: cannot be started: {}", path, std::strerror(failed));
+  child_ = ::fork();
+  if (child_ == 0) {
+    // Nothing but what may stand between fork and exec. It ends with us, however that comes.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(log, STDOUT_FILENO);
+    ::dup2(log, STDERR_FILENO);
+    ::execv(path.c_str(), words.data());
+    ::_exit(127);
+  }
+  for (const int descriptor : {null, log}) {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+  if (child_ > 0) return {};
+  return error(Code::kIo, "{}: cannot be started: {}", path, std::strerror(errno));
 }
 
 Status PeerServer::wait_until_ready() {
@@ -150,8 +161,10 @@ Status PeerServer::wait_until_ready() {
     if (has_ended()) {
       return error(Code::kIo, "{} ended before it was ready:\n{}", program_.path.string(), last_lines());
     }
-    const Result<PeerAnswer> health = ask_at(port_, "GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
-    if (health.ok() && health->status == 200) return {};
+    const Result<PeerAnswer> health =
+        ask_at(port_, "GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", kMostHealthSeconds);
+    // Another may have taken the port meanwhile, and answer.
+    if (health.ok() && health->status == 200 && !has_ended()) return {};
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return error(Code::kIo, "{} was not ready within ten minutes:\n{}", program_.path.string(), last_lines());
@@ -171,9 +184,14 @@ std::string PeerServer::last_lines() const {
 }
 
 Result<PeerAnswer> PeerServer::post(std::string_view path, std::string_view body, std::string_view session) const {
-  return ask_at(port_, fmt::format("POST {} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                                   "X-Session-Id: {}\r\nContent-Length: {}\r\n\r\n{}",
-                                   path, session, body.size(), body));
+  const std::string request = fmt::format(
+      "POST {} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nX-Session-Id: {}\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      path, session, body.size(), body);
+  Result<PeerAnswer> answer = ask_at(port_, request, kMostSilenceSeconds);
+  if (answer.ok()) return answer;
+  return error(answer.status().code(), "{}: {}; it printed last:\n{}", program_.path.string(),
+               answer.status().message(), last_lines());
 }
 
 void PeerServer::kill() {

@@ -21,7 +21,7 @@ namespace ebb {
 struct PeerAnswer {
   int status = 0;  // of HTTP
   std::string body;
-  double ms = 0.0;  // from the first byte sent until the last one came
+  double ms = 0.0;  // from the connection's begin until the last byte came
 };
 
 class PeerServer {
@@ -40,7 +40,7 @@ class PeerServer {
   PeerServer(const PeerServer&) = delete;
   PeerServer& operator=(const PeerServer&) = delete;
 
-  // kIo where no whole answer comes.
+  // kIo where no whole answer comes, with what the program printed last.
   Result<PeerAnswer> post(std::string_view path, std::string_view body, std::string_view session) const;
   // As kill -9 does. Idempotent.
   void kill();

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/split_text.h"
 #include "bench/api_client.h"
 #include "bench/json_lines.h"
 
@@ -119,11 +120,23 @@ std::string summary_of(const Json& messages) {
   for (const Json& message : messages) {
     if (message["role"] != "assistant" || summary.size() > kSummary) continue;
     const std::string text = text_of(message);
-    // Of whole lines: a cut inside a letter is no text.
-    summary += "\n- " + text.substr(0, std::min(text.find('\n'), text.find(". ")));
-    if (summary.size() > kSummary) break;
+    const std::string_view line = std::string_view(text).substr(0, std::min(text.find('\n'), text.find(". ")));
+    summary += "\n- " + std::string(first_bytes(line, kSummedUp));
   }
   return summary;
+}
+
+// How many messages stand before each thing that the assistant said.
+std::vector<std::size_t> ends_of(const Json& messages) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 1; i < messages.size(); ++i) {
+    if (messages[i]["role"] == "assistant") ends.push_back(i);
+  }
+  return ends;
+}
+
+Json first(const Json& messages, std::size_t n) {
+  return Json(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
 // The requests of one session, as they come.
@@ -143,20 +156,7 @@ class AgentScript {
   }
 
  private:
-  // How many messages stand before each thing that the assistant said.
-  static std::vector<std::size_t> ends_of(const Json& messages) {
-    std::vector<std::size_t> ends;
-    for (std::size_t i = 1; i < messages.size(); ++i) {
-      if (messages[i]["role"] == "assistant") ends.push_back(i);
-    }
-    return ends;
-  }
-
   [[nodiscard]] std::size_t part(std::size_t n, std::size_t of) const { return ends_.size() * n / of; }
-
-  static Json first(const Json& messages, std::size_t n) {
-    return Json(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(n));
-  }
 
   void add(AgentEvent event, Json messages) {
     requests_.push_back(
@@ -184,7 +184,7 @@ class AgentScript {
   }
 
   void ask_other() {
-    if (n_other_ >= other_ends_.size()) return;
+    if (n_other_ >= other_ends_.size() || other_.id == session_.id) return;
     requests_.push_back({.event = AgentEvent::kOther,
                          .session = other_.id,
                          .tools = other_.tools,
@@ -240,6 +240,18 @@ Result<std::vector<RecordedSession>> read_recorded_sessions(const std::filesyste
   for (const std::filesystem::path& one : paths) EBB_RETURN_IF_ERROR(add_record(one, sessions));
   if (!sessions.empty()) return sessions;
   return error(Code::kNotFound, "{}: no recorded sessions (*.jsonl)", path.string());
+}
+
+std::size_t n_requests(const RecordedSession& session) { return ends_of(session.messages).size(); }
+
+Json messages_of_request(const RecordedSession& session, std::size_t n) {
+  return first(session.messages, ends_of(session.messages).at(n));
+}
+
+RecordedSession first_requests(const RecordedSession& session, std::size_t n) {
+  const std::vector<std::size_t> ends = ends_of(session.messages);
+  if (n >= ends.size()) return session;
+  return {.id = session.id, .tools = session.tools, .messages = first(session.messages, n == 0 ? 0 : ends[n - 1] + 1)};
 }
 
 std::vector<AgentRequest> make_agent_requests(const RecordedSession& session, const RecordedSession& other) {

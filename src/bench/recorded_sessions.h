@@ -55,7 +55,13 @@ struct AgentRequest {
   Json messages;
 };
 
-// What the session asks, in order, and between its requests the other session its own.
+// What an agent asks without anything that happens on the way: all that stands before each of the assistant's lines.
+[[nodiscard]] std::size_t n_requests(const RecordedSession& session);
+[[nodiscard]] Json messages_of_request(const RecordedSession& session, std::size_t n);
+// The session as far as its first n requests and the lines that answer them.
+[[nodiscard]] RecordedSession first_requests(const RecordedSession& session, std::size_t n);
+
+// What the session asks, in order, and between its requests the other session, where it is another, its own.
 [[nodiscard]] std::vector<AgentRequest> make_agent_requests(const RecordedSession& session,
                                                             const RecordedSession& other);
 

@@ -32,8 +32,8 @@ class RecordedSessionsTest : public testing::Test {
 };
 
 // A session of n requests: a question, and a call with its result between each two.
-RecordedSession session_of(std::size_t n) {
-  RecordedSession session{.id = "s", .messages = Json::array()};
+RecordedSession session_of(std::size_t n, const char* id = "s") {
+  RecordedSession session{.id = id, .messages = Json::array()};
   session.messages.push_back({{"role", "system"}, {"content", "You help."}});
   session.messages.push_back({{"role", "user"}, {"content", "Mend it."}});
   for (std::size_t i = 0; i < n; ++i) {
@@ -90,7 +90,7 @@ TEST_F(RecordedSessionsTest, says_what_is_wrong_and_where) {
 
 TEST_F(RecordedSessionsTest, events_come_at_their_places) {
   const RecordedSession session = session_of(16);
-  const RecordedSession other = session_of(16);
+  const RecordedSession other = session_of(16, "other");
   const std::vector<AgentRequest> requests = make_agent_requests(session, other);
   // 16 of its own, the summary, and two of the other between 10 and 12.
   ASSERT_EQ(requests.size(), 16U + 1U + 2U);
@@ -132,6 +132,19 @@ TEST_F(RecordedSessionsTest, cleared_results_stay_cleared_until_all_is_begun_ane
   EXPECT_THAT(anew->messages[2]["content"].get<std::string>(), HasSubstr("- Step 0\n- Step 1\n"));
   EXPECT_EQ(anew->messages.size(), 4U);
   EXPECT_EQ((anew + 1)->messages.size(), 6U);
+}
+
+TEST_F(RecordedSessionsTest, a_session_is_cut_behind_what_answers_its_last_request) {
+  const RecordedSession session = session_of(16);
+  EXPECT_EQ(n_requests(session), 16U);
+  EXPECT_EQ(messages_of_request(session, 0).size(), 2U);
+  EXPECT_EQ(messages_of_request(session, 3).size(), 8U);
+  const RecordedSession cut = first_requests(session, 3);
+  EXPECT_EQ(n_requests(cut), 3U);
+  EXPECT_EQ(cut.messages.back()["role"], "assistant");
+  EXPECT_EQ(n_requests(first_requests(session, 99)), 16U);
+  EXPECT_EQ(n_requests(first_requests(session, 0)), 0U);
+  EXPECT_TRUE(make_agent_requests(first_requests(session, 0), session).empty());
 }
 
 TEST_F(RecordedSessionsTest, a_short_session_is_asked_too) {

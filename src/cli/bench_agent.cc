@@ -143,7 +143,7 @@ void add_bench_agent(CLI::App& bench, Action& action) {
   add_count_flag(*command, "--sessions", flags->sessions.n_sessions, {0, 1 << 20},
                  "Of recorded sessions the first so many; 0: all");
   add_count_flag(*command, "--most-tokens", flags->sessions.most_tokens, {0, 1 << 24},
-                 "Recorded sessions end before a prompt would have more; 0: where they end");
+                 "Recorded sessions are cut before a prompt would have more; 0: they are not");
   command->add_option("--cache-dir", flags->cache_folder, "Where random models are kept")
       ->type_name("FOLDER")
       ->capture_default_str();

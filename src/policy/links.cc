@@ -91,9 +91,9 @@ std::vector<CueRanking> follow_links(std::span<const Cue> cues, std::span<const 
                                      const BlockTexts& texts) {
   std::vector<CueRanking> linked;
   Words said;
-  for (const Cue& cue : cues) said.merge(words_of(cue.text));
+  for (const Cue& cue : cues) said.merge(words_of(wanted_text(cue)));
   for (std::size_t i = 0; i < std::min(leading_cues(cues).size(), kMostFollowed); ++i) {
-    Words wanted = words_of(cues[i].text);
+    Words wanted = words_of(wanted_text(cues[i]));
     std::vector<Scored> ranked = found[i].ranked;
     std::set<BlockIndex> passed;
     double weight = kLinkWeight * cues[i].weight;

@@ -1,9 +1,12 @@
 #include "policy/referring.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/split_text.h"
+#include "policy/asking.h"
 #include "policy/sentences.h"
 #include "policy/words.h"
 
@@ -17,30 +20,38 @@ constexpr std::string_view kLastPronouns[] = {"one", "ones", "same", "that", "th
 constexpr std::string_view kOpenings[] = {"and", "but", "or"};
 // Such a beginning refers in so short a question: "And the owner?" A longer one says what it asks about.
 constexpr std::size_t kMostElliptic = 4;
-// Of the reply, the first words say what it speaks of. More: what else it told is looked for.
-constexpr std::size_t kMostReplyBytes = 200;
+// Of what was said before, so much says what it spoke of. More: what else it told is looked for, and each look reads it.
+constexpr std::size_t kMostMeantBytes = 200;
 
 template <class Words>
 bool is_one_of(std::string_view word, const Words& words) {
   return std::ranges::find(words, word) != std::end(words);
 }
 
-// The last sentence that asks something, or else the last.
+// The last sentence that asks something; where none does the last of a short text, of a long one none.
 std::string_view last_asked(std::string_view text) {
   std::string_view asked;
   std::string_view last;
-  for_each_sentence(text, [&](std::string_view sentence, std::size_t) {
-    if (split_words(sentence).empty()) return;
-    last = sentence;
-    if (sentence.find('?') != std::string_view::npos) asked = sentence;
-  });
-  return asked.empty() ? last : asked;
+  const auto read = [&](std::string_view end) {
+    for_each_sentence(end, [&](std::string_view sentence, std::size_t) {
+      if (trimmed(sentence).empty()) return;
+      last = sentence;
+      if (is_question_mark(sentence.substr(sentence.size() - 1)) || sentence.find('?') != std::string_view::npos) {
+        asked = sentence;
+      }
+    });
+  };
+  const bool is_long = text.size() > 2 * kCueEdgeBytes;
+  read(last_bytes(text, 2 * kCueEdgeBytes));
+  if (is_long && asked.empty()) read(first_bytes(text, 2 * kCueEdgeBytes));
+  return asked.empty() && !is_long ? last_bytes(last, kMostMeantBytes) : last_bytes(asked, kMostMeantBytes);
 }
 
+// The first sentence, where it is short.
 std::string_view first_said(std::string_view text) {
   std::string_view said;
-  for_each_sentence(text, [&](std::string_view sentence, std::size_t) {
-    if (said.empty() && !split_words(sentence).empty() && sentence.size() <= kMostReplyBytes) said = sentence;
+  for_each_sentence(first_bytes(text, 2 * kMostMeantBytes), [&](std::string_view sentence, std::size_t) {
+    if (said.empty() && sentence.size() <= kMostMeantBytes && !trimmed(sentence).empty()) said = sentence;
   });
   return said;
 }
@@ -71,14 +82,22 @@ bool refers_back(std::string_view sentence) {
 }
 
 void find_what_is_meant(std::span<const SaidText> said, std::span<Cue> cues) {
+  const bool any_asks = std::ranges::any_of(cues, &Cue::asks);
+  std::optional<std::string> meant;
   for (Cue& cue : cues) {
-    if (!refers_back(cue.text)) continue;
+    // "Tell me more about it" asks where nothing else does; beside a question it may be thanks.
+    if ((any_asks && !cue.asks) || !refers_back(cue.text)) continue;
     const Cue* before = nullptr;
     for (const Cue& other : cues) {
-      if (other.place >= cue.place || refers_back(other.text)) continue;
+      if (!other.asks || other.place >= cue.place || refers_back(other.text)) continue;
       if (before == nullptr || other.place > before->place) before = &other;
     }
-    cue.about = before != nullptr ? before->text : meant_before(said);
+    if (before != nullptr) {
+      cue.about = std::string(last_bytes(before->text, kMostMeantBytes));
+    } else {
+      if (!meant) meant = meant_before(said);
+      cue.about = *meant;
+    }
   }
 }
 

@@ -14,8 +14,9 @@ namespace ebb {
 
 [[nodiscard]] bool refers_back(std::string_view sentence);
 
-// Gives each cue that asks and refers back what it is about (Cue::about): the question before it in its message, where there is one, else
-// what the user asked before and the first words of the reply to that. cues: of the user's last message, which is short.
+// Gives each cue that asks, or each where none does, and refers back what it is about (Cue::about): the question before it in its message,
+// where there is one, else what the user asked before and the first sentence of the reply to that; at most 200 bytes of each. cues: of the
+// user's last message, which is short.
 void find_what_is_meant(std::span<const SaidText> said, std::span<Cue> cues);
 
 }  // namespace ebb

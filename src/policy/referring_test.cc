@@ -41,6 +41,25 @@ TEST(Referring, is_to_the_question_before_it_where_one_message_asks_both) {
   }
 }
 
+TEST(Referring, thanks_are_no_question_before_it) {
+  const std::vector<Cue> cues =
+      cues_behind("What is the code of the brass valve?", "4821.", "Thank you very much. And who does it belong to?");
+  for (const Cue& cue : cues) {
+    EXPECT_EQ(cue.about, cue.asks ? "What is the code of the brass valve?\n4821." : "") << cue.text;
+  }
+  EXPECT_EQ(cues_behind("Where is the mill?", "By the river.", "Tell me more about it.").front().about,
+            "Where is the mill?\nBy the river.");
+}
+
+TEST(Referring, of_what_is_long_little_is_read) {
+  const std::string page(100'000, 'x');
+  EXPECT_EQ(cues_behind(page + ". Where is the mill?", page, "Who owns it?").front().about, " Where is the mill?");
+  EXPECT_EQ(cues_behind("Where is the mill? " + page, "Here.", "Who owns it?").front().about,
+            "Where is the mill?\nHere.");
+  EXPECT_EQ(cues_behind(page, page, "Who owns it?").front().about, "");
+  EXPECT_LE(cues_behind(page + "?", page, "Who owns it?").front().about.size(), 200U);
+}
+
 TEST(Referring, is_to_nothing_where_nothing_was_said_or_what_is_asked_is_named) {
   EXPECT_EQ(find_cues("How much does it cost?").front().about, "");
   EXPECT_EQ(cues_behind("Where is the mill?", "By the river.", "What is the code of the brass valve?").front().about,

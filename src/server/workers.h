@@ -1,10 +1,10 @@
 // Workers: threads for what is too slow for the thread that reads sockets and is not the engine's work: rendering and tokenizing
 // prompts.
 //
-// Some renderings take seconds, as those of a hostile request do. Who works longer than a moment gets less of the processors from then
-// on, and another thread takes the place, until there are as many as may be: so no request waits for another's long work while there is
-// room for one more. An owner who has fewer at work comes first; of bodies together only so many bytes are worked on at once, since
-// a rendering takes some ten times those.
+// Some renderings take seconds, as those of a hostile request do. Another thread takes the place of one that works for longer than a
+// moment, until there are as many as may be; and who takes much processor time gets less of it from then on. An owner who has fewer at
+// work comes first. Of large bodies together only so many bytes are worked on at once, since a rendering takes some ten times those; they
+// hold no small ones.
 // Thread rule: post() from any thread; what is posted must not throw.
 #pragma once
 
@@ -51,28 +51,30 @@ class Workers {
     std::string owner;
     std::size_t n_bytes = 0;
     std::function<void()> work;
-    Clock::time_point since;
   };
   struct Working {
     std::string owner;
     std::size_t n_bytes = 0;
     Clock::time_point since;
+    std::chrono::nanoseconds processor_time_before{};  // of its thread
   };
   struct Thread {
     std::jthread thread;
     pid_t id = 0;
     bool is_working = false;
-    bool is_held_up = false;  // it leaves when its work is done: what it lost of the processors does not come back
+    bool is_held_up = false;  // another took its place, and it leaves when its work is done
+    bool is_put_back = false;
     bool has_left = false;
     Working working;
   };
 
+  // Fewer do where the system gives none.
   void add_thread();
   void work(const std::stop_token& stop, Thread& self);
   void watch(const std::stop_token& stop);
   void hold_up(Clock::time_point now);
   [[nodiscard]] bool keeps_watch() const;
-  [[nodiscard]] std::deque<Waiting>::iterator find_next(Clock::time_point now);
+  [[nodiscard]] std::deque<Waiting>::iterator find_next();
 
   const Size size_;
   std::mutex mutex_;

@@ -1,9 +1,10 @@
 #include "server/workers.h"
 
-#include <atomic>
 #include <future>
 #include <latch>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,18 +20,21 @@ constexpr Workers::Most kMany = {.all = 100, .of_owner = 100};
 // Work that lasts until it is let go.
 class LongWork {
  public:
-  std::function<void()> work() {
-    return [this] {
-      begun_.count_down();
-      end_.get_future().share().wait();
+  [[nodiscard]] std::function<void()> work() const {
+    return [state = state_] {
+      state->begun.count_down();
+      state->end.wait();
     };
   }
-  void wait_until_begun() { begun_.wait(); }
-  void end() { end_.set_value(); }
+  void wait_until_begun() const { state_->begun.wait(); }
+  void end() const { state_->end.count_down(); }
 
  private:
-  std::latch begun_{1};
-  std::promise<void> end_;
+  struct State {
+    std::latch begun{1};
+    std::latch end{1};
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 std::shared_future<void> post_short(Workers& workers, std::string_view owner, std::size_t n_bytes = 0) {
@@ -118,17 +122,20 @@ TEST(Workers, an_owner_at_work_lets_another_pass) {
   of_a.end();
 }
 
-TEST(Workers, large_bodies_are_worked_on_one_at_a_time_and_small_ones_beside_them) {
-  constexpr std::size_t kLarge = std::size_t{60} << 20U;
+TEST(Workers, large_bodies_wait_for_each_other_and_hold_no_small_ones) {
+  constexpr std::size_t kLarge = std::size_t{64} << 20U;
   LongWork large;
   Workers workers({.n_threads = 2, .n_most = 2});
   workers.post("a", kLarge, large.work(), kMany);
   large.wait_until_begun();
   const std::shared_future<void> second = post_short(workers, "a", kLarge);
-  EXPECT_EQ(post_short(workers, "a", 1000).wait_for(milliseconds(900)), std::future_status::ready);
+  const std::shared_future<void> third = post_short(workers, "b", std::size_t{2} << 20U);
+  EXPECT_EQ(post_short(workers, "a", 1000).wait_for(seconds(30)), std::future_status::ready);
   EXPECT_EQ(second.wait_for(milliseconds(0)), std::future_status::timeout);
+  EXPECT_EQ(third.wait_for(milliseconds(0)), std::future_status::timeout) << "it came later than another large one";
   large.end();
   EXPECT_EQ(second.wait_for(seconds(30)), std::future_status::ready);
+  EXPECT_EQ(third.wait_for(seconds(30)), std::future_status::ready);
 }
 
 TEST(Workers, what_is_too_much_is_not_taken) {
