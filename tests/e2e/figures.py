@@ -319,7 +319,9 @@ def check_agent_sessions(report):
                 hold(ratio is None or 0 < ratio["low"] <= ratio["ratio"] <= ratio["high"], f"{names[at]}: {ratio}")
             answers = [request["answers"][at] for request in memory["requests"]]
             for answer in answers:
-                hold("refusal" in answer or 0 < answer["n_computed"] <= answer["n_prompt"], f"{names[at]}: {answer}")
+                # A prompt's last tokens may be computed once more, when what they look for is back.
+                most = answer.get("n_prompt", 0) + 128
+                hold("refusal" in answer or 0 < answer["n_computed"] <= most, f"{names[at]}: {answer}")
                 hold("refusal" in answer or answer["ms"] > 0, f"{names[at]}: {answer}")
             hold(names[at] == "llama-server" or not any("refusal" in answer for answer in answers), f"{names[at]} refused")
 
