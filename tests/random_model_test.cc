@@ -166,7 +166,7 @@ TEST_F(RandomModelTest, refuses_specs_that_contradict_themselves) {
 TEST_F(RandomModelTest, takes_the_vocabulary_of_another_file_and_nothing_else) {
   const ToyGguf other{RandomModelSpec{.architecture = "qwen2", .n_vocab = 300}};
   RandomModelSpec spec = {.architecture = "llama", .n_vocab = 300};
-  spec.vocabulary_of = other.path();
+  spec.vocabulary_of = other.path().string();
   const ToyGguf toy(spec);
   const llama_model_ptr model = load(toy);
   ASSERT_NE(model, nullptr);

@@ -134,7 +134,7 @@ Result<std::filesystem::path> given_or_agent_model(const std::filesystem::path& 
   spec.rope_freq_base = 500000.0F;
   spec.tied = true;
   spec.weight_type = GGML_TYPE_Q8_0;
-  spec.vocabulary_of = vocabulary_of;
+  spec.vocabulary_of = vocabulary_of.string();
   return written(spec, folder / fmt::format("agent-0.3b-v{}-{}.gguf", kSpeedModelVersion, spec.n_vocab), progress);
 }
 

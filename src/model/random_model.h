@@ -50,7 +50,7 @@ struct RandomModelSpec {
   std::uint64_t seed = 1;
 
   // A GGUF file whose vocabulary and template it has, n_vocab tokens; empty: bytes and marks, as above.
-  std::filesystem::path vocabulary_of;
+  std::string vocabulary_of;
 };
 
 // Uses a few MB of memory whatever the size. kInvalidArgument when the spec contradicts itself; kIo when the file
