@@ -124,6 +124,15 @@ bool may_ask(std::string_view line) {
 
 bool is_question_mark(std::string_view mark) { return mark == "?" || mark == "\uff1f" || mark == "\u061f"; }
 
+bool has_question(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = sentence_mark_bytes(text, at);
+    if (n > 0 && is_question_mark(text.substr(at, n))) return true;
+    at += std::max<std::size_t>(n, 1);
+  }
+  return false;
+}
+
 bool demands_something(std::string_view sentence) {
   for (const std::string& word : split_words(sentence)) {
     if (std::ranges::find(kDemands, word) != std::end(kDemands)) return true;

@@ -14,6 +14,8 @@
 namespace ebb {
 
 [[nodiscard]] bool is_question_mark(std::string_view mark);
+// Whether any of its sentences ends with a question mark.
+[[nodiscard]] bool has_question(std::string_view text);
 // "Please name the owner of the mill". English alone: of other languages a question mark and the place tell.
 [[nodiscard]] bool demands_something(std::string_view sentence);
 

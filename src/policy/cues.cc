@@ -144,15 +144,6 @@ struct Ends {
   std::size_t last_begin = 0;
 };
 
-bool has_question(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t n = sentence_mark_bytes(text, at);
-    if (n > 0 && is_question_mark(text.substr(at, n))) return true;
-    at += std::max<std::size_t>(n, 1);
-  }
-  return false;
-}
-
 Ends find_ends(std::string_view text) {
   constexpr std::string_view kBreak = "\n\n";
   Ends ends{.n_first = first_bytes(text, kCueEdgeBytes).size(),

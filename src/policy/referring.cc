@@ -36,9 +36,7 @@ std::string_view last_asked(std::string_view text) {
     for_each_sentence(end, [&](std::string_view sentence, std::size_t) {
       if (trimmed(sentence).empty()) return;
       last = sentence;
-      if (is_question_mark(sentence.substr(sentence.size() - 1)) || sentence.find('?') != std::string_view::npos) {
-        asked = sentence;
-      }
+      if (has_question(sentence)) asked = sentence;
     });
   };
   const bool is_long = text.size() > 2 * kCueEdgeBytes;
