@@ -260,7 +260,9 @@ EditReply judge(const EditProbe& probe, std::string_view reply) {
   const bool is_old_said = !probe.old_value.empty() && is_said(probe.old_value);
   const bool says_all = std::ranges::all_of(probe.answers, is_said);
   if (says_all && !is_old_said) return EditReply::kRight;
-  return is_old_said || probe.matter == EditMatter::kConcluded ? EditReply::kStale : EditReply::kWrong;
+  // What has the new value by itself stands in new text: who leaves that out alone is wrong, and of nothing old.
+  const bool misses_conclusion = probe.matter == EditMatter::kConcluded && !is_said(probe.answers.back());
+  return is_old_said || misses_conclusion ? EditReply::kStale : EditReply::kWrong;
 }
 
 }  // namespace ebb

@@ -48,7 +48,7 @@ inline constexpr std::size_t kEditMatters = 3;
 struct EditProbe {
   EditMatter matter = EditMatter::kFact;
   std::string text;
-  // All are to be said; none: the old value is not.
+  // All are to be said, what was concluded last; none: the old value is not to be.
   std::vector<std::string> answers;
   // As it was before the edit; empty where nothing of it was.
   std::string old_value;
@@ -78,7 +78,7 @@ Result<std::vector<EditCase>> make_edit_cases(const Vocabulary& vocabulary, cons
                                               EditKind kind);
 
 enum class EditReply : std::uint8_t { kRight, kStale, kWrong };
-// Stale: it says the old value, or of what was concluded not all that is to be said.
+// Stale: it says the old value, or leaves out what was concluded from the new one.
 [[nodiscard]] EditReply judge(const EditProbe& probe, std::string_view reply);
 
 }  // namespace ebb

@@ -98,6 +98,8 @@ TEST(EditReplies, that_say_the_old_value_are_stale_and_those_that_miss_a_conclus
   const EditProbe concluded{.matter = EditMatter::kConcluded, .answers = {"KOLU", "MIRA"}, .old_value = "417"};
   EXPECT_EQ(judge(concluded, "KOLU and MIRA."), EditReply::kRight);
   EXPECT_EQ(judge(concluded, "KOLU."), EditReply::kStale);
+  EXPECT_EQ(judge(concluded, "MIRA."), EditReply::kWrong) << "KOLU is given the new value where it is told";
+  EXPECT_EQ(judge(concluded, "MIRA, once 417."), EditReply::kStale);
   const EditProbe taken{.answers = {}, .old_value = "Boris"};
   EXPECT_EQ(judge(taken, "I do not know."), EditReply::kRight);
   EXPECT_EQ(judge(taken, "Boris."), EditReply::kStale);

@@ -13,7 +13,8 @@ constexpr std::int32_t kAnswerTokens = 32;
 // The history once, and a fork of it for each arm.
 class EditsRun {
  public:
-  EditsRun(ApiClient& client, const std::vector<EditArm>& arms) : client_(client), arms_(arms) {}
+  EditsRun(ApiClient& client, const std::vector<EditArm>& arms, std::vector<EditMiss>& misses)
+      : client_(client), arms_(arms), misses_(misses) {}
 
   // What is asked behind the edit of the history. cells: one an arm.
   Status ask(const EditCase& one, std::span<EditCell> cells) {
@@ -21,6 +22,7 @@ class EditsRun {
         {"messages", one.before}, {"max_tokens", 1}, {"temperature", 0}, {"kv_reuse", name_of(Reuse::kFresh)}};
     const std::string history = fmt::format("edit-{}", n_edits_++);
     EBB_RETURN_IF_ERROR(client_.post("/v1/chat/completions", before, history).status());
+    exact_.clear();
     for (EditCell& cell : cells) {
       const std::string fork = fmt::format("{}-{}", history, cell.arm);
       EBB_RETURN_IF_ERROR(client_.fork(before, history, fork));
@@ -41,22 +43,29 @@ class EditsRun {
                           {"kv_reuse", name_of(arm.reuse)},
                           {"kv_reuse_recompute", arm.n_recomputed}};
       EBB_ASSIGN_OR_RETURN(const Json answer, client_.post("/v1/chat/completions", asked, fork));
-      note(probe, answer, &probe == &one.probes.front(), cell);
+      note(probe, answer, static_cast<std::size_t>(&probe - one.probes.data()), cell);
     }
     ++cell.n_edits;
     return {};
   }
 
-  static void note(const EditProbe& probe, const Json& answer, bool is_first, EditCell& cell) {
+  // The cells of exact reuse are the first.
+  void note(const EditProbe& probe, const Json& answer, std::size_t i_probe, EditCell& cell) {
     const Json& content = answer["choices"][0]["message"]["content"];
     const std::string reply = content.is_string() ? content.get<std::string>() : "";
     const EditReply verdict = judge(probe, reply);
+    if (arms_[cell.arm].reuse == Reuse::kExact) exact_.push_back(verdict);
     EditCounts& counts = cell.by_matter[static_cast<std::size_t>(probe.matter)];
     ++counts.n_asked;
     counts.n_right += verdict == EditReply::kRight ? 1 : 0;
     counts.n_stale += verdict == EditReply::kStale ? 1 : 0;
+    counts.n_lost += verdict == EditReply::kStale && exact_[i_probe] == EditReply::kRight ? 1 : 0;
+    if (verdict != EditReply::kRight) {
+      misses_.push_back(
+          {.kind = cell.kind, .n_tokens = cell.n_tokens, .arm = cell.arm, .probe = probe, .reply = reply});
+    }
     // Later questions stand behind what the first one's request computed.
-    if (!is_first) return;
+    if (i_probe > 0) return;
     cell.n_prompt += answer["usage"]["prompt_tokens"].get<std::int64_t>();
     cell.n_computed += answer["timings"]["prompt_n"].get<std::int64_t>();
     cell.n_approximate += answer["ebb"]["prompt"]["recalled_approximate"].get<std::int64_t>();
@@ -64,6 +73,8 @@ class EditsRun {
 
   ApiClient& client_;
   const std::vector<EditArm>& arms_;
+  std::vector<EditMiss>& misses_;
+  std::vector<EditReply> exact_;  // [probe of the edit under way]
   std::int64_t n_edits_ = 0;
 };
 
@@ -89,6 +100,7 @@ EditCell& EditCell::operator+=(const EditCell& other) {
     by_matter[i].n_asked += other.by_matter[i].n_asked;
     by_matter[i].n_right += other.by_matter[i].n_right;
     by_matter[i].n_stale += other.by_matter[i].n_stale;
+    by_matter[i].n_lost += other.by_matter[i].n_lost;
   }
   return *this;
 }
@@ -98,7 +110,8 @@ EditCounts EditCell::changed() const {
   const EditCounts& concluded = by_matter[static_cast<std::size_t>(EditMatter::kConcluded)];
   return {.n_asked = fact.n_asked + concluded.n_asked,
           .n_right = fact.n_right + concluded.n_right,
-          .n_stale = fact.n_stale + concluded.n_stale};
+          .n_stale = fact.n_stale + concluded.n_stale,
+          .n_lost = fact.n_lost + concluded.n_lost};
 }
 
 EditCell EditsReport::sum(EditKind kind, std::size_t arm) const {
@@ -131,7 +144,7 @@ Result<EditsReport> run_edits(const EditsOptions& options) {
                      .split = options.split,
                      .seed = options.seed,
                      .arms = arms_of(options)};
-  EditsRun run(*client, report.arms);
+  EditsRun run(*client, report.arms, report.misses);
   const double n_all = static_cast<double>(options.kinds.size() * options.lengths.size()) * options.n_cases;
   double n_done = 0.0;
   for (const EditKind kind : options.kinds) {

@@ -52,6 +52,8 @@ struct EditCounts {
   std::int32_t n_asked = 0;
   std::int32_t n_right = 0;
   std::int32_t n_stale = 0;
+  // Of those, which exact reuse answers right: the others the model fails at whatever is computed.
+  std::int32_t n_lost = 0;
 };
 
 // One kind and length, one arm.
@@ -70,6 +72,15 @@ struct EditCell {
   [[nodiscard]] EditCounts changed() const;
 };
 
+// A reply that was not right.
+struct EditMiss {
+  EditKind kind = EditKind::kChanged;
+  std::int32_t n_tokens = 0;
+  std::size_t arm = 0;
+  EditProbe probe;
+  std::string reply;
+};
+
 struct EditsReport {
   std::string model;
   std::int32_t block_size = 0;
@@ -79,6 +90,7 @@ struct EditsReport {
   std::uint64_t seed = 0;
   std::vector<EditArm> arms;  // exact first
   std::vector<EditCell> cells;
+  std::vector<EditMiss> misses;
 
   // All lengths of a kind; all.
   [[nodiscard]] EditCell sum(EditKind kind, std::size_t arm) const;

@@ -15,8 +15,8 @@ using Align = TextTable::Align;
 constexpr std::string_view kHowToReadEdits =
     "changed: of questions whose answers the edit gave or took, and of those that later text concluded from it, the "
     "right ones; "
-    "stale: those that\nsay the old value, or not all that follows from the new one, and the most that 19 of 20 such "
-    "runs would have. "
+    "stale: those that\nsay the old value, or leave out what follows from the new one, and the most that 19 of 20 such "
+    "runs would have; lost: those of them that exact reuse answers right. "
     "behind: right answers to what the\nedit left alone. computed: tokens that went through the model before the first "
     "answer, "
     "and of exact's their share. Exact computes what any\nprefix cache would.\n";
@@ -33,6 +33,7 @@ std::vector<std::string> row_of(const EditsReport& report, const EditCell& cell,
           std::to_string(cell.n_edits),
           share_text(changed.n_right, changed.n_asked),
           changed.n_asked == 0 ? "-" : fmt::format("{} (< {:.1f} %)", changed.n_stale, 100.0 * most),
+          std::to_string(changed.n_lost),
           share_text(behind.n_right, behind.n_asked),
           std::to_string(cell.n_computed),
           share_text(cell.n_computed, exact.n_computed),
@@ -62,6 +63,7 @@ TextTable table_of(const EditsReport& report) {
                    {"edits"},
                    {"changed, %"},
                    {"stale"},
+                   {"lost"},
                    {"behind, %"},
                    {"computed"},
                    {"of exact's, %"},
@@ -85,12 +87,20 @@ nlohmann::json cell_json(const EditsReport& report, const EditCell& cell) {
   nlohmann::json matters = nlohmann::json::object();
   for (std::size_t i = 0; i < kEditMatters; ++i) {
     const EditCounts& counts = cell.by_matter[i];
-    matters[std::string(name_of(static_cast<EditMatter>(i)))] = {
-        {"n_asked", counts.n_asked}, {"n_right", counts.n_right}, {"n_stale", counts.n_stale}};
+    matters[std::string(name_of(static_cast<EditMatter>(i)))] = {{"n_asked", counts.n_asked},
+                                                                 {"n_right", counts.n_right},
+                                                                 {"n_stale", counts.n_stale},
+                                                                 {"n_lost", counts.n_lost}};
   }
   return {{"kind", name_of(cell.kind)},    {"n_tokens", cell.n_tokens},          {"arm", report.arms[cell.arm].name()},
           {"n_edits", cell.n_edits},       {"answers", std::move(matters)},      {"n_prompt", cell.n_prompt},
           {"n_computed", cell.n_computed}, {"n_approximate", cell.n_approximate}};
+}
+
+nlohmann::json miss_json(const EditsReport& report, const EditMiss& miss) {
+  return {{"kind", name_of(miss.kind)},           {"n_tokens", miss.n_tokens},   {"arm", report.arms[miss.arm].name()},
+          {"matter", name_of(miss.probe.matter)}, {"question", miss.probe.text}, {"answers", miss.probe.answers},
+          {"old_value", miss.probe.old_value},    {"reply", miss.reply}};
 }
 
 }  // namespace
@@ -107,6 +117,8 @@ std::string edits_text(const EditsReport& report) {
 Status write_edits_json(const std::filesystem::path& path, const EditsReport& report) {
   nlohmann::json cells = nlohmann::json::array();
   for (const EditCell& cell : report.cells) cells.push_back(cell_json(report, cell));
+  nlohmann::json misses = nlohmann::json::array();
+  for (const EditMiss& miss : report.misses) misses.push_back(miss_json(report, miss));
   return write_json(path, {{"bench", "edits"},
                            {"machine", machine_json(read_machine())},
                            {"model", report.model},
@@ -115,7 +127,8 @@ Status write_edits_json(const std::filesystem::path& path, const EditsReport& re
                            {"budget_tokens", report.budget_tokens},
                            {"split", name_of(report.split)},
                            {"seed", report.seed},
-                           {"cells", std::move(cells)}});
+                           {"cells", std::move(cells)},
+                           {"misses", std::move(misses)}});
 }
 
 Status write_edits_html(const std::filesystem::path& path, const EditsReport& report) {

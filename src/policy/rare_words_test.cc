@@ -126,9 +126,33 @@ Scored scored(std::int32_t block, const std::vector<double>& words) {
   return scored;
 }
 
+// What was chosen, without what it is worth.
+struct Blocks {
+  std::vector<BlockIndex> recall;
+  std::vector<BlockIndex> keep;
+};
+
+Blocks blocks_selected(const std::vector<Scored>& ranked, const std::vector<double>& missing, std::int32_t max_blocks,
+                       std::int32_t reach = 1) {
+  const Selection selection = select_blocks(ranked, missing, max_blocks, reach);
+  Blocks blocks;
+  for (const BlockWorth& choice : selection.recall) blocks.recall.push_back(choice.block);
+  for (const BlockWorth& choice : selection.keep) blocks.keep.push_back(choice.block);
+  return blocks;
+}
+
+Blocks blocks_for_cues(std::span<const CueRanking> rankings, const std::vector<double>& missing,
+                       std::int32_t max_blocks) {
+  Blocks blocks;
+  for (const auto& [block, is_hot] : select_for_cues(rankings, missing, max_blocks)) {
+    (is_hot ? blocks.keep : blocks.recall).push_back(block);
+  }
+  return blocks;
+}
+
 TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
   const std::vector<Scored> ranked = {scored(5, {10.0}), scored(9, {0.0, 8.0}), scored(2, {0.0, 0.0, 3.0})};
-  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 4);
+  const Blocks selection = blocks_selected(ranked, std::vector<double>(12, 1.0), 4);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(9), BlockIndex(6), BlockIndex(4)));
   EXPECT_THAT(selection.keep, IsEmpty());
 }
@@ -136,19 +160,19 @@ TEST(Select, takes_cold_blocks_that_are_worth_it_and_their_neighbours) {
 TEST(Select, of_small_blocks_those_that_follow_within_reach_are_beside_what_is_found_the_nearer_first) {
   const std::vector<Scored> ranked = {scored(5, {10.0}), scored(20, {4.0})};
   const std::vector<double> missing(24, 1.0);
-  EXPECT_THAT(select_blocks(ranked, missing, 8, 3).recall,
+  EXPECT_THAT(blocks_selected(ranked, missing, 8, 3).recall,
               ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4), BlockIndex(7), BlockIndex(8)));
-  EXPECT_THAT(select_blocks(ranked, missing, 8, 1).recall, ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
+  EXPECT_THAT(blocks_selected(ranked, missing, 8, 1).recall, ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
 }
 
 TEST(Select, where_a_neighbour_goes_on_with_it_the_next_one_is_beside_it_too_and_no_further) {
   const std::vector<double> missing(24, 1.0);
   const std::vector<Scored> goes_on = {scored(5, {10.0, 0.0, 0.0}), scored(6, {0.0, 3.0, 0.0}),
                                        scored(7, {0.0, 0.0, 3.0})};
-  EXPECT_THAT(select_blocks(goes_on, missing, 8, 1).recall,
+  EXPECT_THAT(blocks_selected(goes_on, missing, 8, 1).recall,
               ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(7), BlockIndex(4)));
   const std::vector<Scored> shares_little = {scored(5, {10.0, 0.0}), scored(6, {0.0, 1.0})};
-  EXPECT_THAT(select_blocks(shares_little, missing, 8, 1).recall,
+  EXPECT_THAT(blocks_selected(shares_little, missing, 8, 1).recall,
               ElementsAre(BlockIndex(5), BlockIndex(6), BlockIndex(4)));
 }
 
@@ -156,31 +180,31 @@ TEST(SelectForCues, beside_what_is_hot_the_other_half_comes_and_beside_what_come
   std::vector<double> missing(24, 1.0);
   missing[9] = 0.0;
   const std::vector<CueRanking> of_hot = {{.ranked = {scored(9, {10.0}), scored(3, {0.0, 2.0})}}};
-  EXPECT_THAT(select_for_cues(of_hot, missing, 8).recall, ElementsAre(BlockIndex(10), BlockIndex(8)))
+  EXPECT_THAT(blocks_for_cues(of_hot, missing, 8).recall, ElementsAre(BlockIndex(10), BlockIndex(8)))
       << "what is little beside what is hot does not come";
-  EXPECT_THAT(select_for_cues(of_hot, missing, 8).keep, ElementsAre(BlockIndex(9)));
+  EXPECT_THAT(blocks_for_cues(of_hot, missing, 8).keep, ElementsAre(BlockIndex(9)));
   const std::vector<CueRanking> of_cold = {{.ranked = {scored(10, {10.0})}}};
-  EXPECT_THAT(select_for_cues(of_cold, missing, 8).keep, ElementsAre(BlockIndex(9)));
+  EXPECT_THAT(blocks_for_cues(of_cold, missing, 8).keep, ElementsAre(BlockIndex(9)));
 }
 
 TEST(Select, what_answers_comes_before_a_third_block_that_only_repeats_the_question) {
   // Two blocks of earlier questions of the same form, and the one with the rare word.
   const std::vector<Scored> ranked = {scored(9, {6.0, 6.0, 0.0}), scored(7, {6.0, 6.0, 0.0}),
                                       scored(2, {5.0, 0.0, 6.0})};
-  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
+  const Blocks selection = blocks_selected(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
 }
 
 TEST(Select, what_is_said_in_two_places_comes_back_from_both) {
   const std::vector<Scored> ranked = {scored(9, {6.0, 4.0}), scored(3, {6.0, 4.0}), scored(1, {0.0, 4.0})};
-  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
+  const Blocks selection = blocks_selected(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(9), BlockIndex(3)));
 }
 
 TEST(Select, what_is_told_in_many_places_comes_from_all_of_them_before_what_stands_beside) {
   const std::vector<Scored> ranked = {scored(30, {9.0}), scored(22, {8.0}), scored(14, {8.0}), scored(7, {8.0}),
                                       scored(3, {4.0})};
-  const Selection selection = select_blocks(ranked, std::vector<double>(40, 1.0), 6);
+  const Blocks selection = blocks_selected(ranked, std::vector<double>(40, 1.0), 6);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(30), BlockIndex(22), BlockIndex(14), BlockIndex(7),
                                             BlockIndex(31), BlockIndex(29)));
 }
@@ -188,10 +212,10 @@ TEST(Select, what_is_told_in_many_places_comes_from_all_of_them_before_what_stan
 TEST(Select, what_a_border_cuts_comes_whole_though_something_else_is_worth_twice_as_much) {
   std::vector<Scored> ranked = {scored(9, {16.0, 0.0}), scored(5, {0.0, 9.0})};
   const std::vector<double> missing(12, 1.0);
-  EXPECT_THAT(select_blocks(ranked, missing, 8).recall,
+  EXPECT_THAT(blocks_selected(ranked, missing, 8).recall,
               ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(10), BlockIndex(8)));
   ranked[1].words[0].at_end = true;
-  EXPECT_THAT(select_blocks(ranked, missing, 8).recall,
+  EXPECT_THAT(blocks_selected(ranked, missing, 8).recall,
               ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(6), BlockIndex(10), BlockIndex(8)));
 }
 
@@ -199,9 +223,9 @@ TEST(Select, what_a_border_cuts_of_a_block_that_is_worth_little_stays_away) {
   std::vector<Scored> ranked = {scored(9, {16.0, 0.0}), scored(5, {0.0, 2.0})};
   ranked[1].words[0].at_end = true;
   std::vector<double> missing(12, 1.0);
-  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)));
+  EXPECT_THAT(blocks_selected(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)));
   missing[5] = 0.0;
-  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)))
+  EXPECT_THAT(blocks_selected(ranked, missing, 8).recall, ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(8)))
       << "though it is hot";
 }
 
@@ -226,7 +250,7 @@ TEST(RareWords, what_stands_near_a_border_is_told) {
 TEST(Select, a_sentence_that_a_border_cuts_comes_back_whole_before_others) {
   std::vector<Scored> ranked = {scored(5, {9.0, 1.0}), scored(9, {8.0})};
   ranked[0].words[0].at_end = true;
-  const Selection selection = select_blocks(ranked, std::vector<double>(12, 1.0), 2);
+  const Blocks selection = blocks_selected(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(6)));
 }
 
@@ -234,22 +258,22 @@ TEST(Select, hot_blocks_take_no_cold_ones_place) {
   std::vector<double> missing(12, 1.0);
   missing[4] = missing[5] = missing[6] = 0.0;
   const std::vector<Scored> ranked = {scored(5, {30.0}), scored(2, {6.0})};
-  const Selection selection = select_blocks(ranked, missing, 1);
+  const Blocks selection = blocks_selected(ranked, missing, 1);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(2)));
   EXPECT_THAT(selection.keep, ElementsAre(BlockIndex(5)));
-  EXPECT_THAT(select_blocks({}, missing, 3).recall, IsEmpty());
+  EXPECT_THAT(blocks_selected({}, missing, 3).recall, IsEmpty());
 }
 
 TEST(Select, what_is_missing_from_few_heads_is_worth_no_less_and_takes_little_room) {
   std::vector<double> missing(12, 1.0);
   missing[9] = 0.25;
   const std::vector<Scored> ranked = {scored(9, {20.0}), scored(2, {0.0, 12.0}), scored(7, {9.0})};
-  EXPECT_THAT(select_blocks(ranked, missing, 1).recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
+  EXPECT_THAT(blocks_selected(ranked, missing, 1).recall, ElementsAre(BlockIndex(9), BlockIndex(2)));
   // A quarter of a block leaves room for one more.
-  EXPECT_THAT(select_blocks(ranked, missing, 3).recall,
+  EXPECT_THAT(blocks_selected(ranked, missing, 3).recall,
               ElementsAre(BlockIndex(9), BlockIndex(2), BlockIndex(10), BlockIndex(8)));
-  EXPECT_THAT(select_blocks(ranked, missing, 2).recall, ElementsAre(BlockIndex(9), BlockIndex(2), BlockIndex(10)));
-  EXPECT_THAT(select_blocks(ranked, missing, 3).keep, IsEmpty());
+  EXPECT_THAT(blocks_selected(ranked, missing, 2).recall, ElementsAre(BlockIndex(9), BlockIndex(2), BlockIndex(10)));
+  EXPECT_THAT(blocks_selected(ranked, missing, 3).keep, IsEmpty());
 }
 
 // A fact may go on across a border: its second block comes before what sentences beside the question find.
@@ -258,8 +282,8 @@ TEST(Select, a_light_cues_first_choice_comes_behind_a_heavy_ones_second) {
   const std::vector<CueRanking> cues = {{.weight = 1.0, .ranked = {scored(9, {10.0}), scored(20, {0.0, 8.0})}},
                                         {.weight = 1.0, .ranked = {scored(15, {10.0})}},
                                         {.weight = 0.25, .ranked = {scored(30, {40.0})}}};
-  EXPECT_THAT(select_for_cues(cues, missing, 3).recall, ElementsAre(BlockIndex(9), BlockIndex(15), BlockIndex(20)));
-  EXPECT_THAT(select_for_cues(cues, missing, 8).recall, Contains(BlockIndex(30)));
+  EXPECT_THAT(blocks_for_cues(cues, missing, 3).recall, ElementsAre(BlockIndex(9), BlockIndex(15), BlockIndex(20)));
+  EXPECT_THAT(blocks_for_cues(cues, missing, 8).recall, Contains(BlockIndex(30)));
 }
 
 // What a block says is worth no less for lying in most heads already, and little is enough to lack an answer.
@@ -268,7 +292,7 @@ TEST(Select, what_answers_comes_back_though_it_is_missing_from_one_head_in_ten) 
   std::vector<Scored> ranked = {scored(9, {20.0})};
   missing[9] = 0.1;
   for (const std::int32_t b : {2, 15, 20, 25, 30, 35}) ranked.push_back(scored(b, {0.0, 7.0}));
-  EXPECT_THAT(select_blocks(ranked, missing, 8).recall, Contains(BlockIndex(9)));
+  EXPECT_THAT(blocks_selected(ranked, missing, 8).recall, Contains(BlockIndex(9)));
   // Not more of them than four times what may come whole.
   std::vector<double> few(400, 0.01);
   ranked.clear();
@@ -278,7 +302,7 @@ TEST(Select, what_answers_comes_back_though_it_is_missing_from_one_head_in_ten) 
     words.back() = 10.0;
     ranked.push_back(scored(static_cast<std::int32_t>(5 * i), words));
   }
-  EXPECT_EQ(select_blocks(ranked, few, 3).recall.size(), 12U);
+  EXPECT_EQ(blocks_selected(ranked, few, 3).recall.size(), 12U);
 }
 
 CueRanking cue(double weight, std::vector<Scored> ranked) { return {.weight = weight, .ranked = std::move(ranked)}; }
@@ -289,16 +313,16 @@ TEST(SelectForCues, each_cue_has_its_turn_before_any_has_a_second) {
   for (const std::int32_t b : {2, 6, 10, 14}) much.push_back(scored(b, {10.0}));
   const std::vector<CueRanking> rankings = {cue(1.0, much), cue(1.0, {scored(20, {9.0})}),
                                             cue(1.0, {scored(30, {4.0})})};
-  const Selection selection = select_for_cues(rankings, missing, 3);
+  const Blocks selection = blocks_for_cues(rankings, missing, 3);
   EXPECT_THAT(selection.recall, UnorderedElementsAre(BlockIndex(14), BlockIndex(20), BlockIndex(30)));
-  EXPECT_THAT(select_for_cues(rankings, missing, 0).recall, IsEmpty());
+  EXPECT_THAT(blocks_for_cues(rankings, missing, 0).recall, IsEmpty());
 }
 
 TEST(SelectForCues, a_cue_that_finds_little_beside_the_others_finds_nothing) {
   const std::vector<double> missing(40, 1.0);
   const std::vector<CueRanking> rankings = {cue(1.0, {scored(20, {9.0})}), cue(0.25, {scored(30, {8.0})})};
-  EXPECT_THAT(select_for_cues(rankings, missing, 8).recall, Not(Contains(BlockIndex(30))));
-  EXPECT_THAT(select_for_cues({&rankings[1], 1}, missing, 8).recall, Contains(BlockIndex(30))) << "alone it is heard";
+  EXPECT_THAT(blocks_for_cues(rankings, missing, 8).recall, Not(Contains(BlockIndex(30))));
+  EXPECT_THAT(blocks_for_cues({&rankings[1], 1}, missing, 8).recall, Contains(BlockIndex(30))) << "alone it is heard";
 }
 
 TEST(SelectForCues, what_two_cues_find_comes_once_and_what_is_hot_is_kept) {
@@ -306,9 +330,24 @@ TEST(SelectForCues, what_two_cues_find_comes_once_and_what_is_hot_is_kept) {
   missing[5] = 0.0;
   const std::vector<CueRanking> rankings = {cue(1.0, {scored(20, {9.0}), scored(5, {9.0})}),
                                             cue(1.0, {scored(20, {9.0})})};
-  const Selection selection = select_for_cues(rankings, missing, 8);
+  const Blocks selection = blocks_for_cues(rankings, missing, 8);
   EXPECT_EQ(std::ranges::count(selection.recall, BlockIndex(20)), 1);
   EXPECT_THAT(selection.keep, Contains(BlockIndex(5)));
+}
+
+// Else the answer leaves for what is only like it.
+TEST(SelectForCues, what_is_hot_and_worth_as_much_has_room_with_what_comes_one_for_one) {
+  std::vector<double> missing(40, 1.0);
+  missing[5] = missing[15] = missing[25] = 0.0;
+  const std::vector<CueRanking> rankings = {
+      cue(1.0, {scored(5, {9.0, 0.0}), scored(15, {9.0, 0.0}), scored(20, {0.0, 8.0}), scored(30, {0.0, 8.0}),
+                scored(25, {0.0, 0.0, 5.0})})};
+  std::vector<BlockIndex> order;
+  for (const Chosen& chosen : select_for_cues(rankings, missing, 8)) order.push_back(chosen.block);
+  // Of equals the later one first; then each one's neighbours, cold ones first.
+  EXPECT_THAT(std::span(order).first(4), ElementsAre(BlockIndex(30), BlockIndex(15), BlockIndex(20), BlockIndex(5)));
+  EXPECT_GT(std::ranges::find(order, BlockIndex(25)) - order.begin(), 4) << "it is worth less than what comes";
+  EXPECT_THAT(order, Contains(BlockIndex(25))) << "and stays, if there is room";
 }
 
 TEST(Focus, follows_the_messages_and_fades) {

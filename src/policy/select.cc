@@ -37,9 +37,9 @@ constexpr double kNextTurn = 0.8;
 constexpr std::int32_t kPartlyHot = 4;
 
 // The candidates of one kind, hot or cold, and what each is worth beside those that were chosen.
-class Choice {
+class Candidates {
  public:
-  Choice(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t reach, bool hot)
+  Candidates(std::span<const Scored> ranked, std::span<const double> missing, std::int32_t reach, bool hot)
       : ranked_(ranked), missing_(missing), reach_(reach), hot_(hot) {
     for (const Scored& scored : ranked) {
       if (is_candidate(scored.block.value())) {
@@ -52,7 +52,7 @@ class Choice {
   }
 
   // Of those that are worth `least` the one that is worth most, ties to the later block; none if no candidate is.
-  std::optional<BlockIndex> take(double least) {
+  std::optional<BlockWorth> take(double least) {
     std::optional<BlockIndex> best;
     double most = 0.0;
     const auto offer = [&](BlockIndex block, double worth) {
@@ -69,8 +69,9 @@ class Choice {
       if (scored.score < std::max(least, most)) break;
       if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored));
     }
-    if (best) choose(*best, least);
-    return best;
+    if (!best) return std::nullopt;
+    choose(*best, least);
+    return BlockWorth{.block = *best, .worth = most};
   }
 
  private:
@@ -160,63 +161,73 @@ Selection select_blocks(std::span<const Scored> ranked, std::span<const double> 
   least = std::max(least, kWorth * best_of(ranked, missing, false));
   Selection selection;
   for (const bool hot : {false, true}) {
-    Choice choice(ranked, missing, reach, hot);
-    std::vector<BlockIndex>& chosen = hot ? selection.keep : selection.recall;
+    Candidates candidates(ranked, missing, reach, hot);
+    std::vector<BlockWorth>& chosen = hot ? selection.keep : selection.recall;
     double n_left = max_blocks;
     while (n_left > 0.0 && std::ssize(chosen) < kPartlyHot * max_blocks) {
-      const std::optional<BlockIndex> block = choice.take(least);
-      if (!block) break;
-      n_left -= hot ? 1.0 : missing[block->index()];
-      chosen.push_back(*block);
+      const std::optional<BlockWorth> choice = candidates.take(least);
+      if (!choice) break;
+      n_left -= hot ? 1.0 : missing[choice->block.index()];
+      chosen.push_back(*choice);
     }
   }
   return selection;
 }
 
-std::vector<BlockIndex> take_turns(std::span<const double> weights, std::span<const std::vector<BlockIndex>> found) {
-  std::vector<std::pair<double, BlockIndex>> turns;
+std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found) {
+  using Turns = std::vector<std::pair<double, Chosen>>;
+  Turns first;
+  Turns behind;
   for (std::size_t cue = 0; cue < found.size(); ++cue) {
+    const auto& [recall, keep] = found[cue];
     double weight = weights[cue];
-    for (const BlockIndex block : found[cue]) {
-      turns.emplace_back(weight, block);
+    for (std::size_t turn = 0; turn < std::max(recall.size(), keep.size()); ++turn) {
+      if (turn < recall.size()) first.emplace_back(weight, Chosen{.block = recall[turn].block});
+      if (turn < keep.size()) {
+        const bool is_worth_it = turn < recall.size() && keep[turn].worth >= recall[turn].worth;
+        (is_worth_it ? first : behind).emplace_back(weight, Chosen{.block = keep[turn].block, .is_hot = true});
+      }
       weight *= kNextTurn;
     }
   }
-  std::ranges::stable_sort(turns, std::ranges::greater(), &std::pair<double, BlockIndex>::first);
-  std::vector<BlockIndex> blocks;
-  for (const auto& [weight, block] : turns) blocks.push_back(block);
-  return blocks;
+  std::vector<Chosen> all;
+  for (Turns* turns : {&first, &behind}) {
+    std::ranges::stable_sort(*turns, std::ranges::greater(), &Turns::value_type::first);
+    for (const auto& [weight, chosen] : *turns) all.push_back(chosen);
+  }
+  return all;
 }
 
-Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
-                          std::int32_t max_blocks, std::int32_t reach) {
+std::vector<Chosen> select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
+                                    std::int32_t max_blocks, std::int32_t reach) {
   double best = 0.0;
   for (const CueRanking& cue : rankings) {
     for (const Scored& scored : cue.ranked) best = std::max(best, cue.weight * scored.score);
   }
   std::vector<double> weights;
-  std::vector<std::vector<BlockIndex>> found_cold;
-  std::vector<std::vector<BlockIndex>> found_hot;
+  std::vector<Selection> found;
   for (const CueRanking& cue : rankings) {
     const double least = cue.is_linked ? 0.0 : kCueWorth * best / cue.weight;
-    Selection of_cue = select_blocks(cue.ranked, missing, max_blocks, reach, least);
     weights.push_back(cue.weight);
-    found_cold.push_back(std::move(of_cue.recall));
-    found_hot.push_back(std::move(of_cue.keep));
+    found.push_back(select_blocks(cue.ranked, missing, max_blocks, reach, least));
   }
-  Selection selection;
-  for (const auto list : {&Selection::recall, &Selection::keep}) {
-    std::vector<BlockIndex>& chosen = selection.*list;
-    std::set<BlockIndex> taken;
-    double n_left = max_blocks;
-    for (const BlockIndex block : take_turns(weights, list == &Selection::keep ? found_hot : found_cold)) {
-      if (n_left <= 0.0 || std::ssize(chosen) >= kPartlyHot * max_blocks) break;
-      if (!taken.insert(block).second) continue;
-      chosen.push_back(block);
-      n_left -= list == &Selection::keep ? 1.0 : missing[block.index()];
-    }
+  struct Room {
+    double n_left = 0.0;
+    std::int32_t n_chosen = 0;
+  };
+  Room cold{.n_left = static_cast<double>(max_blocks)};
+  Room hot = cold;
+  std::vector<Chosen> all;
+  std::set<BlockIndex> taken;
+  for (const Chosen& chosen : take_turns(weights, found)) {
+    Room& room = chosen.is_hot ? hot : cold;
+    if (room.n_left <= 0.0 || room.n_chosen >= kPartlyHot * max_blocks) continue;
+    if (!taken.insert(chosen.block).second) continue;
+    ++room.n_chosen;
+    room.n_left -= chosen.is_hot ? 1.0 : missing[chosen.block.index()];
+    all.push_back(chosen);
   }
-  return selection;
+  return all;
 }
 
 }  // namespace ebb

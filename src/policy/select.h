@@ -11,7 +11,8 @@
 // well, before what stands beside them. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it (and comes then, whatever else is worth more); of small blocks `reach` of those behind it
 // are beside it, the nearer first; and where a neighbour has words itself, the next one too. Hot blocks are no
-// candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back.
+// candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back. But those that are worth as much
+// as what comes have room with it, one for one: else the answer may leave for what is only like it.
 // One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing
 // from may be those that look for it.
 #pragma once
@@ -24,11 +25,24 @@
 
 namespace ebb {
 
+// A block, and what it is worth beside those that were chosen before it.
+struct BlockWorth {
+  BlockIndex block;
+  double worth = 0.0;
+};
+
+// Each in the order of choosing.
 struct Selection {
-  // Not hot in every head, best first.
-  std::vector<BlockIndex> recall;
+  // Not hot in every head.
+  std::vector<BlockWorth> recall;
   // Hot, and as much worth as those: not to be evicted for them.
-  std::vector<BlockIndex> keep;
+  std::vector<BlockWorth> keep;
+};
+
+// What is to come or to stay.
+struct Chosen {
+  BlockIndex block;
+  bool is_hot = false;
 };
 
 // What one cue found, best first.
@@ -44,13 +58,12 @@ struct CueRanking {
 // others are worth.
 [[nodiscard]] Selection select_blocks(std::span<const Scored> ranked, std::span<const double> missing,
                                       std::int32_t max_blocks, std::int32_t reach = 1, double least = 0.0);
-// The same of several cues, heaviest first.
-[[nodiscard]] Selection select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
-                                        std::int32_t max_blocks, std::int32_t reach = 1);
+// The same of several cues, heaviest first, each block once, in the order in which they are to have room.
+[[nodiscard]] std::vector<Chosen> select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
+                                                  std::int32_t max_blocks, std::int32_t reach = 1);
 
-// What several cues found, each best first, as one list, in which a block may stand twice: cues of one weight take turns, and a light
-// one's first choice comes behind some of a heavy one's. [cue] both.
-[[nodiscard]] std::vector<BlockIndex> take_turns(std::span<const double> weights,
-                                                 std::span<const std::vector<BlockIndex>> found);
+// What several cues found as one list, in which a block may stand twice: cues of one weight take turns, and a light one's first choice comes
+// behind some of a heavy one's. Behind each cold one the hot one of its turn, if it is worth as much; other hot ones behind all of these. [cue] both.
+[[nodiscard]] std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found);
 
 }  // namespace ebb

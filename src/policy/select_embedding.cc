@@ -41,8 +41,7 @@ class Embedding final : public Selector {
     double best = 0.0;
     for (const CueLikeness& cue : evidence.meanings) best = std::max(best, cue.weight * best_cold(cue, evidence));
     std::vector<double> weights;
-    std::vector<std::vector<BlockIndex>> cold;
-    std::vector<std::vector<BlockIndex>> hot;
+    std::vector<Selection> found;
     std::map<BlockIndex, double> scores;
     for (const CueLikeness& cue : evidence.meanings) {
       for (const BlockLikeness& one : cue.blocks) {
@@ -51,14 +50,9 @@ class Embedding final : public Selector {
       }
       weights.push_back(cue.weight);
       const bool is_heard = cue.weight * best_cold(cue, evidence) >= kBestCueWorth * best;
-      std::vector<BlockIndex> like = is_heard ? find_like(cue, evidence) : std::vector<BlockIndex>();
-      const auto first_hot =
-          std::ranges::stable_partition(like, [&](BlockIndex block) { return missing(evidence, block) > 0.0; });
-      hot.emplace_back(first_hot.begin(), first_hot.end());
-      like.erase(first_hot.begin(), first_hot.end());
-      cold.push_back(std::move(like));
+      found.push_back(is_heard ? find_like(cue, evidence) : Selection());
     }
-    return judge(take_turns(weights, cold), take_turns(weights, hot), scores, evidence);
+    return judge(take_turns(weights, found), scores, evidence);
   }
 
  private:
@@ -75,7 +69,7 @@ class Embedding final : public Selector {
   }
 
   // Best first, ties to the later block, which is likelier meant.
-  [[nodiscard]] std::vector<BlockIndex> find_like(const CueLikeness& cue, const RecallEvidence& evidence) const {
+  [[nodiscard]] Selection find_like(const CueLikeness& cue, const RecallEvidence& evidence) const {
     std::vector<BlockLikeness> like;
     const double least = std::max(least_, worth_ * best_cold(cue, evidence));
     for (const BlockLikeness& one : cue.blocks) {
@@ -84,31 +78,32 @@ class Embedding final : public Selector {
     std::ranges::sort(like, [](const BlockLikeness& a, const BlockLikeness& b) {
       return a.cosine != b.cosine ? a.cosine > b.cosine : a.block > b.block;
     });
-    std::vector<BlockIndex> blocks;
-    for (const BlockLikeness& one : like) blocks.push_back(one.block);
-    return blocks;
+    Selection found;
+    for (const BlockLikeness& one : like) {
+      (missing(evidence, one.block) > 0.0 ? found.recall : found.keep)
+          .push_back({.block = one.block, .worth = one.cosine});
+    }
+    return found;
   }
 
-  // Those that come, those that stay, then the best of the cold ones that do not come. Of hot ones no more stay than may come.
-  static std::vector<Considered> judge(std::span<const BlockIndex> cold, std::span<const BlockIndex> hot,
-                                       const std::map<BlockIndex, double>& scores, const RecallEvidence& evidence) {
+  // Those that come or stay, then the best of the cold ones that do not come. Of hot ones no more stay than may come.
+  static std::vector<Considered> judge(std::span<const Chosen> found, const std::map<BlockIndex, double>& scores,
+                                       const RecallEvidence& evidence) {
     std::vector<Considered> chosen;
     std::vector<Considered> rest;
     std::set<BlockIndex> seen;
     double n_left = evidence.max_blocks;
-    for (const BlockIndex block : cold) {
-      if (!seen.insert(block).second) continue;
-      const bool comes = n_left > 0.0;
-      if (comes) n_left -= missing(evidence, block);
-      (comes ? chosen : rest)
-          .push_back(
-              {.block = block, .score = scores.at(block), .verdict = comes ? Verdict::kRecall : Verdict::kBeyond});
-    }
-    const auto n_most = chosen.size() + static_cast<std::size_t>(std::max(0, evidence.max_blocks));
-    for (const BlockIndex block : hot) {
-      if (chosen.size() >= n_most) break;
-      if (!seen.insert(block).second) continue;
-      chosen.push_back({.block = block, .score = scores.at(block), .verdict = Verdict::kKeep});
+    std::int32_t n_may_stay = evidence.max_blocks;
+    for (const auto& [block, is_hot] : found) {
+      if ((is_hot && n_may_stay <= 0) || !seen.insert(block).second) continue;
+      const bool is_chosen = is_hot || n_left > 0.0;
+      const Verdict verdict = is_hot ? Verdict::kKeep : is_chosen ? Verdict::kRecall : Verdict::kBeyond;
+      if (is_hot) {
+        --n_may_stay;
+      } else if (is_chosen) {
+        n_left -= missing(evidence, block);
+      }
+      (is_chosen ? chosen : rest).push_back({.block = block, .score = scores.at(block), .verdict = verdict});
     }
     for (const auto& [block, score] : scores) {
       if (seen.contains(block) || missing(evidence, block) == 0.0) continue;

@@ -23,7 +23,6 @@ class Lexical final : public Selector {
   [[nodiscard]] std::string_view name() const override { return "lexical"; }
   [[nodiscard]] SelectorAsk asks() const override { return {.words = true, .reply_words = reads_reply_}; }
   [[nodiscard]] std::vector<Considered> select(const RecallEvidence& evidence) const override {
-    const Selection selection = select_for_cues(evidence.words, evidence.missing, evidence.max_blocks, evidence.reach);
     std::map<BlockIndex, double> scores;
     for (const CueRanking& cue : evidence.words) {
       for (const Scored& scored : cue.ranked) {
@@ -33,18 +32,18 @@ class Lexical final : public Selector {
     }
     std::vector<Considered> all;
     double least = 0.0;
-    const auto add = [&](const std::vector<BlockIndex>& blocks, Verdict verdict) {
-      for (const BlockIndex block : blocks) {
-        // One that came for its neighbour's sake may have no word itself.
-        const auto found = scores.find(block);
-        all.push_back({.block = block, .score = found == scores.end() ? 0.0 : found->second, .verdict = verdict});
-        if (found == scores.end()) continue;
-        least = least == 0.0 ? found->second : std::min(least, found->second);
-        scores.erase(found);
-      }
-    };
-    add(selection.recall, Verdict::kRecall);
-    add(selection.keep, Verdict::kKeep);
+    for (const Chosen& chosen :
+         select_for_cues(evidence.words, evidence.missing, evidence.max_blocks, evidence.reach)) {
+      // One that came for its neighbour's sake may have no word itself.
+      const auto found = scores.find(chosen.block);
+      const bool is_scored = found != scores.end();
+      all.push_back({.block = chosen.block,
+                     .score = is_scored ? found->second : 0.0,
+                     .verdict = chosen.is_hot ? Verdict::kKeep : Verdict::kRecall});
+      if (!is_scored) continue;
+      least = least == 0.0 ? found->second : std::min(least, found->second);
+      scores.erase(found);
+    }
     add_rest(scores, evidence.missing, least, all);
     return all;
   }
