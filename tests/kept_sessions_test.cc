@@ -194,7 +194,7 @@ TEST_F(KeptSessions, images_of_another_layout_or_owner_are_left_alone_and_counte
   open(RowType::kBF16);
   EXPECT_EQ(kept().n_foreign, 2);
   EXPECT_EQ(kept().n_resumed, 0);
-  open(RowType::kF16, {.is_known_owner = [](std::string_view owner) { return owner == "beta"; }});
+  open(RowType::kF16, {.lanes = {.is_known_owner = [](std::string_view owner) { return owner == "beta"; }}});
   EXPECT_EQ(kept().n_foreign, 1);
   EXPECT_EQ(kept().n_resumed, 1);
   EXPECT_LE(say(history('b'), "b", "beta").end.turn.from[Origin::kNew], 1);

@@ -94,6 +94,20 @@ TEST_F(Schedulers, what_an_owner_may_have_changes_while_others_are_served) {
   scheduler_->inspect([](const Lanes& lanes) { EXPECT_EQ(lanes.all().size(), 2U); });
 }
 
+// A key that was taken away has sessions, and nobody who could ask for them.
+TEST_F(Schedulers, whom_nobody_knows_any_more_makes_room_first) {
+  start({.lanes = {.most = 4}});
+  for (const char* lane : {"a1", "a2", "a3"}) say(request("hello", "alpha", lane));
+  say(request("hello", "beta", "b"));
+  scheduler_->set_owner_limits({.is_known = [](std::string_view owner) { return owner != "beta"; }});
+  say(request("hello", "gamma", "c"));
+  std::vector<std::string> ids;
+  scheduler_->inspect([&](const Lanes& lanes) {
+    for (const Lane& lane : lanes.all()) ids.push_back(lane.public_id);
+  });
+  EXPECT_THAT(ids, ::testing::ElementsAre("a1", "a2", "a3", "c"));
+}
+
 TEST_F(Schedulers, how_long_clients_wait_is_counted_once_for_each_request_and_each_token) {
   start({.n_parallel = 1});
   const Said one = say(request("hello", "", "a", 6));

@@ -76,19 +76,19 @@ Result<ApiKeys> all_keys(const ServeFlags& flags) {
 // Sessions are kept beside the blocks that they need, in room of their own.
 Result<SchedulerOptions> scheduler_options(const ServeFlags& flags, const Engine& engine, const ApiKeys& keys) {
   constexpr std::uint64_t kShareOfDisk = 16;
-  const OwnerLimits of_key = owner_limits(flags, keys.size());
-  SchedulerOptions options{.n_parallel = flags.n_parallel,
-                           .n_parallel_of_owner = of_key.n_parallel,
-                           .max_queued = flags.max_queued,
-                           .max_queued_of_owner = of_key.max_queued,
-                           .lanes = {.most = flags.max_sessions, .most_of_owner = of_key.most_lanes},
-                           .session = engine.session_options()};
+  const OwnerLimits of_key = owner_limits(flags, keys);
+  SchedulerOptions options{
+      .n_parallel = flags.n_parallel,
+      .n_parallel_of_owner = of_key.n_parallel,
+      .max_queued = flags.max_queued,
+      .max_queued_of_owner = of_key.max_queued,
+      .lanes = {.most = flags.max_sessions, .most_of_owner = of_key.most_lanes, .is_known_owner = of_key.is_known},
+      .session = engine.session_options()};
   EBB_ASSIGN_OR_RETURN(options.lanes.policies, OfferedPolicies::parse(flags.allowed_policies));
   EBB_ASSIGN_OR_RETURN(const ColdStoreOptions store, parse_store_flag(flags.engine.store));
   if (store.disk) {
     options.folder = {.folder = store.disk->folder / "sessions", .max_bytes = store.disk->max_bytes / kShareOfDisk};
   }
-  options.is_known_owner = [keys](std::string_view owner) { return keys.is_owner(owner); };
   return options;
 }
 
@@ -100,7 +100,7 @@ void read_keys_again(const ServeFlags& flags, Scheduler& scheduler, Api& api) {
     return;
   }
   const std::size_t n_keys = keys->size();
-  scheduler.set_owner_limits(owner_limits(flags, n_keys));
+  scheduler.set_owner_limits(owner_limits(flags, *keys));
   api.set_keys(*std::move(keys));
   tell(fmt::format("{} was read again; keys that may ask from now on: {}", flags.api_key_file, n_keys));
 }

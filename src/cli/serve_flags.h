@@ -55,7 +55,7 @@ struct ServeFlags {
 
 [[nodiscard]] Reuse reuse_of(const ServeFlags& flags);
 // Where there are several keys, none holds all seats, nor more than half of the queue and of the sessions.
-[[nodiscard]] OwnerLimits owner_limits(const ServeFlags& flags, std::size_t n_keys);
+[[nodiscard]] OwnerLimits owner_limits(const ServeFlags& flags, const ApiKeys& keys);
 
 // Each is a variable of the environment, too. `flags` must live as long as the command.
 void add_serve_flags(CLI::App* command, ServeFlags* flags);

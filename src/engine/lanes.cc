@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "session/match.h"
@@ -204,7 +205,9 @@ bool Lanes::erase_oldest(std::string_view owner) {
 bool Lanes::erase_of_greatest(std::string_view next) {
   std::map<std::string_view, std::int64_t> n_lanes = {{next, 1}};
   for (const Lane& lane : lanes_) ++n_lanes[lane.owner];
-  const auto rank = [&](const Lane& lane) { return std::pair(-n_lanes[lane.owner], lane.last_use); };
+  const auto rank = [&](const Lane& lane) {
+    return std::tuple(limits_.is_known_owner(lane.owner), -n_lanes[lane.owner], lane.last_use);
+  };
   Lane* least = nullptr;
   for (Lane& lane : lanes_) {
     if (!lane.busy && (least == nullptr || rank(lane) < rank(*least))) least = &lane;
@@ -270,9 +273,9 @@ void Lanes::keep(Lane& lane) {
   lane.open_record = open_record;
 }
 
-void Lanes::resume_kept(const std::function<bool(std::string_view owner)>& is_known) {
+void Lanes::resume_kept() {
   if (folder_ == nullptr) return;
-  const auto fits = [&](const LaneImage& image) { return image.is_of(engine_) && is_known(image.owner); };
+  const auto fits = [&](const LaneImage& image) { return image.is_of(engine_) && limits_.is_known_owner(image.owner); };
   for (LaneImage& kept : folder_->load(fits)) {
     Lane* const lane = open(kept.owner, kept.id);
     if (lane == nullptr) return;

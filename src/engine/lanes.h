@@ -26,12 +26,14 @@
 
 namespace ebb {
 
-// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, whose blocks stay in
+// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, first of those whom nobody knows any more, whose blocks stay in
 // the cold store for what adopts them.
 struct LaneLimits {
   std::size_t most = 256;
   // The most lanes of one owner; it then has a new one at its own cost.
   std::size_t most_of_owner = 256;
+  // Whose lanes may still be asked for. Those of others, kept by an earlier process, do not go on; and whose key is taken away leaves room first.
+  std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
   // The policies that owners may choose for theirs.
   OfferedPolicies policies;
 };
@@ -127,13 +129,16 @@ class Lanes {
   SessionImage save(Lane& lane);
   // Gives an idle lane's image, as it is, to the folder; its blocks are saved already.
   void keep(Lane& lane);
-  // Opens parked lanes for what an earlier process kept: images of this engine's model and layout that `is_known` owns.
-  void resume_kept(const std::function<bool(std::string_view owner)>& is_known);
+  // Opens parked lanes for what an earlier process kept: images of this engine's model and layout, of known owners.
+  void resume_kept();
   // Forgets an idle lane, and of its saved blocks those that no other lane of its owner begins with.
   void forget(Lane& lane);
 
   // From the next lane that is opened on.
-  void set_most_of_owner(std::size_t n) { limits_.most_of_owner = n; }
+  void set_owners(std::size_t most_of_owner, std::function<bool(std::string_view owner)> is_known) {
+    limits_.most_of_owner = most_of_owner;
+    limits_.is_known_owner = std::move(is_known);
+  }
 
   // Lanes that were compared with histories token by token, so far, to find where a client's conversation goes on.
   [[nodiscard]] std::int64_t n_compared() const { return n_compared_; }

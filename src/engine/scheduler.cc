@@ -43,7 +43,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(Engine& engine, const Schedu
     const std::scoped_lock lock(news->mutex);
     if (news->state != nullptr) news->state->note_fetched();
   });
-  state->lanes.resume_kept(options.is_known_owner);
+  state->lanes.resume_kept();
   state->set_budget(engine.budget_tokens());
   state->thread = std::jthread([s = state.get()] { s->work(); });
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(state)));
@@ -152,7 +152,7 @@ void Scheduler::set_owner_limits(const OwnerLimits& limits) {
     const std::scoped_lock lock(state_->mutex);
     state_->waiting.set_owner_limits(limits.max_queued, limits.n_parallel);
   }
-  run_between_steps([&] { state_->lanes.set_most_of_owner(limits.most_lanes); });
+  run_between_steps([&] { state_->lanes.set_owners(limits.most_lanes, limits.is_known); });
 }
 
 Status Scheduler::set_budget(Lane& lane, std::int32_t n_tokens) {

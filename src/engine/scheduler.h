@@ -37,8 +37,6 @@ struct SchedulerOptions {
   SessionOptions session;
   // Where sessions are kept from process to process; none: they end with this one.
   std::optional<LaneFolderOptions> folder;
-  // Whose sessions go on, of those that an earlier process kept.
-  std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
 };
 
 // What one owner may have of what all share, as in SchedulerOptions.
@@ -46,6 +44,7 @@ struct OwnerLimits {
   std::int32_t n_parallel = 256;
   std::size_t max_queued = 64;
   std::size_t most_lanes = 256;
+  std::function<bool(std::string_view owner)> is_known = [](std::string_view) { return true; };
 };
 
 // One of the n_parallel places where requests are computed.

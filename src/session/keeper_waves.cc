@@ -165,8 +165,10 @@ Status Keeper::end_arrival(Arrival& arrival) {
 void Keeper::note_return(const Arrival& arrival, Acts& acts) {
   const BlockIndex block = arrival.block;
   if (!arrival.status.ok()) {
+    // What found no room is there still.
+    if (arrival.status.code() == Code::kOutOfBudget) return;
     ++stats_.n_missed_recalls;
-    if (arrival.status.code() != Code::kOutOfBudget) acts.lost.push_back(block);
+    acts.lost.push_back(block);
     return;
   }
   ++stats_.n_recalled_blocks;
