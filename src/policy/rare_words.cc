@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/split_text.h"
+#include "policy/sentences.h"
 
 namespace ebb {
 namespace {
@@ -28,6 +30,22 @@ constexpr std::size_t kMostRanked = 256;
 // A block that has less than this share of the best one's score need not be told. Higher: blocks are missing that another choice may want.
 constexpr double kLeastShare = 0.1;
 
+// Bytes up to the first and the last mark that ends a sentence; both 0 where none does.
+std::pair<std::size_t, std::size_t> sentence_ends(std::string_view text) {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = sentence_mark_bytes(text, at);
+    at += std::max<std::size_t>(n, 1);
+    if (n == 0) continue;
+    if (first == 0) first = at;
+    last = at;
+  }
+  return {first, last};
+}
+
+std::int32_t count_words(std::string_view text) { return static_cast<std::int32_t>(split_words(text).size()); }
+
 double score_of(double rarity, std::int32_t count, std::int32_t n_words, double mean_words) {
   const double norm = 1.0 - kLengthWeight + kLengthWeight * n_words / mean_words;
   return rarity * count * (kSaturation + 1.0) / (count + kSaturation * norm);
@@ -43,6 +61,10 @@ void WordIndex::add(BlockIndex block, std::string_view text) {
     if (use.count++ == 0) use.first = document.n_words;
     use.last = document.n_words++;
   }
+  const auto [first, last] = sentence_ends(text);
+  document.n_first = first == 0 ? document.n_words : count_words(text.substr(0, first));
+  document.n_ended = last == 0 ? 0 : document.n_words - count_words(text.substr(last));
+  document.ends_whole = last > 0 && trimmed(text.substr(last)).empty();
   for (auto& [word, use] : document.uses) {
     std::vector<Posting>& postings = postings_[word];
     use.posting = postings.size();
@@ -150,6 +172,8 @@ std::vector<BlockIndex> WordIndex::find_best(const std::vector<Term>& terms) con
 Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const {
   const Document& document = documents_.at(block);
   const std::int32_t n_border = std::min(kBorderWords, (document.n_words + 1) / 2);
+  const auto before = documents_.find(BlockIndex(block.value() - 1));
+  const bool begins_whole = before != documents_.end() && before->second.ends_whole;
   Scored scored{.block = block};
   for (const Term& term : terms) {
     const auto found = document.uses.find(*term.word);
@@ -157,10 +181,14 @@ Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const 
     const Use& use = found->second;
     const double score = score_of(term.rarity, use.count, document.n_words, mean_words());
     scored.score += score;
+    const bool at_begin = use.first < n_border;
+    const bool at_end = use.last >= document.n_words - n_border;
     scored.words.push_back({.word = term.place,
                             .score = score,
-                            .at_begin = use.first < n_border,
-                            .at_end = use.last >= document.n_words - n_border});
+                            .at_begin = at_begin,
+                            .at_end = at_end,
+                            .is_cut_at_begin = at_begin && !begins_whole && use.first < document.n_first,
+                            .is_cut_at_end = at_end && use.last >= document.n_ended});
   }
   return scored;
 }

@@ -26,6 +26,9 @@ struct WordScore {
   // It stands right behind the block's begin, or right before its end: what it speaks of may stand in the neighbour.
   bool at_begin = false;
   bool at_end = false;
+  // And its sentence goes on there.
+  bool is_cut_at_begin = false;
+  bool is_cut_at_end = false;
 };
 
 struct Scored {
@@ -69,6 +72,11 @@ class WordIndex {
  private:
   struct Document {
     std::int32_t n_words = 0;
+    // Words of the sentence that the block begins with, and those before the sentence that has no end in it.
+    std::int32_t n_first = 0;
+    std::int32_t n_ended = 0;
+    // Nothing stands behind its last sentence.
+    bool ends_whole = false;
     Uses uses;
   };
 

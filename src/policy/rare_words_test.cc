@@ -229,6 +229,34 @@ TEST(Select, what_a_border_cuts_of_a_block_that_is_worth_little_stays_away) {
       << "though it is hot";
 }
 
+// Where room is little, what stands beside one fact would come before the next one.
+TEST(Select, a_neighbour_to_which_no_sentence_goes_on_comes_behind_all_that_has_words) {
+  std::vector<Scored> ranked = {scored(9, {12.0, 0.0}), scored(5, {8.0, 0.0})};
+  ranked[0].words[0].at_end = true;
+  EXPECT_THAT(blocks_selected(ranked, std::vector<double>(12, 1.0), 8).recall,
+              ElementsAre(BlockIndex(9), BlockIndex(5), BlockIndex(10), BlockIndex(8)));
+  ranked[0].words[0].is_cut_at_end = true;
+  EXPECT_THAT(blocks_selected(ranked, std::vector<double>(12, 1.0), 8).recall,
+              ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(5), BlockIndex(8)));
+}
+
+TEST(RareWords, a_sentence_that_a_border_cuts_is_told_from_one_that_ends_before_it) {
+  WordIndex index;
+  index.add(BlockIndex(0), "The okapi sleeps. The zebra eats");
+  index.add(BlockIndex(1), "grass. The quagga drinks.");
+  index.add(BlockIndex(2), "The gnu runs fast and");
+  const auto cuts = [&](const char* word) {
+    const std::vector<Scored> ranked = index.rank(word);
+    const WordScore& first = ranked.at(0).words.at(0);
+    return std::pair(first.is_cut_at_begin, first.is_cut_at_end);
+  };
+  EXPECT_EQ(cuts("okapi"), std::pair(true, false)) << "nobody knows what stands before the first block";
+  EXPECT_EQ(cuts("zebra"), std::pair(false, true));
+  EXPECT_EQ(cuts("grass"), std::pair(true, false));
+  EXPECT_EQ(cuts("quagga"), std::pair(false, false));
+  EXPECT_EQ(cuts("gnu"), std::pair(false, false)) << "the block before it ends whole";
+}
+
 TEST(RareWords, what_stands_near_a_border_is_told) {
   std::string fill;
   for (int i = 0; i < 30; ++i) fill += " filler";
@@ -250,6 +278,7 @@ TEST(RareWords, what_stands_near_a_border_is_told) {
 TEST(Select, a_sentence_that_a_border_cuts_comes_back_whole_before_others) {
   std::vector<Scored> ranked = {scored(5, {9.0, 1.0}), scored(9, {8.0})};
   ranked[0].words[0].at_end = true;
+  ranked[0].words[0].is_cut_at_end = true;
   const Blocks selection = blocks_selected(ranked, std::vector<double>(12, 1.0), 2);
   EXPECT_THAT(selection.recall, ElementsAre(BlockIndex(5), BlockIndex(6)));
 }

@@ -21,6 +21,9 @@ constexpr double kGoesOn = 0.2;
 // The share that a neighbour has of what words near the border gave. Below 1, so that a block comes before its
 // neighbour.
 constexpr double kBeyond = 0.9;
+// What a neighbour to which no sentence goes on counts beside what has words of its own. Higher: where room is little, what stands beside one fact comes
+// before the next one.
+constexpr double kAside = 0.5;
 // What a word is worth once a chosen block has it, in however many of them. Lower: what is said in several places comes back from one of them.
 // Higher: blocks that repeat the question's form take the room of the one that answers it.
 constexpr double kRepeated = 0.75;
@@ -61,7 +64,7 @@ class Candidates {
       most = worth;
     };
     for (const auto& [block, beside] : beside_) {
-      if (beside.is_cut || beside.worth >= least) offer(block, beside.worth);
+      if (beside.is_cut || beside.worth >= least) offer(block, beside.goes_on ? beside.worth : kAside * beside.worth);
     }
     // Nothing is worth more than it scored, and the best come first. What it scored is to be enough: that others said the same first puts it
     // behind them, and does not keep it away.
@@ -102,23 +105,33 @@ class Candidates {
   // By what it scored, which is not less for what was said elsewhere: of several that tell the same, the neighbours of each are worth as much. Behind
   // it so many: what words speak of stands behind them more often than before.
   void raise_neighbours(const Scored& scored, std::int32_t reach, bool comes_whole) {
-    double at_begin = 0.0;
-    double at_end = 0.0;
+    Border begin;
+    Border end;
     for (const WordScore& word : scored.words) {
-      if (word.at_begin) at_begin += word.score;
-      if (word.at_end) at_end += word.score;
+      if (word.at_begin) begin.near += word.score;
+      if (word.at_end) end.near += word.score;
+      if (word.is_cut_at_begin) begin.cut += word.score;
+      if (word.is_cut_at_end) end.cut += word.score;
     }
     const auto worth = [&](std::int32_t i) { return kNeighbour * (1.0 + kNearer * (reach - i)) * scored.score; };
     const std::int32_t b = scored.block.value();
-    const auto raise_nearest = [&](std::int32_t nearest, double at_border) {
-      const double beyond = kBeyond * at_border;
-      const bool is_cut = comes_whole && beyond >= kWorth * scored.score;
-      raise(nearest, {.worth = std::max(worth(1), beyond), .is_nearest = true, .is_cut = is_cut});
+    const auto raise_nearest = [&](std::int32_t nearest, const Border& border) {
+      const auto is_much = [&](double of_border) { return kBeyond * of_border >= kWorth * scored.score; };
+      raise(nearest, {.worth = std::max(worth(1), kBeyond * border.near),
+                      .is_nearest = true,
+                      .is_cut = comes_whole && is_much(border.near),
+                      .goes_on = is_much(border.cut)});
     };
-    raise_nearest(b - 1, at_begin);
-    raise_nearest(b + 1, at_end);
+    raise_nearest(b - 1, begin);
+    raise_nearest(b + 1, end);
     for (std::int32_t i = 2; i <= reach; ++i) raise(b + i, {.worth = worth(i)});
   }
+
+  // What words near one of a block's borders gave, and those of them whose sentence goes on behind it.
+  struct Border {
+    double near = 0.0;
+    double cut = 0.0;
+  };
 
   // What a block is worth for its neighbour's sake.
   struct Beside {
@@ -126,14 +139,18 @@ class Candidates {
     bool is_nearest = false;
     // The border between them cuts what was chosen: it comes whole, however much better something else was.
     bool is_cut = false;
+    // A sentence of what was chosen goes on there.
+    bool goes_on = false;
   };
 
   void raise(std::int32_t b, const Beside& beside) {
     if (!is_candidate(b) || chosen_.contains(BlockIndex(b))) return;
     Beside& most = beside_[BlockIndex(b)];
     const bool is_cut = most.is_cut || beside.is_cut;
+    const bool goes_on = most.goes_on || beside.goes_on;
     if (beside.worth > most.worth) most = beside;
     most.is_cut = is_cut;
+    most.goes_on = goes_on;
   }
 
   std::span<const Scored> ranked_;
