@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "bench/agent_contenders.h"
 #include "bench/api_client.h"
 #include "bench/peer_server.h"
 #include "json/parse_json.h"
@@ -21,55 +22,8 @@ namespace {
 constexpr std::int32_t kTokenStep = 256;
 // Tokens of the prompt that another renderer may count more, and of the reply.
 constexpr std::int32_t kTokenSlack = 128;
-
-// Who is asked: a program, what it is started with, and what its requests say more.
-struct Contender {
-  std::string name;
-  std::filesystem::path program;
-  std::function<std::vector<std::string>(std::int32_t n_tokens, const std::filesystem::path& saves)> flags;
-  Json more = Json::object();
-};
-
-std::vector<std::string> model_flags(const AgentSessionsOptions& options) {
-  std::vector<std::string> flags = {"-m", options.model.string()};
-  if (options.n_threads > 0) flags.insert(flags.end(), {"-t", std::to_string(options.n_threads)});
-  if (!options.chat_template_file.empty()) {
-    flags.insert(flags.end(), {"--chat-template-file", options.chat_template_file.string()});
-  }
-  return flags;
-}
-
-std::vector<Contender> contenders_of(const AgentSessionsOptions& options) {
-  const auto ours = [options](std::vector<std::string> more) {
-    return [options, more](std::int32_t n_tokens, const std::filesystem::path& saves) {
-      std::vector<std::string> flags = {"serve"};
-      const std::vector<std::string> model = model_flags(options);
-      flags.insert(flags.end(), model.begin(), model.end());
-      flags.insert(flags.end(), {"--kv-budget", std::to_string(n_tokens)});
-      flags.insert(flags.end(), more.begin(), more.end());
-      if (more.empty()) flags.insert(flags.end(), {"--kv-store", "ram=1G,disk=" + saves.string()});
-      return flags;
-    };
-  };
-  std::error_code failure;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
-  std::vector<Contender> all = {
-      {.name = "ebb", .program = self, .flags = ours({})},
-      {.name = "ebb, fresh edits", .program = self, .flags = ours({}), .more = {{"kv_reuse", "fresh"}}},
-      {.name = "ebb, nothing recovered",
-       .program = self,
-       .flags = ours({"--kv-store", "ram=0", "--selectors", "none"})},
-  };
-  if (options.llama_server.empty()) return all;
-  all.push_back({.name = "llama-server",
-                 .program = options.llama_server,
-                 .flags = [options](std::int32_t n_tokens, const std::filesystem::path&) {
-                   std::vector<std::string> flags = model_flags(options);
-                   flags.insert(flags.end(), {"-c", std::to_string(n_tokens), "-np", "1", "--jinja"});
-                   return flags;
-                 }});
-  return all;
-}
+// Of an answer that tells a fact.
+constexpr std::int32_t kFactTokens = 32;
 
 // A folder of this run alone, removed with all that is in it.
 class WorkFolder {
@@ -112,9 +66,22 @@ std::int64_t count_in(const Json& json, const char* object, const char* name) {
   return json[object].contains(name) && json[object][name].is_number() ? json[object][name].get<std::int64_t>() : 0;
 }
 
+// What a chat's first choice says; empty where it says nothing.
+std::string text_in(const Json& json) {
+  const Json::json_pointer content("/choices/0/message/content");
+  return json.contains(content) && json[content].is_string() ? json[content].get<std::string>() : "";
+}
+
 struct CountedRequest {
   AgentRequest request;
   std::int32_t n_tokens = 0;
+};
+
+// What is asked of a session, and then what is asked of what it told.
+struct CountedSession {
+  std::vector<CountedRequest> requests;
+  ToldSession told;
+  std::vector<CountedRequest> questions;  // one of each fact
 };
 
 // Counts the tokens of prompts.
@@ -141,32 +108,62 @@ class PromptCounter {
   ApiClient& client_;
 };
 
-// The requests of the sessions one after another; what happens on the way may make some a little longer than the most.
-Result<std::vector<CountedRequest>> requests_of(const AgentSessionsOptions& options) {
-  EBB_ASSIGN_OR_RETURN(std::vector<RecordedSession> sessions, read_recorded_sessions(options.workload));
-  const std::size_t n_sessions = options.n_sessions > 0
-                                     ? std::min(sessions.size(), static_cast<std::size_t>(options.n_sessions))
-                                     : sessions.size();
+// Cut, and with facts: those that are replayed, and the one that comes between the last one's requests.
+Result<std::vector<ToldSession>> read_told(const AgentSessionsOptions& options, PromptCounter& counter) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<RecordedSession> sessions, read_recorded_sessions(options.workload));
+  const std::size_t n = options.n_sessions > 0 ? static_cast<std::size_t>(options.n_sessions) + 1 : sessions.size();
+  std::vector<ToldSession> told;
+  for (std::size_t i = 0; i < std::min(n, sessions.size()); ++i) {
+    options.progress("reading " + sessions[i].id, 0.0);
+    RecordedSession session = sessions[i];
+    if (options.most_tokens > 0) {
+      EBB_ASSIGN_OR_RETURN(session, counter.cut(session, options.most_tokens));
+    }
+    EBB_ASSIGN_OR_RETURN(told.emplace_back(), tell_facts(session, static_cast<std::int32_t>(i), options.facts));
+  }
+  return told;
+}
+
+Result<CountedRequest> count_request(AgentRequest request, PromptCounter& counter) {
+  EBB_ASSIGN_OR_RETURN(const std::int32_t n_tokens, counter.count(request.tools, request.messages));
+  return CountedRequest{.request = std::move(request), .n_tokens = n_tokens};
+}
+
+// One after another; facts and what happens on the way may make prompts a little longer than the most.
+Result<std::vector<CountedSession>> sessions_of(const AgentSessionsOptions& options) {
   EBB_ASSIGN_OR_RETURN(const auto client, ApiClient::open({.model = options.model, .kv_budget_tokens = kTokenStep},
                                                           {.n_parallel = 1}, {.chat_template = options.chat_template}));
   PromptCounter counter(*client);
-  std::vector<CountedRequest> all;
+  EBB_ASSIGN_OR_RETURN(const std::vector<ToldSession> told, read_told(options, counter));
+  const std::size_t n_sessions =
+      options.n_sessions > 0 ? std::min(told.size(), static_cast<std::size_t>(options.n_sessions)) : told.size();
+  std::vector<CountedSession> all;
   for (std::size_t i = 0; i < n_sessions; ++i) {
-    options.progress("reading " + sessions[i].id, 0.0);
-    RecordedSession session = sessions[i];
-    RecordedSession other = sessions[(i + 1) % sessions.size()];
-    if (options.most_tokens > 0) {
-      EBB_ASSIGN_OR_RETURN(session, counter.cut(session, options.most_tokens));
-      EBB_ASSIGN_OR_RETURN(other, counter.cut(other, options.most_tokens));
+    const RecordedSession& session = told[i].session;
+    CountedSession one{.told = told[i]};
+    for (AgentRequest& request : make_agent_requests(session, told[(i + 1) % told.size()].session)) {
+      EBB_ASSIGN_OR_RETURN(one.requests.emplace_back(), count_request(std::move(request), counter));
     }
-    for (AgentRequest& request : make_agent_requests(session, other)) {
-      EBB_ASSIGN_OR_RETURN(const std::int32_t n_tokens, counter.count(request.tools, request.messages));
-      all.push_back({.request = std::move(request), .n_tokens = n_tokens});
+    for (const AgentFact& fact : told[i].facts) {
+      AgentRequest question{
+          .session = session.id, .tools = session.tools, .messages = messages_of_question(told[i], fact)};
+      EBB_ASSIGN_OR_RETURN(one.questions.emplace_back(), count_request(std::move(question), counter));
     }
+    if (!one.requests.empty()) all.push_back(std::move(one));
   }
   if (!all.empty()) return all;
   return error(Code::kInvalidArgument, "{}: no request has {} tokens or fewer", options.workload.string(),
                options.most_tokens);
+}
+
+std::int32_t longest_of(std::span<const CountedSession> sessions) {
+  std::int32_t longest = 0;
+  for (const CountedSession& session : sessions) {
+    for (const auto* const requests : {&session.requests, &session.questions}) {
+      for (const CountedRequest& counted : *requests) longest = std::max(longest, counted.n_tokens);
+    }
+  }
+  return longest;
 }
 
 // One contender's server, at one amount of memory.
@@ -199,24 +196,45 @@ class Arena {
 
   // kIo where the server is gone; a refusal is an answer.
   Result<AgentAnswer> ask(const AgentRequest& request) {
-    Json body = body_of(request);
-    body.update(contender_.more);
-    EBB_ASSIGN_OR_RETURN(const PeerAnswer got, server_->post("/v1/chat/completions", body.dump(), request.session));
-    AgentAnswer answer{.ms = got.ms};
-    const Result<Json> json = parse_json(got.body);
-    if (!json.ok()) return error(Code::kIo, "{}: an answer that is no JSON: {}", contender_.name, got.body);
-    if (got.status != 200) {
-      answer.refusal = fmt::format("HTTP {}: {}", got.status, message_of(*json));
-      return answer;
-    }
-    answer.n_prompt = count_in(*json, "usage", "prompt_tokens");
-    answer.n_computed = count_in(*json, "timings", "prompt_n");
+    EBB_ASSIGN_OR_RETURN(const Got got, post(body_of(request), request.session));
+    AgentAnswer answer{.refusal = got.refusal, .ms = got.ms};
+    if (!answer.refusal.empty()) return answer;
+    answer.n_prompt = count_in(got.json, "usage", "prompt_tokens");
+    answer.n_computed = count_in(got.json, "timings", "prompt_n");
     return answer;
+  }
+
+  Result<FactReply> ask_for(const AgentFact& fact, const ToldSession& told, const AgentRequest& question) {
+    Json body = body_of(question);
+    body["max_tokens"] = kFactTokens;
+    // Models that think would think for longer than that.
+    body["chat_template_kwargs"] = {{"enable_thinking", false}};
+    EBB_ASSIGN_OR_RETURN(const Got got, post(std::move(body), question.session));
+    if (!got.refusal.empty()) return FactReply{.verdict = FactVerdict::kRefused, .text = got.refusal};
+    FactReply reply{.text = text_in(got.json)};
+    if (is_right(reply.text, told, fact)) reply.verdict = FactVerdict::kRight;
+    return reply;
   }
 
   [[nodiscard]] std::size_t peak() const { return peak_; }
 
  private:
+  struct Got {
+    std::string refusal;  // empty: it was answered
+    double ms = 0.0;
+    Json json;
+  };
+
+  Result<Got> post(Json body, const std::string& session) {
+    body.update(contender_.more);
+    EBB_ASSIGN_OR_RETURN(const PeerAnswer answer, server_->post("/v1/chat/completions", body.dump(), session));
+    Result<Json> json = parse_json(answer.body);
+    if (!json.ok()) return error(Code::kIo, "{}: an answer that is no JSON: {}", contender_.name, answer.body);
+    Got got{.ms = answer.ms, .json = *std::move(json)};
+    if (answer.status != 200) got.refusal = fmt::format("HTTP {}: {}", answer.status, message_of(got.json));
+    return got;
+  }
+
   const Contender& contender_;
   std::int32_t n_tokens_;
   std::filesystem::path saves_;
@@ -228,8 +246,11 @@ class Arena {
 class SessionsRun {
  public:
   SessionsRun(const AgentSessionsOptions& options, const std::vector<Contender>& contenders,
-              std::span<const CountedRequest> requests)
-      : options_(options), contenders_(contenders), requests_(requests) {}
+              std::span<const CountedSession> sessions)
+      : options_(options), contenders_(contenders), sessions_(sessions) {
+    for (const CountedSession& session : sessions) n_all_ += session.requests.size() + session.questions.size();
+    n_all_ *= options.shares.size();
+  }
 
   Result<AgentMemory> at(double share, std::int32_t n_tokens) {
     EBB_ASSIGN_OR_RETURN(const std::unique_ptr<WorkFolder> folder, WorkFolder::make(options_.work_folder));
@@ -237,10 +258,7 @@ class SessionsRun {
     for (std::size_t i = 0; i < contenders_.size(); ++i) arenas.emplace_back(contenders_[i], n_tokens, *folder, i);
     for (Arena& arena : arenas) EBB_RETURN_IF_ERROR(arena.begin());
     AgentMemory memory{.share = share, .n_tokens = n_tokens};
-    for (const CountedRequest& counted : requests_) {
-      options_.progress(fmt::format("{} tokens of KV, {}", n_tokens, counted.request.session), share_done());
-      EBB_ASSIGN_OR_RETURN(memory.asked.emplace_back(), ask_all(counted, arenas));
-    }
+    for (const CountedSession& session : sessions_) EBB_RETURN_IF_ERROR(replay(session, arenas, memory));
     for (Arena& arena : arenas) {
       arena.end();
       memory.peak_resident_bytes.push_back(arena.peak());
@@ -249,6 +267,18 @@ class SessionsRun {
   }
 
  private:
+  Status replay(const CountedSession& session, std::span<Arena> arenas, AgentMemory& memory) {
+    for (const CountedRequest& counted : session.requests) {
+      show(memory.n_tokens, counted.request.session);
+      EBB_ASSIGN_OR_RETURN(memory.asked.emplace_back(), ask_all(counted, arenas));
+    }
+    for (std::size_t i = 0; i < session.questions.size(); ++i) {
+      show(memory.n_tokens, "facts of " + session.told.session.id);
+      EBB_ASSIGN_OR_RETURN(memory.facts.emplace_back(), ask_all_for(session, i, arenas));
+    }
+    return {};
+  }
+
   // Who is first changes, so that no one always finds the caches warm or cold.
   Result<AskedRequest> ask_all(const CountedRequest& counted, std::span<Arena> arenas) {
     const AgentRequest& request = counted.request;
@@ -263,13 +293,26 @@ class SessionsRun {
     return asked;
   }
 
-  [[nodiscard]] double share_done() const {
-    return static_cast<double>(n_asked_) / static_cast<double>(requests_.size() * options_.shares.size());
+  Result<AskedFact> ask_all_for(const CountedSession& session, std::size_t index, std::span<Arena> arenas) {
+    const CountedRequest& question = session.questions[index];
+    AskedFact asked{
+        .fact = session.told.facts[index], .session = question.request.session, .n_tokens = question.n_tokens};
+    for (Arena& arena : arenas) {
+      EBB_ASSIGN_OR_RETURN(asked.replies.emplace_back(), arena.ask_for(asked.fact, session.told, question.request));
+    }
+    ++n_asked_;
+    return asked;
+  }
+
+  void show(std::int32_t n_tokens, const std::string& what) const {
+    options_.progress(fmt::format("{} tokens of KV, {}", n_tokens, what),
+                      static_cast<double>(n_asked_) / static_cast<double>(n_all_));
   }
 
   const AgentSessionsOptions& options_;
   const std::vector<Contender>& contenders_;
-  std::span<const CountedRequest> requests_;
+  std::span<const CountedSession> sessions_;
+  std::size_t n_all_ = 0;
   std::size_t n_asked_ = 0;
 };
 
@@ -298,22 +341,37 @@ std::optional<QuantileRatio> AgentSessionsReport::ratio(const AgentMemory& memor
   return paired_quantile_ratio(ours, theirs, share);
 }
 
+std::string_view name_of(FactVerdict verdict) {
+  switch (verdict) {
+    case FactVerdict::kRight: return "right";
+    case FactVerdict::kWrong: return "wrong";
+    case FactVerdict::kRefused: break;
+  }
+  return "refused";
+}
+
+FactCounts count_facts(const AgentMemory& memory, std::size_t contender, CountedFacts of) {
+  FactCounts counts;
+  for (const AskedFact& asked : memory.facts) {
+    if (of == CountedFacts::kCleared && !asked.fact.is_cleared) continue;
+    const FactVerdict verdict = asked.replies[contender].verdict;
+    ++counts.n_asked;
+    counts.n_right += verdict == FactVerdict::kRight ? 1 : 0;
+    counts.n_refused += verdict == FactVerdict::kRefused ? 1 : 0;
+  }
+  return counts;
+}
+
 Result<AgentSessionsReport> run_agent_sessions(const AgentSessionsOptions& options) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<CountedRequest> requests, requests_of(options));
+  EBB_ASSIGN_OR_RETURN(const std::vector<CountedSession> sessions, sessions_of(options));
   const std::vector<Contender> contenders = contenders_of(options);
   AgentSessionsReport report{.model = options.model.filename().string(),
                              .n_threads = options.n_threads,
+                             .n_sessions = static_cast<std::int32_t>(sessions.size()),
                              .has_peer = !options.llama_server.empty()};
   for (const Contender& contender : contenders) report.contenders.push_back(contender.name);
-  std::vector<std::string> sessions;
-  for (const CountedRequest& counted : requests) {
-    if (counted.request.event != AgentEvent::kOther) sessions.push_back(counted.request.session);
-  }
-  std::ranges::sort(sessions);
-  report.n_sessions =
-      static_cast<std::int32_t>(std::ranges::distance(sessions.begin(), std::ranges::unique(sessions).begin()));
-  const std::int32_t longest = std::ranges::max(requests, {}, &CountedRequest::n_tokens).n_tokens + kTokenSlack;
-  SessionsRun run(options, contenders, requests);
+  const std::int32_t longest = longest_of(sessions) + kTokenSlack;
+  SessionsRun run(options, contenders, sessions);
   for (const double share : options.shares) {
     const auto n_steps = static_cast<std::int32_t>(std::ceil(share * longest / kTokenStep));
     EBB_ASSIGN_OR_RETURN(report.memories.emplace_back(), run.at(share, n_steps * kTokenStep));

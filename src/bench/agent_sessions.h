@@ -2,8 +2,9 @@
 //
 // Both are programs of their own with the same model, template, threads and KV memory, asked over sockets; each request
 // (bench/recorded_sessions.h) is asked of each in turn, so that what disturbs the machine disturbs all. A request is for one token:
-// what it takes is the time to the first one. Memory is counted in tokens that may be in KV at once: so many as the longest prompt has,
-// and shares of that.
+// what it takes is the time to the first one. Facts that are told on the way (bench/agent_facts.h) are asked for once a session is over,
+// each behind the same history. Memory is counted in tokens that may be in KV at once: so many as the longest prompt has, questions
+// included, and shares of that.
 // Thread rule: one run at a time.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "bench/agent_facts.h"
 #include "bench/recorded_sessions.h"
 #include "bench/statistics.h"
 
@@ -40,6 +42,8 @@ struct AgentSessionsOptions {
   std::int32_t n_sessions = 0;
   // Sessions are cut before a prompt would have more tokens, and what happens to them happens at the places of what is left; 0: they are not.
   std::int32_t most_tokens = 0;
+  // Told once they are cut.
+  AgentFactOptions facts;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
@@ -58,11 +62,27 @@ struct AskedRequest {
   std::vector<AgentAnswer> answers;  // one of each contender
 };
 
+enum class FactVerdict : std::uint8_t { kRight, kWrong, kRefused };
+[[nodiscard]] std::string_view name_of(FactVerdict verdict);
+
+struct FactReply {
+  FactVerdict verdict = FactVerdict::kWrong;
+  std::string text;  // what was replied, or why nothing was
+};
+
+struct AskedFact {
+  AgentFact fact;
+  std::string session;
+  std::int32_t n_tokens = 0;       // of the prompt, as ebb renders it
+  std::vector<FactReply> replies;  // one of each contender
+};
+
 // All sessions at one amount of memory.
 struct AgentMemory {
   double share = 0.0;
   std::int32_t n_tokens = 0;
   std::vector<AskedRequest> asked;
+  std::vector<AskedFact> facts;
   std::vector<std::size_t> peak_resident_bytes;  // by contender, the most of its processes
 };
 
@@ -83,6 +103,15 @@ struct AgentSessionsReport {
 // The times of what a contender answered, of one event or of all.
 [[nodiscard]] std::vector<double> times_of(const AgentMemory& memory, std::size_t contender,
                                            std::optional<AgentEvent> event = std::nullopt);
+
+// What a contender said of facts: of all, or of those that were cleared on the way. What is neither right nor refused is wrong.
+struct FactCounts {
+  std::int32_t n_asked = 0;
+  std::int32_t n_right = 0;
+  std::int32_t n_refused = 0;
+};
+enum class CountedFacts : std::uint8_t { kAll, kCleared };
+[[nodiscard]] FactCounts count_facts(const AgentMemory& memory, std::size_t contender, CountedFacts of);
 
 Result<AgentSessionsReport> run_agent_sessions(const AgentSessionsOptions& options);
 

@@ -23,6 +23,12 @@ constexpr std::string_view kHowToReadSessions =
     "that went through the model, of all tokens of the prompts that\nwere answered. A request that was refused ends an "
     "agent's session.\n";
 
+constexpr std::string_view kHowToReadFacts =
+    "right: of all facts asked for, and where that share lies 19 times of 20; refused: what was not answered. Each is "
+    "asked for behind the "
+    "whole\nsession, nothing cleared, so that with memory for all of it a server says what the model can. of cleared: "
+    "right ones of those whose\nresults were cleared on the way, of all of those.\n";
+
 std::string ms_text(double ms) { return fmt::format("{:.0f}", ms); }
 
 std::string ratio_text(const std::optional<QuantileRatio>& ratio) {
@@ -99,6 +105,38 @@ TextTable events_of(const AgentSessionsReport& report, const AgentMemory& memory
   return table;
 }
 
+std::string facts_right_text(const FactCounts& counts) {
+  if (counts.n_asked == 0) return "-";
+  const ShareInterval interval = share_interval(counts.n_right, counts.n_asked);
+  return fmt::format("{} of {}: {:.0f} % ({:.0f}-{:.0f})", counts.n_right, counts.n_asked,
+                     100.0 * counts.n_right / counts.n_asked, 100.0 * interval.low, 100.0 * interval.high);
+}
+
+TextTable facts_of(const AgentSessionsReport& report) {
+  TextTable table({{"KV memory", Align::kLeft},
+                   {"server", Align::kLeft},
+                   {"facts right", Align::kLeft},
+                   {"wrong"},
+                   {"refused"},
+                   {"of cleared"}});
+  for (const AgentMemory& memory : report.memories) {
+    for (std::size_t c = 0; c < report.contenders.size(); ++c) {
+      const FactCounts all = count_facts(memory, c, CountedFacts::kAll);
+      const FactCounts cleared = count_facts(memory, c, CountedFacts::kCleared);
+      table.add_row({c == 0 ? fmt::format("{} tokens", memory.n_tokens) : "", report.contenders[c],
+                     facts_right_text(all), std::to_string(all.n_asked - all.n_right - all.n_refused),
+                     std::to_string(all.n_refused),
+                     cleared.n_asked == 0 ? "-" : fmt::format("{} of {}", cleared.n_right, cleared.n_asked)});
+    }
+    table.add_gap();
+  }
+  return table;
+}
+
+bool asks_facts(const AgentSessionsReport& report) {
+  return std::ranges::any_of(report.memories, [](const AgentMemory& memory) { return !memory.facts.empty(); });
+}
+
 // The first refusal of each contender, which says why.
 std::string refusals_of(const AgentSessionsReport& report, const AgentMemory& memory) {
   std::string text;
@@ -112,6 +150,34 @@ std::string refusals_of(const AgentSessionsReport& report, const AgentMemory& me
   return text;
 }
 
+nlohmann::json counts_json(const AgentMemory& memory, std::size_t contender) {
+  const FactCounts all = count_facts(memory, contender, CountedFacts::kAll);
+  const FactCounts cleared = count_facts(memory, contender, CountedFacts::kCleared);
+  const ShareInterval interval = share_interval(all.n_right, all.n_asked);
+  return {{"n_asked", all.n_asked},     {"n_right", all.n_right},
+          {"n_refused", all.n_refused}, {"low", interval.low},
+          {"high", interval.high},      {"of_cleared", {{"n_asked", cleared.n_asked}, {"n_right", cleared.n_right}}}};
+}
+
+nlohmann::json facts_json(const AgentMemory& memory) {
+  nlohmann::json facts = nlohmann::json::array();
+  for (const AskedFact& asked : memory.facts) {
+    nlohmann::json replies = nlohmann::json::array();
+    for (const FactReply& reply : asked.replies) {
+      replies.push_back({{"verdict", name_of(reply.verdict)}, {"text", reply.text}});
+    }
+    facts.push_back({{"session", asked.session},
+                     {"fact", asked.fact.text},
+                     {"question", asked.fact.question},
+                     {"answer", asked.fact.answer},
+                     {"place", asked.fact.place},
+                     {"is_cleared", asked.fact.is_cleared},
+                     {"n_tokens", asked.n_tokens},
+                     {"replies", std::move(replies)}});
+  }
+  return facts;
+}
+
 nlohmann::json memory_json(const AgentSessionsReport& report, const AgentMemory& memory) {
   nlohmann::json contenders = nlohmann::json::array();
   for (std::size_t c = 0; c < report.contenders.size(); ++c) {
@@ -120,6 +186,7 @@ nlohmann::json memory_json(const AgentSessionsReport& report, const AgentMemory&
       const std::optional<QuantileRatio> ratio = report.ratio(memory, c, share);
       if (ratio) one[name] = {{"ratio", ratio->ratio}, {"low", ratio->low}, {"high", ratio->high}};
     }
+    if (!memory.facts.empty()) one["facts"] = counts_json(memory, c);
     contenders.push_back(std::move(one));
   }
   nlohmann::json requests = nlohmann::json::array();
@@ -140,7 +207,8 @@ nlohmann::json memory_json(const AgentSessionsReport& report, const AgentMemory&
   return {{"share", memory.share},
           {"n_tokens", memory.n_tokens},
           {"contenders", std::move(contenders)},
-          {"requests", std::move(requests)}};
+          {"requests", std::move(requests)},
+          {"facts", facts_json(memory)}};
 }
 
 LinePlot plot_of(const AgentSessionsReport& report, const AgentMemory& memory) {
@@ -161,6 +229,27 @@ LinePlot plot_of(const AgentSessionsReport& report, const AgentMemory& memory) {
   return plot;
 }
 
+LinePlot facts_plot(const AgentSessionsReport& report) {
+  LinePlot plot{.title = "Facts asked for when the session is over",
+                .x = {.label = "KV memory, share of the longest prompt"},
+                .y = {.label = "right, %"}};
+  for (std::size_t c = 0; c < report.contenders.size(); ++c) {
+    LinePlot::Series series{.name = report.contenders[c]};
+    for (const AgentMemory& memory : report.memories) {
+      const FactCounts counts = count_facts(memory, c, CountedFacts::kAll);
+      if (counts.n_asked == 0) continue;
+      const ShareInterval interval = share_interval(counts.n_right, counts.n_asked);
+      series.points.push_back({.x = memory.share,
+                               .y = 100.0 * counts.n_right / counts.n_asked,
+                               .low = 100.0 * interval.low,
+                               .high = 100.0 * interval.high});
+    }
+    std::ranges::stable_sort(series.points, {}, &PlotPoint::x);
+    plot.series.push_back(std::move(series));
+  }
+  return plot;
+}
+
 }  // namespace
 
 std::string agent_sessions_text(const AgentSessionsReport& report) {
@@ -170,7 +259,9 @@ std::string agent_sessions_text(const AgentSessionsReport& report) {
     text += fmt::format("\nby what happened, {} tokens of KV, p50 in ms\n{}{}", memory.n_tokens,
                         events_of(report, memory).render(), refusals_of(report, memory));
   }
-  return text + "\n" + std::string(kHowToReadSessions);
+  if (asks_facts(report)) text += "\nfacts asked for when a session is over\n" + facts_of(report).render();
+  text += "\n" + std::string(kHowToReadSessions);
+  return asks_facts(report) ? text + std::string(kHowToReadFacts) : text;
 }
 
 Status write_agent_sessions_json(const std::filesystem::path& path, const AgentSessionsReport& report) {
@@ -188,6 +279,7 @@ Status write_agent_sessions_json(const std::filesystem::path& path, const AgentS
 Status write_agent_sessions_html(const std::filesystem::path& path, const AgentSessionsReport& report) {
   HtmlPage page("ebb bench agent: recorded sessions, ebb beside llama-server");
   for (const AgentMemory& memory : report.memories) page.add_plot(plot_of(report, memory));
+  if (asks_facts(report)) page.add_plot(facts_plot(report));
   page.add_preformatted(agent_sessions_text(report));
   return page.write(path);
 }

@@ -147,6 +147,9 @@ class AgentScript {
     other_ends_ = ends_of(other.messages);
   }
 
+  // The request before which tool results are cleared, of n.
+  static std::size_t clears_at(std::size_t n) { return n * 3 / 4; }
+
   std::vector<AgentRequest> write() {
     for (at_ = 0; at_ < ends_.size(); ++at_) {
       if (at_ == part(7, 8)) sum_up();
@@ -168,9 +171,9 @@ class AgentScript {
     Json messages = summed_up_ > 0 ? anew() : first(session_.messages, ends_[at_]);
     if (summed_up_ > 0) {
       if (at_ == part(7, 8)) event = AgentEvent::kAnew;
-    } else if (at_ >= part(3, 4)) {
-      clear_results(messages, ends_[part(3, 4)]);
-      if (at_ == part(3, 4)) event = AgentEvent::kCleared;
+    } else if (at_ >= clears_at(ends_.size())) {
+      clear_results(messages, ends_[clears_at(ends_.size())]);
+      if (at_ == clears_at(ends_.size())) event = AgentEvent::kCleared;
     } else if (at_ >= part(5, 8)) {
       ask_other();
       event = AgentEvent::kBeside;
@@ -193,7 +196,7 @@ class AgentScript {
 
   void sum_up() {
     Json messages = first(session_.messages, ends_[at_]);
-    clear_results(messages, ends_[part(3, 4)]);
+    clear_results(messages, ends_[clears_at(ends_.size())]);
     messages.push_back(make_message("user", "Sum up what was done so far, so that another can go on with it."));
     add(AgentEvent::kSummary, messages);
     summed_up_ = ends_[at_];
@@ -252,6 +255,15 @@ RecordedSession first_requests(const RecordedSession& session, std::size_t n) {
   const std::vector<std::size_t> ends = ends_of(session.messages);
   if (n >= ends.size()) return session;
   return {.id = session.id, .tools = session.tools, .messages = first(session.messages, n == 0 ? 0 : ends[n - 1] + 1)};
+}
+
+bool is_cleared_on_the_way(const RecordedSession& session, std::size_t message) {
+  const std::vector<std::size_t> ends = ends_of(session.messages);
+  const std::size_t n = ends.empty() ? 0 : ends[AgentScript::clears_at(ends.size())];
+  if (message >= n) return false;
+  Json messages = first(session.messages, n);
+  clear_results(messages, n);
+  return messages[message] != session.messages[message];
 }
 
 std::vector<AgentRequest> make_agent_requests(const RecordedSession& session, const RecordedSession& other) {

@@ -61,6 +61,9 @@ struct AgentRequest {
 // The session as far as its first n requests and the lines that answer them.
 [[nodiscard]] RecordedSession first_requests(const RecordedSession& session, std::size_t n);
 
+// Whether that message is a tool's result that is cleared on the way.
+[[nodiscard]] bool is_cleared_on_the_way(const RecordedSession& session, std::size_t message);
+
 // What the session asks, in order, and between its requests the other session, where it is another, its own.
 [[nodiscard]] std::vector<AgentRequest> make_agent_requests(const RecordedSession& session,
                                                             const RecordedSession& other);

@@ -1,6 +1,8 @@
 // `ebb bench agent`
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -9,6 +11,7 @@
 #include "bench/speed_model.h"
 #include "cli/bench.h"
 #include "cli/bundled_model.h"
+#include "cli/recall_task_flags.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
 
@@ -28,7 +31,8 @@ Recorded sessions (FILE.jsonl, or a folder of such: lines with conversation_id, 
 tool_results): replayed to `ebb serve` and, with --llama-server, to llama-server beside it, at the same KV memory: time
 to the first token, tokens computed, and what was refused, at --shares of the longest prompt. On the way a reminder
 moves, the servers are killed, another session comes between, tool results are cleared, and all is summed up and begun
-anew. `script/bench agent --workload sessions.jsonl` builds llama-server from the sources of the libllama that ebb is
+anew. With a model that answers (-m) each session tells facts on the way, in user messages and tool results, and when it
+is over each server is asked for each of them behind the whole session. `script/bench agent --workload sessions.jsonl` builds llama-server from the sources of the libllama that ebb is
 built with, and names it.)";
 
 struct AgentFlags {
@@ -40,6 +44,9 @@ struct AgentFlags {
   // Of recorded sessions.
   AgentSessionsOptions sessions;
   std::string llama_server;
+  std::optional<std::int32_t> n_facts;
+  std::string split;
+  std::string language;
   std::string cache_folder = default_cache_folder().string();
 };
 
@@ -51,6 +58,24 @@ Result<std::filesystem::path> model_of_sessions(const AgentFlags& flags) {
                               [&bar](std::string_view what, double share) { bar.update(what, share); });
 }
 
+// Of a model that answers; a random one says nothing.
+constexpr std::int32_t kFacts = 8;
+
+bool is_bundled_model(const std::string& model) {
+  const Result<std::filesystem::path> bundled = given_or_bundled_model("");
+  std::error_code failure;
+  return bundled.ok() && std::filesystem::equivalent(model, *bundled, failure);
+}
+
+void take_fact_flags(const AgentFlags& flags, AgentFactOptions& facts) {
+  facts.n_facts = flags.n_facts.value_or(flags.model.empty() ? 0 : kFacts);
+  facts.split = find_recall_split(flags.split).value_or(RecallSplit::kTest);
+  facts.language = language_of(flags.language, !is_bundled_model(flags.model));
+  if (facts.n_facts > 0 && flags.model.empty()) {
+    std::cerr << "ebb: --facts asks a random model, which knows nothing: name one that answers with -m\n";
+  }
+}
+
 ExitCode bench_sessions(const AgentFlags& flags) {
   AgentSessionsOptions options = flags.sessions;
   const Result<std::filesystem::path> model = model_of_sessions(flags);
@@ -59,6 +84,7 @@ ExitCode bench_sessions(const AgentFlags& flags) {
   options.workload = flags.workload;
   options.llama_server = flags.llama_server;
   options.n_threads = flags.options.n_threads;
+  take_fact_flags(flags, options.facts);
   if (!flags.template_file.empty()) {
     const Result<std::string> source = read_text(flags.template_file);
     if (!source.ok()) return fail(source.status());
@@ -77,7 +103,8 @@ ExitCode bench_sessions(const AgentFlags& flags) {
 void note_unread(const CLI::App& command, bool is_of_sessions) {
   const std::vector<const char*> unread =
       is_of_sessions ? std::vector{"--budgets", "--block-size", "--kv-eviction", "--n-gen"}
-                     : std::vector{"--llama-server", "--shares", "--sessions", "--most-tokens", "--cache-dir"};
+                     : std::vector{"--llama-server", "--shares",   "--sessions", "--most-tokens", "--facts",
+                                   "--split",        "--language", "--seed",     "--cache-dir"};
   for (const char* const flag : unread) {
     if (command.count(flag) == 0) continue;
     std::cerr << "ebb: " << flag << (is_of_sessions ? " is of request bodies" : " is of recorded sessions")
@@ -102,6 +129,25 @@ ExitCode bench_agent(const AgentFlags& flags) {
   return write_reports(
       flags.reports, [&](const auto& path) { return write_agent_json(path, *report); },
       [&](const auto& path) { return write_agent_html(path, *report); });
+}
+
+void add_fact_flags(CLI::App& command, AgentFlags& flags) {
+  flags.split = std::string(name_of(flags.sessions.facts.split));
+  command
+      .add_option("--facts", flags.n_facts,
+                  fmt::format("Facts that each recorded session tells, asked for when it is over; default: {} with -m, "
+                              "0 with a random model, whose answers say nothing",
+                              kFacts))
+      ->check(CLI::Range(0, 200))
+      ->type_name("N");
+  add_split_flag(command, flags.split);
+  command
+      .add_option("--language", flags.language, "Of facts: bundled or english; default: what the model was made for")
+      ->check(CLI::IsMember({"bundled", "english"}))
+      ->type_name("NAME");
+  command.add_option("--seed", flags.sessions.facts.seed, "Another seed tells other facts")
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -144,6 +190,7 @@ void add_bench_agent(CLI::App& bench, Action& action) {
                  "Of recorded sessions the first so many; 0: all");
   add_count_flag(*command, "--most-tokens", flags->sessions.most_tokens, {0, 1 << 24},
                  "Recorded sessions are cut before a prompt would have more; 0: they are not");
+  add_fact_flags(*command, *flags);
   command->add_option("--cache-dir", flags->cache_folder, "Where random models are kept")
       ->type_name("FOLDER")
       ->capture_default_str();

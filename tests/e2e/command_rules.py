@@ -207,8 +207,8 @@ def explains(test, words, folder):
 
 
 def replays_agents(test, words, folder):
-    """Recorded sessions are replayed to servers, with a random model where none is named."""
-    small = ("-m", MODEL, "-t", "1", "--shares", "1,0.5") if "sessions.jsonl" in words else ()
+    """Recorded sessions are replayed to servers, with a random model where none is named; the bundled one is asked for facts."""
+    small = ("-m", MODEL, "-t", "1", "--shares", "1,0.5", "--facts", "2") if "sessions.jsonl" in words else ()
     Bench(alone(figures.check_agent), *small)(test, words, folder)
 
 

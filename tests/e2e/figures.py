@@ -324,6 +324,23 @@ def check_agent_sessions(report):
                 hold("refusal" in answer or 0 < answer["n_computed"] <= most, f"{names[at]}: {answer}")
                 hold("refusal" in answer or answer["ms"] > 0, f"{names[at]}: {answer}")
             hold(names[at] == "llama-server" or not any("refusal" in answer for answer in answers), f"{names[at]} refused")
+            if memory.get("facts"):
+                check_facts(memory, at)
+
+
+def check_facts(memory, at):
+    """What one contender said of facts, at one amount of memory."""
+    verdicts = [fact["replies"][at]["verdict"] for fact in memory["facts"]]
+    counts = memory["contenders"][at]["facts"]
+    hold(counts["n_asked"] == len(verdicts), f"facts asked for: {counts}")
+    hold(counts["n_right"] == verdicts.count("right"), f"right ones: {counts}")
+    hold(counts["n_refused"] == verdicts.count("refused"), f"refused ones: {counts}")
+    hold(counts["low"] <= counts["n_right"] / counts["n_asked"] <= counts["high"], f"an interval beside its share: {counts}")
+    cleared = [fact["replies"][at]["verdict"] for fact in memory["facts"] if fact["is_cleared"]]
+    hold(counts["of_cleared"] == {"n_asked": len(cleared), "n_right": cleared.count("right")}, f"cleared ones: {counts}")
+    for fact in memory["facts"]:
+        reply = fact["replies"][at]
+        hold(reply["verdict"] != "right" or fact["answer"].lower() in reply["text"].lower(), f"right without the answer: {fact}")
 
 
 def check_agent(report):
