@@ -1,6 +1,7 @@
 // PeerServer: a server as people run it, a program of its own on a free port of this machine, and requests to it over a socket.
 //
-// It knows no bench and no program's flags: who starts it says them. What the program prints goes to a file.
+// It knows no bench and no program's flags: who starts it says them. What the program prints goes to a file. Each request has a
+// connection of its own, so that a pause before it, however long, leaves none that the server has closed meanwhile.
 // Thread rule: one thread at a time.
 #pragma once
 

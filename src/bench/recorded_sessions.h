@@ -9,6 +9,9 @@
 //         moves with the   start again  asks before each  last three are         up, and begun
 //         last message                  request           cleared                anew with that
 //
+// No hour passes on the way. Neither ebb nor llama-server has a timer on sessions: what an idle hour changes is that the connection is
+// closed (ours after 120 s), and each request is made on a connection of its own; and, where a template says date or time, the prompt.
+//
 // It asks no server and knows none. Thread rule: pure functions, but for the files that are read.
 #pragma once
 
