@@ -32,8 +32,8 @@ tool_results): replayed to `ebb serve` and, with --llama-server, to llama-server
 to the first token, tokens computed, and what was refused, at --shares of the longest prompt. On the way a reminder
 moves, the servers are killed, another session comes between, tool results are cleared, and all is summed up and begun
 anew. With a model that answers (-m) each session tells facts on the way, in user messages and tool results, and when it
-is over each server is asked for each of them behind the whole session. `script/bench agent --workload sessions.jsonl` builds llama-server from the sources of the libllama that ebb is
-built with, and names it.)";
+is over each server is asked for each of them behind the whole session. `script/bench agent --workload sessions.jsonl`
+builds llama-server from the sources of the libllama that ebb is built with, and names it.)";
 
 struct AgentFlags {
   AgentOptions options;
