@@ -240,6 +240,17 @@ TEST(Select, a_neighbour_to_which_no_sentence_goes_on_comes_behind_all_that_has_
               ElementsAre(BlockIndex(9), BlockIndex(10), BlockIndex(5), BlockIndex(8)));
 }
 
+TEST(RareWords, what_is_asked_in_two_words_is_found_where_it_is_written_in_one) {
+  WordIndex index;
+  index.add(BlockIndex(0), "The code of the goldenmill is 3902.");
+  index.add(BlockIndex(1), "The code of the greenwell is 1204.");
+  index.add(BlockIndex(2), "The mill is old.");
+  const std::vector<Scored> ranked = index.rank("What is the code of the golden mill?");
+  ASSERT_FALSE(ranked.empty());
+  EXPECT_EQ(ranked.front().block, BlockIndex(0));
+  EXPECT_GT(ranked.front().score, 2 * index.rank("What is the code of the golden hut?").front().score);
+}
+
 TEST(RareWords, a_sentence_that_a_border_cuts_is_told_from_one_that_ends_before_it) {
   WordIndex index;
   index.add(BlockIndex(0), "The okapi sleeps. The zebra eats");

@@ -22,6 +22,8 @@ constexpr std::string_view kOpenings[] = {"and", "but", "or"};
 constexpr std::size_t kMostElliptic = 4;
 // Of what was said before, so much says what it spoke of. More: what else it told is looked for, and each look reads it.
 constexpr std::size_t kMostMeantBytes = 200;
+// What answers a question in so few words says nothing of what was asked: "The new gate." A longer one says what it wants.
+constexpr std::size_t kMostAnswering = 12;
 
 template <class Words>
 bool is_one_of(std::string_view word, const Words& words) {
@@ -69,6 +71,17 @@ std::string meant_before(std::span<const SaidText> said) {
   return meant += told;
 }
 
+// Where the reply asked, what it asked, behind what the user had said before it.
+std::string meant_by_answer(std::span<const SaidText> said) {
+  const SaidText* const reply = last_before(said, Source::kAssistant);
+  const std::string_view question = reply == nullptr ? "" : last_asked(reply->text);
+  if (!has_question(question)) return "";
+  const SaidText* const wanted = last_before(said, Source::kUser);
+  std::string meant(wanted == nullptr ? "" : last_asked(wanted->text));
+  if (!meant.empty()) meant += '\n';
+  return meant += question;
+}
+
 }  // namespace
 
 bool refers_back(std::string_view sentence) {
@@ -84,7 +97,11 @@ void find_what_is_meant(std::span<const SaidText> said, std::span<Cue> cues) {
   std::optional<std::string> meant;
   for (Cue& cue : cues) {
     // "Tell me more about it" asks where nothing else does; beside a question it may be thanks.
-    if ((any_asks && !cue.asks) || !refers_back(cue.text)) continue;
+    if (any_asks && !cue.asks) continue;
+    if (!refers_back(cue.text)) {
+      if (!any_asks && split_words(cue.text).size() <= kMostAnswering) cue.about = meant_by_answer(said);
+      continue;
+    }
     const Cue* before = nullptr;
     for (const Cue& other : cues) {
       if (!other.asks || other.place >= cue.place || refers_back(other.text)) continue;
