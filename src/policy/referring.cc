@@ -71,15 +71,11 @@ std::string meant_before(std::span<const SaidText> said) {
   return meant += told;
 }
 
-// Where the reply asked, what it asked, behind what the user had said before it.
+// What the reply asked, where it did. Not what the user had said before it: whose words it repeats asks for them itself.
 std::string meant_by_answer(std::span<const SaidText> said) {
   const SaidText* const reply = last_before(said, Source::kAssistant);
   const std::string_view question = reply == nullptr ? "" : last_asked(reply->text);
-  if (!has_question(question)) return "";
-  const SaidText* const wanted = last_before(said, Source::kUser);
-  std::string meant(wanted == nullptr ? "" : last_asked(wanted->text));
-  if (!meant.empty()) meant += '\n';
-  return meant += question;
+  return std::string(has_question(question) ? question : "");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace ebb {
 
 // Gives each cue that asks, or each where none does, and refers back what it is about (Cue::about): the question before it in its message,
 // where there is one, else what the user asked before and the first sentence of the reply to that; at most 200 bytes of each. Where
-// nothing asks, and the reply did, each of few words is about that question, and what the user had said before it. cues: of the user's last
+// nothing asks, and the reply did, each of few words is about that question. cues: of the user's last
 // message, which is short.
 void find_what_is_meant(std::span<const SaidText> said, std::span<Cue> cues);
 
