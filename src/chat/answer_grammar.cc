@@ -21,10 +21,11 @@ std::string add_thinking(GrammarRules& rules, const AnswerThinking& thinking, st
   return fmt::format("({} {} {} {})?", gap, grammar_literal(thinking.tags.open), text, close);
 }
 
-std::vector<std::string> answer_openers(const std::vector<std::string>& dress) {
+std::vector<std::string> answer_openers(const std::vector<std::string>& dress, std::string_view begun) {
   std::vector<std::string> openers;
   for (const std::string& mark : dress) {
     if (mark.starts_with("<|channel|>final")) openers.push_back(mark);
+    if (!begun.empty() && mark.starts_with(begun)) openers.push_back(mark.substr(begun.size()));
   }
   return openers;
 }

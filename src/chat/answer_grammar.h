@@ -23,8 +23,9 @@ struct AnswerThinking {
 };
 
 // Of the marks around what is said (find_dress), those that an answer of one part begins with: gpt-oss says JSON only behind
-// <|channel|>final<|message|>. Empty: it needs none.
-[[nodiscard]] std::vector<std::string> answer_openers(const std::vector<std::string>& dress);
+// <|channel|>final<|message|>. Of a mark that the prompt began (find_begun_mark), what is left. Empty: it needs none.
+[[nodiscard]] std::vector<std::string> answer_openers(const std::vector<std::string>& dress,
+                                                      std::string_view begun = {});
 
 struct AnswerGrammar {
   std::string grammar;

@@ -31,8 +31,10 @@ struct CallChoice {
   bool required = true;
   // Where calls may come: without them the answer is JSON of this schema. Null: it is any text.
   nlohmann::ordered_json content = nullptr;
-  // What such JSON stands behind (answer_openers).
+  // What such JSON stands behind, and text where the prompt began a mark (answer_openers).
   std::vector<std::string> content_openers = {};
+  // The mark that opens calls, where the prompt ends with it: the first call has none then (find_begun_mark).
+  std::string begun = {};
   // Nothing: the answer holds no thinking.
   std::optional<AnswerThinking> thinking = std::nullopt;
 };

@@ -38,6 +38,7 @@ const std::vector<std::pair<const CallFormat*, std::string>>& good_calls() {
       {&gemma_calls(), "<|tool_call>call:read{path:<|\"|>a, }b<|\"|>,n:5}<tool_call|>"},
       {&harmony_calls(), "<|channel|>commentary to=functions.read <|constrain|>json<|message|>{\"path\": \"a\"}"},
       {&python_calls(), "<|tool_call_start|>[read(path=\"a, (b\", n=5)]<|tool_call_end|>"},
+      {&functionary_calls(), ">>>read\n{\"path\": \"a >>>ls\"}"},
       {&llama3_calls(), "{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}}"},
       {&mistral_list_calls(),
        "[TOOL_CALLS][{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}, \"id\": \"abcDEF123\"}]"},
@@ -202,6 +203,7 @@ TEST(CallFormats, are_found_by_what_a_template_teaches) {
   EXPECT_EQ(found("respond with <|tool_call|> followed by a JSON list"), "granite");
   EXPECT_EQ(found("'<|tool_call>call:' + n + '{' + a + '}<tool_call|>'"), "gemma");
   EXPECT_EQ(found("' to=functions.' + n + '<|channel|>commentary json<|message|>' + a + '<|call|>'"), "harmony");
+  EXPECT_EQ(found("'>>>all\\n' + message['content']"), "functionary");
   EXPECT_EQ(found("'<|tool_call_start|>[' + calls + ']<|tool_call_end|>'"), "python");
   // What is read as its template writes it.
   EXPECT_EQ(found("<tool_call>{{ n }}<arg_key>k</arg_key> arguments"), "none");

@@ -55,8 +55,13 @@ std::vector<std::string> find_dress(std::string_view template_source) {
     dress.emplace_back("<|end|>");
     return dress;
   }
+  if (says(">>>all")) return {">>>all\n"};
   if (says("[BEGIN FINAL RESPONSE]")) return {"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"};
   return {};
+}
+
+std::string find_begun_mark(std::string_view template_source) {
+  return template_source.find(">>>all") == std::string_view::npos ? "" : ">>>";
 }
 
 Result<ReasoningFormat> reasoning_format_named(std::string_view name) {
@@ -72,6 +77,8 @@ ReplyParser::ReplyParser(ReplyRules rules)
   for (const std::string& id : rules_.used_ids) ids_.reserve(id);
   if (rules_.thinking_open && rules_.think) place_ = Place::kThinking;
   find_markers();
+  n_begun_ = rules_.begun.size();
+  for (const char c : rules_.begun) take(c);
 }
 
 // A model may repeat the opening mark that the prompt already gave.
@@ -164,14 +171,9 @@ void ReplyParser::settle_text() {
     const std::size_t n_space = n_leading_space(held_);
     const std::string_view rest = std::string_view(held_).substr(n_space);
     if (n_space <= ReplyLimits::kMaxSpaceBytes) {
-      const auto found =
-          std::find_if(markers_.begin(), markers_.end(), [&](const Marker& m) { return m.text == rest; });
-      if (found != markers_.end()) {
-        pass_mark(*found, n_space);
-        return;
-      }
-      const auto may_be = [&](const Marker& marker) { return marker.text.starts_with(rest); };
+      const auto may_be = [&](const Marker& m) { return m.text.size() > rest.size() && m.text.starts_with(rest); };
       if (std::any_of(markers_.begin(), markers_.end(), may_be)) return;
+      if (pass_longest_mark(n_space)) return;
     }
     // The space and one byte are text; what follows may still begin a marker.
     const std::size_t n_text = std::min(held_.size(), n_space + 1);
@@ -181,6 +183,22 @@ void ReplyParser::settle_text() {
   }
 }
 
+// The longest mark that stands behind the space; what was held behind it, since a longer one might have come, is looked at again.
+bool ReplyParser::pass_longest_mark(std::size_t n_space) {
+  const std::string_view rest = std::string_view(held_).substr(n_space);
+  const Marker* longest = nullptr;
+  for (const Marker& marker : markers_) {
+    if (rest.starts_with(marker.text) && (longest == nullptr || marker.text.size() > longest->text.size()))
+      longest = &marker;
+  }
+  if (longest == nullptr) return false;
+  const std::size_t n_mark = n_space + longest->text.size();
+  again_.insert(again_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(n_mark), held_.end());
+  held_.resize(n_mark);
+  pass_mark(Marker(*longest), n_space);
+  return true;
+}
+
 void ReplyParser::pass_mark(const Marker& marker, std::size_t n_space) {
   if (marker.kind == Marker::Kind::kCall) {
     open_calls(marker, n_space);
@@ -188,6 +206,7 @@ void ReplyParser::pass_mark(const Marker& marker, std::size_t n_space) {
   }
   if (marker.kind == Marker::Kind::kDress) {
     held_.clear();
+    n_begun_ = 0;
     return;
   }
   if (rules_.reasoning != ReasoningFormat::kDeepseek) give(ReplyDelta::Kind::kContent, held_);
@@ -252,7 +271,7 @@ void ReplyParser::take_call(char c) {
     return;
   }
   held_.clear();
-  n_opener_ = n_space_ = 0;
+  n_begun_ = n_opener_ = n_space_ = 0;
   if (step == CallReader::Step::kDone) {
     reader_.reset();
     place_ = Place::kBehindCall;
@@ -278,6 +297,10 @@ void ReplyParser::refuse() {
 }
 
 void ReplyParser::give_text(std::string_view text) {
+  const std::size_t n_begun = std::min(n_begun_, text.size());
+  n_begun_ -= n_begun;
+  text.remove_prefix(n_begun);
+  if (n_begun > 0 && text.empty()) return;
   const bool separates = n_leading_space(text) == text.size();
   switch (place_) {
     case Place::kThinking:

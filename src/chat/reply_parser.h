@@ -49,6 +49,10 @@ struct ThinkTags {
 // The marks that a reply by this template has around what is said: gpt-oss's <|channel|>final<|message|>.
 [[nodiscard]] std::vector<std::string> find_dress(std::string_view template_source);
 
+// The beginning of such a mark, or of one that opens calls, with which prompts by this template end, so that the reply goes on in the middle of
+// it: Functionary's >>>, behind which a model says whom it speaks to. Empty: there is none.
+[[nodiscard]] std::string find_begun_mark(std::string_view template_source);
+
 enum class ReasoningFormat {
   kNone,            // thinking stays in the content, marks and all
   kDeepseek,        // thinking is apart; also what "auto" means
@@ -66,6 +70,8 @@ struct ReplyRules {
   bool thinking_open = false;
   // Marks around what is said, which are dropped.
   std::vector<std::string> dress = {};
+  // What the prompt wrote of the mark that the reply goes on with (find_begun_mark). It is read as the reply's, and never shown.
+  std::string begun = {};
   // Null: calls are not looked for. Formats live for ever.
   const CallFormat* calls = nullptr;
   std::vector<Tool> tools = {};
@@ -114,7 +120,7 @@ class ReplyParser {
   // The end of the text: what was held back. The parser is spent.
   [[nodiscard]] std::vector<ReplyDelta> finish();
 
-  // Bytes that came and are not out yet.
+  // Bytes that came, or that the prompt began with, and are not out yet.
   [[nodiscard]] std::size_t n_held() const {
     return held_.size() + doubted_.size() + (reader_ ? reader_->n_held() : 0);
   }
@@ -140,6 +146,7 @@ class ReplyParser {
   void take_call(char c);
   void settle_text();
   void refuse();
+  [[nodiscard]] bool pass_longest_mark(std::size_t n_space);
   void pass_mark(const Marker& marker, std::size_t n_space);
   void open_calls(const Marker& marker, std::size_t n_space);
   void take_doubted(char c);
@@ -154,6 +161,7 @@ class ReplyParser {
   ReplyRules rules_;
   CallIds ids_;
   Place place_ = Place::kStart;
+  std::size_t n_begun_ = 0;      // bytes of rules_.begun of which it is not known yet whether they are a mark's
   bool has_text_ = false;        // thinking has begun, beyond white space
   std::vector<Marker> markers_;  // that may come at this place
   std::string held_;

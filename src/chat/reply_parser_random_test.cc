@@ -33,6 +33,7 @@ const std::vector<std::pair<const CallFormat*, std::string>>& samples() {
        "t [TOOL_CALLS] [{\"name\": \"read\", \"arguments\": {\"a\": 1}} , {\"name\": \"ls\"}, {\"x\": 1}]"},
       {&mistral_named_id_calls(),
        "[TOOL_CALLS]read[CALL_ID]k3VdTz01q[ARGS] {\"a\": 1}\n[TOOL_CALLS]ls[ARGS]{a}[TOOL_CALLS]"},
+      {&functionary_calls(), "a >>> b\n>>>>read\n{\"a\": \">>>x\\n\"}>>>ls\n {} >>>no\n[] >>>x\n{>>>"},
   };
   return kSamples;
 }
@@ -115,6 +116,8 @@ std::string random_text(std::mt19937& random) {
                                                   "[TOOL_CALLS]",
                                                   "[ARGS]",
                                                   "[CALL_ID]",
+                                                  ">>>",
+                                                  "read\n",
                                                   "<|python_tag|>",
                                                   ";",
                                                   "x",

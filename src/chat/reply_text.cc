@@ -46,6 +46,7 @@ Result<ReplyReading> read_rules(const ReplyTextRules& given) {
   ReplyReading reading{.taught = TaughtCalls::find(chat_template, tokens), .rules = {}};
   reading.rules.think = find_think_tags(chat_template.source());
   reading.rules.dress = find_dress(chat_template.source());
+  reading.rules.begun = find_begun_mark(chat_template.source());
   reading.rules.thinking_open = given.thinking_open;
   EBB_ASSIGN_OR_RETURN(reading.rules.tools, read_reply_tools(given.tools));
   return reading;

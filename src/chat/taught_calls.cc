@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSaid = "I look into it.";
+constexpr const char* kLooking = "I look into it.";
 
 // Steps of all renderings that find out how a template writes calls, as many as one rendering may take by itself. Fewer: a longer
 // template would be taken for one that writes none. More: a server whose template is slow starts later; so many take about a second.
@@ -46,7 +46,7 @@ std::vector<ProbeReply> probes(const CallFormat& format) {
   }
   std::vector<ProbeReply> replies;
   for (const Json& one : arguments) {
-    for (const char* said : {"", kSaid}) {
+    for (const char* said : {"", kLooking}) {
       replies.push_back({.content = said, .calls = {{.name = "read_file", .id = "zqcall001", .arguments = one}}});
     }
   }
@@ -98,6 +98,7 @@ ParsedReply stream_reply(const ReplyRules& rules, std::string_view text) {
 bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens, const CallFormat& format) {
   const ReplyRules rules{.think = find_think_tags(chat_template.source()),
                          .dress = find_dress(chat_template.source()),
+                         .begun = find_begun_mark(chat_template.source()),
                          .calls = &format,
                          .tools = {probe_tool("read_file"), probe_tool("list-all.v2")}};
   const ReplyProber prober(chat_template, tokens);
@@ -128,7 +129,7 @@ TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateT
     const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
     if (taught.shows_tools_ || is_written) return taught;
     ChatRequest plain;
-    plain.messages.push_back({{"role", "user"}, {"content", kSaid}});
+    plain.messages.push_back({{"role", "user"}, {"content", kLooking}});
     taught.needs_tools_ = !render_chat_request(bounded, plain, tokens).ok();
   }
   taught.derived_.reset();

@@ -20,6 +20,7 @@ struct AnswerFacts {
   FormatFields format;
   std::optional<ThinkTags> think;
   std::vector<std::string> dress;
+  std::string begun;
   PromptThinking prompt_thinking = PromptThinking::kNotBegun;
   const CallFormat* calls = nullptr;
   bool continues_answer = false;
@@ -31,7 +32,8 @@ struct AnswerFacts {
   // None where the client began the answer, since the mark is in front of that, nor in front of a grammar of the client's, which says itself
   // what the answer is.
   [[nodiscard]] std::vector<std::string> openers() const {
-    return continues_answer || format.schema.is_null() ? std::vector<std::string>() : answer_openers(dress);
+    const bool is_free = format.schema.is_null() && (begun.empty() || calls == nullptr);
+    return continues_answer || is_free ? std::vector<std::string>() : answer_openers(dress, begun);
   }
 };
 
@@ -46,6 +48,7 @@ Status set_call_grammar(const AnswerFacts& facts, ChatPlan& plan) {
                                                                   .required = is_required,
                                                                   .content = facts.format.schema,
                                                                   .content_openers = facts.openers(),
+                                                                  .begun = facts.begun,
                                                                   .thinking = facts.thinking()});
   if (!grammar.ok() && grammar.status().code() == Code::kUnsupported && !is_required && facts.format.schema.is_null()) {
     plan.warnings.push_back("arguments of calls not enforced: " + grammar.status().message());
@@ -103,6 +106,11 @@ ThinkingOptions thinking_options(const AnswerFacts& facts, std::int32_t max_toke
   return options;
 }
 
+// By the template's own words: a client that began the answer, or wants no beginning of one, leaves no mark open.
+bool ends_with(const ChatPrompt& prompt, std::string_view mark) {
+  return !prompt.pieces.empty() && !prompt.pieces.back().from_user && prompt.pieces.back().text.ends_with(mark);
+}
+
 std::vector<std::string> call_ids(const ChatRequest& request) {
   std::vector<std::string> ids;
   for (const Json& message : request.messages) {
@@ -124,6 +132,7 @@ Status set_reading(const Json& body, const AnswerFacts& facts, ChatPlan& plan) {
   plan.rules.think = facts.think;
   plan.rules.thinking_open = facts.prompt_thinking == PromptThinking::kOpen;
   plan.rules.dress = facts.dress;
+  plan.rules.begun = facts.begun;
   plan.rules.calls = facts.calls;
   plan.rules.tools = facts.tools.tools;
   plan.rules.used_ids = call_ids(plan.request);
@@ -161,6 +170,9 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
                     .dress = find_dress(*rendering.template_source),
                     .calls = rendering.calls,
                     .continues_answer = plan.request.continues_last_message};
+  if (std::string begun = find_begun_mark(*rendering.template_source); ends_with(plan.prompt, begun)) {
+    facts.begun = std::move(begun);
+  }
   EBB_ASSIGN_OR_RETURN(facts.format, read_format_fields(body));
   if (facts.think) {
     facts.prompt_thinking = find_prompt_thinking(plan.prompt, *facts.think, plan.request.continues_last_message);

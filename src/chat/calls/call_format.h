@@ -47,6 +47,10 @@ class CallFormat {
   [[nodiscard]] virtual const std::vector<CallOpener>& openers() const = 0;
   // The mark with which the calls of add_call_rules begin; empty: they begin with none of their own.
   [[nodiscard]] virtual std::string_view forced_opener() const { return openers().front().text; }
+  // What text in front of calls of the tools does not hold. By default the mark, where there is one.
+  [[nodiscard]] virtual std::vector<std::string> text_ends(const std::vector<Tool>& /*tools*/) const {
+    return {std::string(forced_opener())};
+  }
   // All marks in and around calls: where a vocabulary has them as control tokens, their text is part of the answer.
   [[nodiscard]] virtual std::vector<std::string_view> marks() const = 0;
   // The calls of one reply, for histories and examples that a template does not write; empty: it is not known how.
@@ -72,6 +76,7 @@ class CallFormat {
 [[nodiscard]] const CallFormat& gemma_calls();
 [[nodiscard]] const CallFormat& harmony_calls();
 [[nodiscard]] const CallFormat& python_calls();
+[[nodiscard]] const CallFormat& functionary_calls();
 [[nodiscard]] const CallFormat& llama3_calls();
 [[nodiscard]] const CallFormat& mistral_list_calls();
 [[nodiscard]] const CallFormat& mistral_named_calls();

@@ -5,7 +5,8 @@ namespace ebb {
 const std::vector<const CallFormat*>& call_formats() {
   static const std::vector<const CallFormat*> kFormats = {
       &qwen_xml_calls(), &mistral_named_id_calls(), &mistral_named_calls(), &mistral_list_calls(), &granite_calls(),
-      &gemma_calls(),    &harmony_calls(),          &python_calls(),        &hermes_calls(),       &llama3_calls(),
+      &gemma_calls(),    &harmony_calls(),          &python_calls(),        &functionary_calls(),  &hermes_calls(),
+      &llama3_calls(),
   };
   return kFormats;
 }
