@@ -110,6 +110,28 @@ TEST_F(Histories, a_call_that_comes_back_with_other_white_space_is_held_as_it_wa
   EXPECT_EQ(second["ebb"]["prompt"]["hot"], n_held - 1) << second["ebb"];  // the last is computed with what follows
 }
 
+TEST_F(Histories, a_call_that_was_cut_and_mended_is_held_up_to_where_it_was_mended) {
+  const Json tools = Json::parse(R"([{"type":"function","function":{"name":"write","parameters":{"type":"object",
+      "properties":{"n":{"type":"integer","minimum":0,"maximum":9},"m":{"type":"integer","minimum":0,"maximum":9},
+      "text":{"type":"string","minLength":400}},"required":["n","m","text"]}}}])");
+  Json more = {{"tools", tools}, {"tool_choice", "required"}, {"parallel_tool_calls", false}, {"max_tokens", 80}};
+  Json messages = Json::array({message("user", "Write a long text.")});
+  const Json first = chat(messages, more, kSession)->json();
+  ASSERT_EQ(first["choices"][0]["finish_reason"], "length") << first;
+  Json reply = first["choices"][0]["message"];
+  Json& arguments = reply["tool_calls"][0]["function"]["arguments"];
+  // A client that has mended and parsed it writes other white space.
+  arguments = Json::parse(arguments.get<std::string>() + "\"}").dump(2);
+  messages.push_back(reply);
+  messages.push_back(
+      {{"role", "tool"}, {"tool_call_id", reply["tool_calls"][0]["id"]}, {"content", "It ended early."}});
+  more["max_tokens"] = 4;
+  const Json second = chat(messages, more, kSession)->json();
+  const int n_held = first["usage"]["prompt_tokens"].get<int>() + first["usage"]["completion_tokens"].get<int>();
+  // The last is computed with what follows, and a token or two may say more than was held.
+  EXPECT_GE(second["ebb"]["prompt"]["hot"], n_held - 4) << second["ebb"];
+}
+
 TEST_F(Histories, a_clock_in_the_instructions_is_an_edit_and_no_other_session) {
   const std::string rules = "Answer in one word. " + sentences(10);
   const auto ask_at = [&](std::string_view time) {

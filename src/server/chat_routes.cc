@@ -26,9 +26,12 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
                      .n = plan.generation.n_choices};
   EBB_ASSIGN_OR_RETURN(asked.history, chat_history(state, plan, body["messages"]));
   asked.options.recall.cues = chat_cues(plan.request);
-  asked.resuming.same_reply = [rules = plan.rules](std::string_view written, std::string_view said) {
-    return is_same_reply(rules, written, said);
-  };
+  const auto rules = std::make_shared<const ReplyRules>(plan.rules);
+  asked.resuming.same_reply = {
+      .whole = [rules](std::string_view written,
+                       std::string_view said) { return is_same_reply(*rules, written, said); },
+      .broken_off = [rules](std::string_view written,
+                            std::string_view said) { return find_same_places(*rules, written, said); }};
   return asked;
 }
 

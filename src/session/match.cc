@@ -29,6 +29,34 @@ std::optional<std::string> bytes_of(const Vocabulary& vocabulary, Token token) {
   return *std::move(piece);
 }
 
+// Tokens as one text: where each ends in it, and which of them are control tokens.
+struct TokenText {
+  struct End {
+    std::size_t n_bytes = 0;
+    std::size_t n_controls = 0;  // among the tokens up to here
+  };
+  std::string text;
+  std::vector<End> ends;
+  std::vector<Token> controls;
+};
+
+TokenText token_text(const Vocabulary& vocabulary, std::span<const Token> tokens) {
+  TokenText said;
+  for (const Token token : tokens) {
+    if (!bytes_of(vocabulary, token)) said.controls.push_back(token);
+    const Result<std::string> piece = vocabulary.piece(token, SpecialTokens::kShow);
+    if (piece.ok()) said.text += *piece;
+    said.ends.push_back({.n_bytes = said.text.size(), .n_controls = said.controls.size()});
+  }
+  return said;
+}
+
+// How many tokens end so many bytes behind the beginning; 0: none ends there.
+std::size_t n_tokens_to(const TokenText& said, std::size_t n_bytes) {
+  const auto end = std::ranges::lower_bound(said.ends, n_bytes, {}, &TokenText::End::n_bytes);
+  return end == said.ends.end() || end->n_bytes != n_bytes ? 0 : static_cast<std::size_t>(end - said.ends.begin()) + 1;
+}
+
 // How many first tokens are the same. They are compared many at a time, which is ten times faster than one by one.
 std::size_t count_same(std::span<const Token> a, std::span<const Token> b) {
   constexpr std::size_t kAtOnce = 256;
@@ -49,7 +77,7 @@ class Matcher {
     while (true) {
       skip_same_ids(replies);
       if (skip_same_bytes()) continue;
-      if (same_reply == nullptr || !skip_same_reply(same_reply)) return at_;
+      if (!skip_same_reply(same_reply)) return at_;
     }
   }
 
@@ -102,14 +130,41 @@ class Matcher {
     };
     const auto held_end = end_of(held_, begin.n_held);
     const auto said_end = end_of(history_, begin.n_said);
+    if (!held_end && said_end && same_reply.broken_off != nullptr) {
+      return skip_broken_off(begin, *said_end, same_reply);
+    }
     // Behind an edit in the middle of an earlier reply, this one is not where the texts part.
-    if (!held_end || !said_end || *held_end < at_.n_held || *said_end < at_.n_said) return false;
+    if (same_reply.whole == nullptr || !held_end || !said_end || *held_end < at_.n_held || *said_end < at_.n_said)
+      return false;
     const auto text = [&](std::span<const Token> tokens, std::int32_t from, std::int32_t end) {
       return text_of(vocabulary_, tokens.subspan(index(from), index(end - from)));
     };
-    if (!same_reply(text(held_, begin.n_held, *held_end), text(history_, begin.n_said, *said_end))) return false;
+    if (!same_reply.whole(text(held_, begin.n_held, *held_end), text(history_, begin.n_said, *said_end))) return false;
     at_ = {.n_held = *held_end, .n_said = *said_end};
     return true;
+  }
+
+  // Of what is held of a reply that broke off, all whole tokens that say what whole tokens of its mended form say.
+  bool skip_broken_off(const Match& begin, std::int32_t said_end, const SameReply& same_reply) {
+    if (at_.n_held == std::ssize(held_) || said_end < at_.n_said) return false;
+    const TokenText held = token_text(vocabulary_, held_.subspan(index(begin.n_held)));
+    const TokenText said =
+        token_text(vocabulary_, history_.subspan(index(begin.n_said), index(said_end - begin.n_said)));
+    const auto first_other = std::ranges::mismatch(held.controls, said.controls).in1;
+    const auto n_same_controls = static_cast<std::size_t>(first_other - held.controls.begin());
+    Match farthest = at_;
+    for (const auto& [n_written, n_said] : same_reply.broken_off(held.text, said.text)) {
+      const std::size_t to_held = n_tokens_to(held, n_written);
+      const std::size_t to_said = n_tokens_to(said, n_said);
+      if (to_held == 0 || to_said == 0) continue;
+      // Text that looks like a control token is none.
+      const std::size_t n_controls = held.ends[to_held - 1].n_controls;
+      if (n_controls > n_same_controls || n_controls != said.ends[to_said - 1].n_controls) continue;
+      const Match place = {.n_held = begin.n_held + static_cast<std::int32_t>(to_held),
+                           .n_said = begin.n_said + static_cast<std::int32_t>(to_said)};
+      if (place.n_held >= farthest.n_held && place.n_said >= farthest.n_said) farthest = place;
+    }
+    return std::exchange(at_, farthest) != farthest;
   }
 
   static std::size_t index(std::int32_t n) { return static_cast<std::size_t>(n); }

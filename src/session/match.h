@@ -7,9 +7,12 @@
 //   held      |-- the same ids --|-- other ids, same bytes --|-- a reply that means the same --|-- something else ...
 //   history   |------------------|---------------------------|---------------------------------|-- ...
 //
+// So is a reply that broke off inside a call and comes back mended, up to there.
+//
 // Thread rule: functions of their arguments.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -27,8 +30,15 @@ namespace ebb {
 [[nodiscard]] std::int32_t count_common(std::span<const Token> computed, std::span<const Token> waiting,
                                         std::span<const Token> prompt);
 
-// Whether a reply as the model wrote it and as the client says it now are the same, whatever its calls' white space.
-using SameReply = std::function<bool(std::string_view written, std::string_view said)>;
+// What is the same of a reply as the model wrote it and as the client says it now, whatever its calls' white space. Null: nothing but what has
+// the same bytes.
+struct SameReply {
+  // Whether all of it is.
+  std::function<bool(std::string_view written, std::string_view said)> whole = nullptr;
+  // Of one that broke off: places, in bytes of both, such that what is said behind one may stand behind what was written up to there.
+  std::function<std::vector<std::pair<std::size_t, std::size_t>>(std::string_view written, std::string_view said)>
+      broken_off = nullptr;
+};
 
 // The first n_held tokens that a session holds stand for the first n_said of a history.
 struct Match {
@@ -39,10 +49,10 @@ struct Match {
 };
 
 // `replies`: where assistants speak in `held`, in order. Control tokens are the same only by their ids: text that looks
-// like one is none. Null `same_reply`: replies are the same by their bytes only.
+// like one is none.
 [[nodiscard]] Match match_history(const Vocabulary& vocabulary, std::span<const Token> held,
                                   std::span<const Span> replies, std::span<const Token> history,
-                                  const SameReply& same_reply = nullptr);
+                                  const SameReply& same_reply = {});
 
 // Tokens [to, to + n_tokens) of a text are [from, from + n_tokens) of another.
 struct TokenRun {

@@ -85,10 +85,10 @@ TEST_F(Histories, a_reply_that_means_the_same_is_held_up_to_its_end) {
   const std::vector<Span> replies = {{Position(count(head)), Position(count(written))}};
   std::vector<std::pair<std::string, std::string>> asked;
   const auto answer = [&](bool same) {
-    return [&, same](std::string_view a, std::string_view b) {
+    return SameReply{.whole = [&, same](std::string_view a, std::string_view b) {
       asked.emplace_back(a, b);
       return same;
-    };
+    }};
   };
   const Match match = match_history(*vocabulary_, written, replies, said, answer(true));
   EXPECT_EQ(match.n_held, count(written));
@@ -98,6 +98,64 @@ TEST_F(Histories, a_reply_that_means_the_same_is_held_up_to_its_end) {
   const Match other = match_history(*vocabulary_, written, replies, said, answer(false));
   EXPECT_LT(other.n_held, count(written));
   EXPECT_EQ(match_history(*vocabulary_, written, {}, said, answer(true)), other);
+}
+
+// All places, in bytes, at which texts are the same but for spaces.
+std::vector<std::pair<std::size_t, std::size_t>> places_but_for_spaces(std::string_view a, std::string_view b) {
+  std::vector<std::pair<std::size_t, std::size_t>> places;
+  for (std::size_t i = 0, j = 0;;) {
+    places.emplace_back(i, j);
+    if (i < a.size() && a[i] == ' ') {
+      ++i;
+    } else if (j < b.size() && b[j] == ' ') {
+      ++j;
+    } else if (i < a.size() && j < b.size() && a[i] == b[j]) {
+      ++i, ++j;
+    } else {
+      return places;
+    }
+  }
+}
+
+TEST_F(Histories, of_a_reply_that_broke_off_is_held_what_its_mended_form_says_in_whole_tokens) {
+  const auto head = tokens_of("so ");
+  const SameReply same = {.broken_off = places_but_for_spaces};
+  const auto match = [&](const std::vector<Token>& written, const std::vector<Token>& said) {
+    const auto held = joined({head, written});
+    return match_history(*vocabulary_, held, std::vector<Span>{{Position(count(head)), Position(count(held))}},
+                         joined({head, said}), same);
+  };
+  const auto places = [&](const std::vector<Token>& written, const std::vector<Token>& said) {
+    return Match{.n_held = count(joined({head, written})), .n_said = count(joined({head, said}))};
+  };
+  const auto written = letters_of("{\"a\":1,\"b\":\"hello");
+  EXPECT_EQ(match(written, joined({letters_of("{ \"a\": 1, \"b\": \"hello\"}"), tokens_of("<|im_end|>next")})),
+            places(written, letters_of("{ \"a\": 1, \"b\": \"hello")));
+  // "hel" is one token there, which holds what the other says in three.
+  EXPECT_EQ(match(letters_of("{\"b\":\"hell"), joined({letters_of("{\"b\": \""), tokens_of("hello\"}<|im_end|>")})),
+            places(letters_of("{\"b\":\"hell"), joined({letters_of("{\"b\": \""), tokens_of("hell")})));
+  EXPECT_EQ(match(letters_of("{\"b\":\"he"), joined({letters_of("{\"b\": \""), tokens_of("hello\"}<|im_end|>")})),
+            places(letters_of("{\"b\":\""), letters_of("{\"b\": \"")));
+  // One that did not break off, or is not mended yet, is no such reply.
+  const auto over = joined({letters_of("{\"b\":1"), tokens_of("<|im_end|>")});
+  EXPECT_EQ(match(over, joined({letters_of("{\"b\": 1}"), tokens_of("<|im_end|>")})),
+            places(letters_of("{\"b\":"), letters_of("{\"b\":")));
+  EXPECT_EQ(match(letters_of("{\"b\":1"), letters_of("{\"b\": 1}")),
+            places(letters_of("{\"b\":"), letters_of("{\"b\":")));
+}
+
+TEST_F(Histories, control_tokens_of_a_reply_that_broke_off_are_the_same_only_by_their_ids) {
+  const auto head = tokens_of("so ");
+  const SameReply same = {.broken_off = places_but_for_spaces};
+  const auto mark = tokens_of("<|im_start|>");
+  const auto text = *vocabulary_->tokenize("<|im_start|>");
+  const auto held = joined({head, letters_of("a b"), mark, letters_of("c")});
+  const std::vector<Span> replies = {{Position(count(head)), Position(count(held))}};
+  const auto said = [&](const std::vector<Token>& middle) {
+    return joined({head, letters_of("ab"), middle, letters_of("cd"), tokens_of("<|im_end|>")});
+  };
+  EXPECT_EQ(match_history(*vocabulary_, held, replies, said(mark), same), (Match{count(held), count(head) + 4}));
+  EXPECT_EQ(match_history(*vocabulary_, held, replies, said(text), same), (Match{count(head) + 3, count(head) + 2}));
 }
 
 std::vector<Token> counted(std::int32_t from, std::int32_t to) {

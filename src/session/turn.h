@@ -104,7 +104,7 @@ struct ResumeOptions {
   bool looks_again = true;
   // Of approximate reuse so many first tokens of each grafted block are computed all the same.
   std::int32_t n_recomputed = 0;
-  SameReply same_reply = nullptr;
+  SameReply same_reply = {};
 };
 
 class Turn {

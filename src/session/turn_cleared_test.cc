@@ -77,7 +77,7 @@ TEST_P(ClearedTurns, a_part_that_moved_behind_a_reply_held_otherwise_is_found_by
     turn.settle();
   }
   ResumeOptions options;
-  options.same_reply = [](std::string_view, std::string_view) { return true; };
+  options.same_reply.whole = [](std::string_view, std::string_view) { return true; };
   Turn turn = Turn::resume(*session_, build("zzz", true), options);
   compute(turn, 16);
   const TurnStats stats = turn.settle();
