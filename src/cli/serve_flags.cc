@@ -90,13 +90,9 @@ Reuse reuse_of(const ServeFlags& flags) { return kReuses.at(flags.reuse); }
 OwnerLimits owner_limits(const ServeFlags& flags, const ApiKeys& keys) {
   const std::size_t n_keys = keys.size();
   const std::int32_t most_seats = n_keys > 1 ? std::max(1, flags.n_parallel - 1) : flags.n_parallel;
-  const std::int32_t n_parallel = flags.key_parallel.value_or(most_seats);
-  std::size_t most_lanes = key_bound(flags.key_sessions, flags.max_sessions, n_keys);
-  // Each request at work has a session.
-  if (!flags.key_sessions) most_lanes = std::max(most_lanes, static_cast<std::size_t>(n_parallel));
-  return {.n_parallel = n_parallel,
+  return {.n_parallel = flags.key_parallel.value_or(most_seats),
           .max_queued = key_bound(flags.key_queued, flags.max_queued, n_keys),
-          .most_lanes = most_lanes,
+          .most_lanes = key_bound(flags.key_sessions, flags.max_sessions, n_keys),
           .is_known = [keys](std::string_view owner) { return keys.is_owner(owner); }};
 }
 

@@ -179,8 +179,6 @@ Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const 
   const std::int32_t n_border = std::min(kBorderWords, (document.n_words + 1) / 2);
   const auto before = documents_.find(BlockIndex(block.value() - 1));
   const bool begins_whole = before != documents_.end() && before->second.ends_whole;
-  // Where no sentence ends all of the block is in the middle of one, of which nobody knows how far it goes.
-  const bool ends = document.n_first < document.n_words || document.ends_whole;
   Scored scored{.block = block};
   for (const Term& term : terms) {
     const auto found = document.uses.find(*term.word);
@@ -194,8 +192,8 @@ Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const 
                             .score = score,
                             .at_begin = at_begin,
                             .at_end = at_end,
-                            .is_cut_at_begin = !begins_whole && (ends ? use.first < document.n_first : at_begin),
-                            .is_cut_at_end = ends ? use.last >= document.n_ended : at_end});
+                            .is_cut_at_begin = at_begin && !begins_whole && use.first < document.n_first,
+                            .is_cut_at_end = at_end && use.last >= document.n_ended});
   }
   return scored;
 }

@@ -26,7 +26,7 @@ struct WordScore {
   // It stands right behind the block's begin, or right before its end: what it speaks of may stand in the neighbour.
   bool at_begin = false;
   bool at_end = false;
-  // Its sentence goes on there, however far that is; where none ends in the block, of those near the border.
+  // And its sentence goes on there.
   bool is_cut_at_begin = false;
   bool is_cut_at_end = false;
 };

@@ -117,7 +117,7 @@ class Candidates {
     const std::int32_t b = scored.block.value();
     const auto raise_nearest = [&](std::int32_t nearest, const Border& border) {
       const auto is_much = [&](double of_border) { return kBeyond * of_border >= kWorth * scored.score; };
-      raise(nearest, {.worth = std::max(worth(1), kBeyond * std::max(border.near, border.cut)),
+      raise(nearest, {.worth = std::max(worth(1), kBeyond * border.near),
                       .is_nearest = true,
                       .is_cut = comes_whole && is_much(border.near),
                       .goes_on = is_much(border.cut)});
