@@ -369,12 +369,26 @@ void add_delta(ParsedReply& reply, const ReplyDelta& delta) {
   }
 }
 
-ParsedReply parse_reply(ReplyRules rules, std::string_view text) {
+namespace {
+
+ParsedReply parse_pieces(ReplyRules rules, std::string_view text, std::size_t n_bytes) {
   ReplyParser parser(std::move(rules));
   ParsedReply reply;
-  for (const ReplyDelta& delta : parser.push(text)) add_delta(reply, delta);
+  for (std::size_t at = 0; at < text.size(); at += n_bytes) {
+    for (const ReplyDelta& delta : parser.push(text.substr(at, n_bytes))) add_delta(reply, delta);
+  }
   for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
   return reply;
+}
+
+}  // namespace
+
+ParsedReply parse_reply(ReplyRules rules, std::string_view text) {
+  return parse_pieces(std::move(rules), text, std::max<std::size_t>(1, text.size()));
+}
+
+ParsedReply parse_reply_by_bytes(ReplyRules rules, std::string_view text) {
+  return parse_pieces(std::move(rules), text, 1);
 }
 
 }  // namespace ebb

@@ -181,5 +181,7 @@ class ReplyParser {
 
 void add_delta(ParsedReply& reply, const ReplyDelta& delta);
 [[nodiscard]] ParsedReply parse_reply(ReplyRules rules, std::string_view text);
+// The same of a text that comes byte by byte, as streams do.
+[[nodiscard]] ParsedReply parse_reply_by_bytes(ReplyRules rules, std::string_view text);
 
 }  // namespace ebb

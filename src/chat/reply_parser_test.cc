@@ -10,23 +10,6 @@ namespace {
 
 ParsedReply parse(const CallFormat& calls, std::string_view text) { return parse_reply(rules_for(&calls), text); }
 
-struct Call {
-  std::string name;
-  std::string arguments;
-  bool complete = true;
-};
-
-void expect_reply(const ParsedReply& reply, std::string_view content, const std::vector<Call>& calls) {
-  EXPECT_EQ(reply.content, content);
-  ASSERT_EQ(reply.calls.size(), calls.size());
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    EXPECT_EQ(reply.calls[i].name, calls[i].name);
-    EXPECT_EQ(reply.calls[i].arguments, calls[i].arguments);
-    EXPECT_EQ(reply.calls[i].complete, calls[i].complete);
-    EXPECT_TRUE(CallIds::is_id(reply.calls[i].id));
-  }
-}
-
 TEST(ReplyParser, sets_thinking_apart) {
   const ParsedReply reply = parse_reply({}, "<think>\nThe file  decides.\n\n</think>\n\nRead it.\n");
   EXPECT_EQ(reply.reasoning, "The file  decides.");

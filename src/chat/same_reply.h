@@ -18,8 +18,8 @@ namespace ebb {
 
 // Of a reply that broke off inside a call, and that the client mended: places, in bytes of both, up to which they say the same, in order. What
 // is said behind such a place may stand behind what was written up to there. There are some where the arguments of the last call that was begun
-// stand in both texts as one JSON object, whole in the mended one; white space counts for nothing between its strings, numbers and words, and as it stands inside
-// them. None where anything in front of them is not the same.
+// stand in both texts as one JSON object, whole in the mended one; white space counts for nothing between its strings, numbers and
+// words, and as it stands inside them. None where anything in front of them is not the same.
 [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> find_same_places(const ReplyRules& rules,
                                                                                 std::string_view written,
                                                                                 std::string_view said);

@@ -83,16 +83,6 @@ bool is_one_reply(const ProbeReply& sent, std::string_view text, std::string_vie
   return turn_end.empty() || in_front.find(turn_end) == in_front.npos;
 }
 
-ParsedReply stream_reply(const ReplyRules& rules, std::string_view text) {
-  ReplyParser parser(rules);
-  ParsedReply reply;
-  for (const char& c : text) {
-    for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(reply, delta);
-  }
-  for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
-  return reply;
-}
-
 }  // namespace
 
 bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens, const CallFormat& format) {
@@ -106,7 +96,9 @@ bool reads_back(const ChatTemplate& chat_template, const TemplateTokens& tokens,
   for (const ProbeReply& sent : probes(format)) {
     const std::optional<std::string> text = prober.render(sent);
     if (!text || !is_one_reply(sent, *text, prober.turn_end())) continue;
-    if (!is_as_sent(sent, parse_reply(rules, *text)) || !is_as_sent(sent, stream_reply(rules, *text))) return false;
+    if (!is_as_sent(sent, parse_reply(rules, *text)) || !is_as_sent(sent, parse_reply_by_bytes(rules, *text))) {
+      return false;
+    }
     has_read = true;
   }
   return has_read;

@@ -175,12 +175,7 @@ TEST(TaughtCalls, says_the_same_for_every_cut_and_keeps_all_text_of_broken_calls
     for (std::size_t n = 0; n <= text.size(); ++n) {
       const ReplyRules rules{.calls = &taught.format(), .tools = tools(), .id_seed = 7};
       const std::string part = text.substr(0, n);
-      ReplyParser parser(rules);
-      ParsedReply streamed;
-      for (const char c : part) {
-        for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(streamed, delta);
-      }
-      for (const ReplyDelta& delta : parser.finish()) add_delta(streamed, delta);
+      const ParsedReply streamed = parse_reply_by_bytes(rules, part);
       EXPECT_EQ(streamed, parse_reply(rules, part)) << shape.name << ": " << part;
       if (streamed.calls.empty()) {
         EXPECT_EQ(streamed.content, part) << shape.name;

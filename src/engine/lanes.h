@@ -26,13 +26,14 @@
 
 namespace ebb {
 
-// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, first of those whom nobody knows any more, whose blocks stay in
-// the cold store for what adopts them.
+// What lanes may be. Lanes there may be at most: of idle ones the longest unused of whoever has most goes, before those of known owners
+// one of somebody whom nobody knows any more; its blocks stay in the cold store for what adopts them.
 struct LaneLimits {
   std::size_t most = 256;
   // The most lanes of one owner; it then has a new one at its own cost.
   std::size_t most_of_owner = 256;
-  // Whose lanes may still be asked for. Those of others, kept by an earlier process, do not go on; and whose key is taken away leaves room first.
+  // Whose lanes may still be asked for. Those of others, kept by an earlier process, do not go on; and whose key is taken away makes
+  // room first.
   std::function<bool(std::string_view owner)> is_known_owner = [](std::string_view) { return true; };
   // The policies that owners may choose for theirs.
   OfferedPolicies policies;

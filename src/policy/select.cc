@@ -191,7 +191,9 @@ Selection select_blocks(std::span<const Scored> ranked, std::span<const double> 
   return selection;
 }
 
-std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found) {
+namespace {
+
+std::vector<Chosen> all_by_turns(std::span<const double> weights, std::span<const Selection> found) {
   using Turns = std::vector<std::pair<double, Chosen>>;
   Turns first;
   Turns behind;
@@ -215,6 +217,29 @@ std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const 
   return all;
 }
 
+}  // namespace
+
+std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found,
+                               std::span<const double> missing, std::int32_t max_blocks) {
+  struct Room {
+    double n_left = 0.0;
+    std::int32_t n_chosen = 0;
+  };
+  Room cold{.n_left = static_cast<double>(max_blocks)};
+  Room hot = cold;
+  std::vector<Chosen> all;
+  std::set<BlockIndex> taken;
+  for (const Chosen& chosen : all_by_turns(weights, found)) {
+    Room& room = chosen.is_hot ? hot : cold;
+    if (room.n_left <= 0.0 || room.n_chosen >= kPartlyHot * max_blocks) continue;
+    if (!taken.insert(chosen.block).second) continue;
+    ++room.n_chosen;
+    room.n_left -= chosen.is_hot ? 1.0 : missing[chosen.block.index()];
+    all.push_back(chosen);
+  }
+  return all;
+}
+
 std::vector<Chosen> select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
                                     std::int32_t max_blocks, std::int32_t reach) {
   double best = 0.0;
@@ -228,23 +253,7 @@ std::vector<Chosen> select_for_cues(std::span<const CueRanking> rankings, std::s
     weights.push_back(cue.weight);
     found.push_back(select_blocks(cue.ranked, missing, max_blocks, reach, least));
   }
-  struct Room {
-    double n_left = 0.0;
-    std::int32_t n_chosen = 0;
-  };
-  Room cold{.n_left = static_cast<double>(max_blocks)};
-  Room hot = cold;
-  std::vector<Chosen> all;
-  std::set<BlockIndex> taken;
-  for (const Chosen& chosen : take_turns(weights, found)) {
-    Room& room = chosen.is_hot ? hot : cold;
-    if (room.n_left <= 0.0 || room.n_chosen >= kPartlyHot * max_blocks) continue;
-    if (!taken.insert(chosen.block).second) continue;
-    ++room.n_chosen;
-    room.n_left -= chosen.is_hot ? 1.0 : missing[chosen.block.index()];
-    all.push_back(chosen);
-  }
-  return all;
+  return take_turns(weights, found, missing, max_blocks);
 }
 
 }  // namespace ebb

@@ -10,10 +10,10 @@
 // still scores at least half of the best one that is not hot in every head; what is told in many places comes from all of them that score nearly as
 // well, before what stands beside them. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it (and comes then, whatever else is worth more); of small blocks `reach` of those behind it
-// are beside it, the nearer first; and where a neighbour has words itself, the next one too. Where no sentence goes on across the border,
-// the neighbour comes behind all that has words of its own. Hot blocks are no
-// candidates and lower nothing: what was asked before and lies there would otherwise keep what is asked now from coming back. But those that are worth as much
-// as what comes have room with it, one for one: else the answer may leave for what is only like it.
+// are beside it, the nearer first; and where a neighbour has words itself, the next one too. Where no sentence goes on across the
+// border, the neighbour comes behind all that has words of its own. Hot blocks are no candidates and lower nothing: what was asked
+// before and lies there would otherwise keep what is asked now from coming back. But those that are worth as much as what comes have
+// room with it, one for one: else the answer may leave for what is only like it.
 // One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing
 // from may be those that look for it.
 #pragma once
@@ -63,8 +63,10 @@ struct CueRanking {
 [[nodiscard]] std::vector<Chosen> select_for_cues(std::span<const CueRanking> rankings, std::span<const double> missing,
                                                   std::int32_t max_blocks, std::int32_t reach = 1);
 
-// What several cues found as one list, in which a block may stand twice: cues of one weight take turns, and a light one's first choice comes
-// behind some of a heavy one's. Behind each cold one the hot one of its turn, if it is worth as much; other hot ones behind all of these. [cue] both.
-[[nodiscard]] std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found);
+// What several cues found as one list, each block once: cues of one weight take turns, and a light one's first choice comes behind
+// some of a heavy one's. Behind each cold one stands the hot one of its turn, if it is worth as much; other hot ones behind all of
+// these. Of cold and of hot ones as many as select_blocks chooses of each. [cue] weights and found.
+[[nodiscard]] std::vector<Chosen> take_turns(std::span<const double> weights, std::span<const Selection> found,
+                                             std::span<const double> missing, std::int32_t max_blocks);
 
 }  // namespace ebb

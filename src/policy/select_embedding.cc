@@ -52,7 +52,7 @@ class Embedding final : public Selector {
       const bool is_heard = cue.weight * best_cold(cue, evidence) >= kBestCueWorth * best;
       found.push_back(is_heard ? find_like(cue, evidence) : Selection());
     }
-    return judge(take_turns(weights, found), scores, evidence);
+    return judge(found, take_turns(weights, found, evidence.missing, evidence.max_blocks), scores, evidence);
   }
 
  private:
@@ -86,33 +86,29 @@ class Embedding final : public Selector {
     return found;
   }
 
-  // Those that come or stay, then the best of the cold ones that do not come. Of hot ones no more stay than may come.
-  static std::vector<Considered> judge(std::span<const Chosen> found, const std::map<BlockIndex, double>& scores,
-                                       const RecallEvidence& evidence) {
-    std::vector<Considered> chosen;
-    std::vector<Considered> rest;
+  // Those that come or stay, then the best of the cold ones that do not come: what was found had no room, the others are not like it.
+  static std::vector<Considered> judge(std::span<const Selection> found, std::span<const Chosen> chosen,
+                                       const std::map<BlockIndex, double>& scores, const RecallEvidence& evidence) {
+    std::vector<Considered> all;
     std::set<BlockIndex> seen;
-    double n_left = evidence.max_blocks;
-    std::int32_t n_may_stay = evidence.max_blocks;
-    for (const auto& [block, is_hot] : found) {
-      if ((is_hot && n_may_stay <= 0) || !seen.insert(block).second) continue;
-      const bool is_chosen = is_hot || n_left > 0.0;
-      const Verdict verdict = is_hot ? Verdict::kKeep : is_chosen ? Verdict::kRecall : Verdict::kBeyond;
-      if (is_hot) {
-        --n_may_stay;
-      } else if (is_chosen) {
-        n_left -= missing(evidence, block);
-      }
-      (is_chosen ? chosen : rest).push_back({.block = block, .score = scores.at(block), .verdict = verdict});
+    for (const auto& [block, is_hot] : chosen) {
+      seen.insert(block);
+      all.push_back({.block = block, .score = scores.at(block), .verdict = is_hot ? Verdict::kKeep : Verdict::kRecall});
     }
+    std::set<BlockIndex> like;
+    for (const Selection& of_cue : found) {
+      for (const BlockWorth& one : of_cue.recall) like.insert(one.block);
+    }
+    std::vector<Considered> rest;
     for (const auto& [block, score] : scores) {
       if (seen.contains(block) || missing(evidence, block) == 0.0) continue;
-      rest.push_back({.block = block, .score = score, .verdict = Verdict::kWeak});
+      rest.push_back(
+          {.block = block, .score = score, .verdict = like.contains(block) ? Verdict::kBeyond : Verdict::kWeak});
     }
     std::ranges::stable_sort(rest, std::greater(), &Considered::score);
     rest.resize(std::min(rest.size(), kMostTold));
-    chosen.insert(chosen.end(), rest.begin(), rest.end());
-    return chosen;
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
   }
 
   double least_;

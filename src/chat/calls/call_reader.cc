@@ -15,4 +15,15 @@ bool RawArguments::take(char c, CallEvents& events) {
 
 void RawArguments::finish(CallEvents& events) { events.arguments(std::exchange(held_, {})); }
 
+CallReader::Step UnclosedArguments::take(char c, CallEvents& events) {
+  const JsonScanner::Step step = is_raw_ ? JsonScanner::Step::kBad : scanner_.take(c);
+  events.arguments({&c, 1});
+  if (step == JsonScanner::Step::kEnd) {
+    events.end();
+    return CallReader::Step::kDone;
+  }
+  is_raw_ = step != JsonScanner::Step::kMore;
+  return CallReader::Step::kTaken;
+}
+
 }  // namespace ebb

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/calls/json_scanner.h"
+
 namespace ebb {
 
 struct CallLimits {
@@ -82,6 +84,17 @@ class RawArguments {
  private:
   std::string_view marker_;
   std::string held_;
+};
+
+// A JSON object of arguments with no mark behind it: it ends with its last brace, and where it stops being JSON it goes on as it is up to the end.
+class UnclosedArguments {
+ public:
+  // From the object's first byte on, once the call has begun: kTaken, or kDone with the last.
+  [[nodiscard]] CallReader::Step take(char c, CallEvents& events);
+
+ private:
+  bool is_raw_ = false;
+  JsonScanner scanner_;
 };
 
 }  // namespace ebb

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "chat/calls/form_calls.h"
-#include "chat/calls/json_scanner.h"
 
 namespace ebb {
 namespace {
@@ -32,18 +31,16 @@ class FunctionaryReader : public CallReader {
         if (c != '{') return Step::kRefused;
         events.begin(name_);
         state_ = State::kValue;
-        [[fallthrough]];
-      case State::kValue: return take_value(c, events);
-      case State::kRaw: break;
+        break;
+      case State::kValue: break;
     }
-    (void)raw_.take(c, events);
-    return Step::kTaken;
+    return arguments_.take(c, events);
   }
 
-  bool finish(CallEvents& /*events*/) override { return state_ == State::kValue || state_ == State::kRaw; }
+  bool finish(CallEvents& /*events*/) override { return state_ == State::kValue; }
 
  private:
-  enum class State { kName, kBefore, kValue, kRaw };
+  enum class State { kName, kBefore, kValue };
 
   Step take_name(char c) {
     if (c == '\n' && !name_.empty()) {
@@ -57,22 +54,9 @@ class FunctionaryReader : public CallReader {
     return Step::kHeld;
   }
 
-  Step take_value(char c, CallEvents& events) {
-    const JsonScanner::Step step = scanner_.take(c);
-    events.arguments({&c, 1});
-    if (step == JsonScanner::Step::kMore) return Step::kTaken;
-    if (step == JsonScanner::Step::kEnd) {
-      events.end();
-      return Step::kDone;
-    }
-    state_ = State::kRaw;
-    return Step::kTaken;
-  }
-
   State state_ = State::kName;
   std::string name_;
-  JsonScanner scanner_;
-  RawArguments raw_{""};  // no closing mark: up to the end
+  UnclosedArguments arguments_;
 };
 
 class FunctionaryCalls final : public FormCalls {

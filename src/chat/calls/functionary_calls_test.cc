@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "chat/call_grammar.h"
-#include "chat/reply_parser.h"
+#include "chat/reply_parser_test.h"
 #include "chat/taught_calls.h"
 #include "grammar/grammar_match_test.h"
 
@@ -43,37 +43,12 @@ ReplyRules functionary_rules() {
           .id_seed = 7};
 }
 
-ParsedReply stream_functionary(const ReplyRules& rules, std::string_view text) {
-  ReplyParser parser(rules);
-  ParsedReply reply;
-  for (const char& c : text) {
-    for (const ReplyDelta& delta : parser.push({&c, 1})) add_delta(reply, delta);
-  }
-  for (const ReplyDelta& delta : parser.finish()) add_delta(reply, delta);
-  return reply;
-}
-
-struct FunctionaryCall {
-  std::string name;
-  std::string arguments;
-  bool complete = true;
-};
-
-void expect_functionary(const std::string& text, const std::string& content,
-                        const std::vector<FunctionaryCall>& calls) {
+void expect_functionary(const std::string& text, const std::string& content, const std::vector<ExpectedCall>& calls) {
   SCOPED_TRACE(text);
-  const ParsedReply reply = parse_reply(functionary_rules(), text);
-  EXPECT_EQ(reply.content, content);
-  ASSERT_EQ(reply.calls.size(), calls.size());
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    EXPECT_EQ(reply.calls[i].name, calls[i].name);
-    EXPECT_EQ(reply.calls[i].arguments, calls[i].arguments);
-    EXPECT_EQ(reply.calls[i].complete, calls[i].complete);
-  }
+  expect_reply(parse_reply(functionary_rules(), text), content, calls);
   for (std::size_t n = 0; n <= text.size(); ++n) {
-    EXPECT_EQ(stream_functionary(functionary_rules(), text.substr(0, n)),
-              parse_reply(functionary_rules(), text.substr(0, n)))
-        << text.substr(0, n);
+    const std::string part = text.substr(0, n);
+    EXPECT_EQ(parse_reply_by_bytes(functionary_rules(), part), parse_reply(functionary_rules(), part)) << part;
   }
 }
 
@@ -94,7 +69,7 @@ TEST(FunctionaryCalls, what_is_for_all_is_said) {
   without_tools.calls = nullptr;
   without_tools.tools.clear();
   EXPECT_EQ(parse_reply(without_tools, "all\nHello >>>read\n{}").content, "Hello >>>read\n{}");
-  EXPECT_EQ(stream_functionary(without_tools, "all\nHello").content, "Hello");
+  EXPECT_EQ(parse_reply_by_bytes(without_tools, "all\nHello").content, "Hello");
 }
 
 TEST(FunctionaryCalls, what_is_for_nobody_is_said_as_it_stands) {

@@ -101,20 +101,12 @@ class MistralReader : public CallReader {
       events.begin(name_, id_);
       state_ = State::kInValue;
     }
-    const JsonScanner::Step step = scanner_.take(c);
-    events.arguments({&c, 1});
-    if (step == JsonScanner::Step::kMore) return Step::kTaken;
-    if (step == JsonScanner::Step::kEnd) {
-      events.end();
-      return Step::kDone;
-    }
-    state_ = State::kRaw;
-    return Step::kTaken;
+    return arguments_.take(c, events);
   }
 
   State state_ = State::kBefore;
   CallObject object_;
-  JsonScanner scanner_;
+  UnclosedArguments arguments_;
   std::string word_;  // the name, id or mark that is being read
   std::string name_;
   std::string id_;
