@@ -249,6 +249,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineFlags& given, InterruptL
   options.block_size = flags.block_size;
   options.kv_budget_tokens = flags.kv_budget;
   options.chunk = flags.chunk;
+  options.most_pause_ms = flags.max_pause_ms;
   options.policy = flags.eviction;
   options.shares = {.file = flags.kv_budgets, .by_layer = flags.kv_layer_shares};
   options.session = {.prompt_budget_tokens = flags.kv_prompt_budget,

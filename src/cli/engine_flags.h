@@ -33,6 +33,8 @@ struct EngineFlags {
   std::string kv_type = "f16";
   std::int32_t block_size = 0;
   std::int32_t chunk = 512;
+  // Of ebb serve alone, where replies are written while prompts are read (EngineOptions::most_pause_ms).
+  int max_pause_ms = 0;
   std::string eviction{kDefaultPolicy};
   std::int32_t sink_tokens = 4;
   std::int32_t recent_tokens = 64;

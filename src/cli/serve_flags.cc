@@ -14,6 +14,9 @@
 namespace ebb {
 namespace {
 
+// With what is done between steps, less than the 50 ms that readers see as no pause.
+constexpr int kMaxPauseMs = 30;
+
 const std::map<std::string, Reuse> kReuses(kReuseNames.begin(), kReuseNames.end());
 
 // --kv-budget is EBB_KV_BUDGET where the command line does not have it.
@@ -141,6 +144,17 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
                    "Requests computed together, which share the budget; each needs at least 4 blocks of it")
       ->check(CLI::Range(1, 256))
       ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  flags->engine.max_pause_ms = kMaxPauseMs;
+  command
+      ->add_option(
+          "--max-pause", flags->engine.max_pause_ms,
+          "Milliseconds that a reply stands still, about, while others' prompts are read: then these have fewer "
+          "tokens in a step than --chunk. Where a step that reads none takes long by itself, four times that. 0: no "
+          "bound")
+      ->check(CLI::Range(0, 60'000))
+      ->type_name("MS")
       ->capture_default_str()
       ->group(group);
   const auto add_count = [&](const char* name, auto& value, const char* help) {

@@ -3,71 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/caught.h"
-#include "base/clock.h"
 #include "budget/budget_file.h"
-#include "engine/embedder.h"
-#include "engine/generation.h"
-#include "engine/meaning_thread.h"
-#include "model/output_lengths.h"
+#include "engine/engine_state.h"
 
 namespace ebb {
-namespace {
-
-struct StepPart {
-  Generation* generation = nullptr;
-  bool was_prefilling = false;
-  // Index of its logits in the step's output; -1 when it asked for none.
-  std::int32_t output = -1;
-};
-
-bool has_whole_blocks(std::span<Generation* const> generations) {
-  return std::ranges::any_of(generations, [](const Generation* g) { return g->computes_whole_blocks(); });
-}
-
-}  // namespace
-
-struct Engine::State {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Vocabulary> vocabulary;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<FrameMemory> memory;
-  std::unique_ptr<FramePool> pool;
-  std::unique_ptr<FramePool> open_pool;
-  HotBlocks hot;
-  BlockStarts starts;
-  std::unique_ptr<Runner> runner;
-  // Steps whose prompts took turns.
-  std::size_t n_taken_turns = 0;
-  std::shared_ptr<const Policy> policy;
-  std::unique_ptr<ColdStore> store;
-  std::unique_ptr<BlockMover> mover;
-  // Made for the first session whose policy asks for them.
-  std::unique_ptr<OutputLengths> output_lengths;
-  std::unique_ptr<Forecaster> forecaster;
-  std::unique_ptr<KeyScorer> scorer;
-  std::unique_ptr<ByteRoom> digest_room;
-  // Behind what its thread uses.
-  std::unique_ptr<Embedder> embedder;
-  std::unique_ptr<MeaningThread> meanings;
-  BlockShape shape;
-  FrameBudget budget;
-  FrameBudget prompt_budget;
-  std::function<void()> when_fetched;
-  SessionOptions session_options;
-
-  Status open_frames(const EngineOptions& options);
-  [[nodiscard]] Result<std::int32_t> count_frames(const EngineOptions& options, std::int64_t n_blocks);
-  [[nodiscard]] Result<std::shared_ptr<const BudgetList>> read_shares(const GivenShares& shares) const;
-  [[nodiscard]] Result<SessionOptions> checked(SessionOptions options) const;
-  Status make_ready(const Policy& asking);
-  [[nodiscard]] Status check_sparse_prompt(const SparsePrompt& prompt) const;
-  [[nodiscard]] Result<SessionDeps> deps_for(const SessionOptions& options);
-  Status step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts);
-  Status run(std::span<const SequenceInput> inputs);
-  void gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts, std::vector<StepPart>& parts,
-              std::vector<SequenceInput>& inputs);
-};
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& given) {
   EngineOptions options = given;
@@ -85,6 +24,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& given) {
   EBB_RETURN_IF_ERROR(state->open_frames(options));
   EBB_ASSIGN_OR_RETURN(state->runner,
                        Runner::create(*state->model, *state->backend, *state->memory, {.max_rows = options.chunk}));
+  state->pace = Pace(options.most_pause_ms);
   EBB_ASSIGN_OR_RETURN(state->policy, make_policy(options.policy));
   EBB_RETURN_IF_ERROR(state->policy->check_grain(options.block_size));
   EBB_RETURN_IF_ERROR(options.session.validate());
@@ -287,96 +227,6 @@ Result<std::unique_ptr<Session>> Engine::restore_session(const SessionOptions& o
   EBB_ASSIGN_OR_RETURN(const SessionOptions checked, state_->checked(options));
   EBB_ASSIGN_OR_RETURN(const SessionDeps deps, state_->deps_for(checked));
   return Session::restore(deps, checked, image);
-}
-
-std::int32_t Engine::rows_of_prompts(std::span<Generation* const> generations) const {
-  std::int32_t n_prompts = 0;
-  std::int32_t n_rows = state_->runner->max_rows();
-  for (const Generation* generation : generations) {
-    if (generation->finished()) continue;
-    if (generation->is_prefilling()) ++n_prompts;
-    if (!generation->is_prefilling()) --n_rows;
-  }
-  const std::int32_t n_each = n_rows / std::max(1, n_prompts);
-  const std::int32_t n_whole = state_->shape.block_size;
-  // Blocks whose rows choose together are computed whole, by some prompts in one step and by others in the next.
-  if (n_each < n_whole && n_rows >= n_whole && has_whole_blocks(generations)) return n_whole;
-  return std::max(1, n_each);
-}
-
-// Decoding generations first, one row each: they are waited for by people. Prompts share the rest, so that a short one
-// does not wait for a long one; what one has no use for is the next one's.
-void Engine::State::gather(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts,
-                           std::vector<StepPart>& parts, std::vector<SequenceInput>& inputs) {
-  std::int32_t n_rows_left = runner->max_rows();
-  std::int32_t n_spare = 0;
-  std::int32_t n_outputs = 0;
-  const std::size_t first = has_whole_blocks(generations) ? n_taken_turns++ : 0;
-  for (const bool prefilling : {false, true}) {
-    const bool has_whole_block = n_rows_left >= shape.block_size;
-    for (std::size_t i = 0; i < generations.size(); ++i) {
-      // Those that find no rows left are the first ones soon.
-      Generation* const generation = generations[(first + i) % generations.size()];
-      if (generation->finished() || generation->is_prefilling() != prefilling || n_rows_left == 0) continue;
-      const bool waits = has_whole_block && n_rows_left < shape.block_size;
-      if (prefilling && waits && generation->computes_whole_blocks()) continue;
-      const std::int32_t n_rows = prefilling ? std::min(n_rows_left, n_rows_of_prompts + n_spare) : n_rows_left;
-      std::optional<SequenceInput> input = generation->begin_step(n_rows);
-      const std::int32_t n_taken = input ? static_cast<std::int32_t>(input->tokens.size()) : 0;
-      n_rows_left -= n_taken;
-      if (prefilling) n_spare = n_rows - n_taken;
-      if (!input) continue;
-      parts.push_back(
-          {.generation = generation, .was_prefilling = prefilling, .output = input->n_outputs > 0 ? n_outputs++ : -1});
-      inputs.push_back(*std::move(input));
-    }
-  }
-}
-
-Status Engine::step(std::span<Generation* const> generations) {
-  try {
-    return state_->step(generations, rows_of_prompts(generations));
-  } catch (...) {
-    return caught("a step was begun");
-  }
-}
-
-Status Engine::State::step(std::span<Generation* const> generations, std::int32_t n_rows_of_prompts) {
-  const Stopwatch watch;
-  // Their room is there before any session changes.
-  std::vector<StepPart> parts;
-  std::vector<SequenceInput> inputs;
-  parts.reserve(generations.size());
-  inputs.reserve(generations.size());
-  gather(generations, n_rows_of_prompts, parts, inputs);
-  if (parts.empty()) return {};
-  const Status status = run(inputs);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    Generation& generation = *parts[i].generation;
-    if (!status.ok()) {
-      generation.abandon_step();
-      continue;
-    }
-    generation.end_step(runner->mass(static_cast<std::int32_t>(i)));
-  }
-  EBB_RETURN_IF_ERROR(status);
-  for (const StepPart& part : parts) {
-    if (part.output < 0 || part.generation->finished()) continue;
-    const auto logits = runner->logits(part.output);
-    part.generation->sample(logits.first(static_cast<std::size_t>(vocabulary->n_tokens())));
-  }
-  // All that they waited for, sampling too.
-  const double ms = watch.elapsed_ms();
-  for (const StepPart& part : parts) part.generation->count_step(ms, part.was_prefilling);
-  return {};
-}
-
-Status Engine::State::run(std::span<const SequenceInput> inputs) {
-  try {
-    return runner->run(inputs);
-  } catch (...) {
-    return caught("a step was computed");
-  }
 }
 
 Result<Acts> Engine::recall(Session& session, std::span<const BlockIndex> blocks) {

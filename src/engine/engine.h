@@ -60,6 +60,8 @@ struct EngineOptions {
   std::int32_t n_open_blocks = 16;
   // Rows of one step at most.
   std::int32_t chunk = 512;
+  // While replies are written, about the longest that a step with rows of prompts may take (engine/pace.h); 0: as long as its rows do.
+  double most_pause_ms = 0.0;
   // What leaves when room is needed; one of policies().
   std::string policy{kDefaultPolicy};
   // The options of sessions that are opened without any of their own; budget_tokens is not looked at. For its
