@@ -91,6 +91,32 @@ TEST_F(LaneSearch, without_an_id_a_reply_that_was_cut_into_other_tokens_is_still
   EXPECT_EQ(lanes_->find_or_open({.history = history}), lane);
 }
 
+// What the turn holds as the model wrote it is the lane's, too, however much of it stands behind the first call that is told otherwise.
+TEST_F(LaneSearch, without_an_id_replies_that_come_back_in_other_words_are_still_the_lanes_own) {
+  const Vocabulary& vocabulary = engine_->vocabulary();
+  Token end(0);
+  while (!vocabulary.is_end_of_generation(end)) end = Token(end.value() + 1);
+  const std::vector<Token> asked = text(60, 1);
+  const auto reply = [&](std::uint32_t seed, bool is_written) {
+    return joined({text(4, is_written ? 50 : 51), text(30, seed), {end}});
+  };
+  const auto told = [&](bool is_written) {
+    return joined({asked, reply(2, is_written), text(20, 3), reply(4, is_written), text(20, 5), reply(6, is_written)});
+  };
+  Lane* const lane = park("", told(true));
+  for (const std::int32_t begin : {60, 115, 170}) {
+    lane->image->parts.push_back({.source = Source::kAssistant, .span = {Position(begin), Position(begin + 35)}});
+  }
+  // The last token that a model wrote is computed with the next prompt.
+  lane->image->unfinished = {lane->image->tokens.back()};
+  lane->image->tokens.pop_back();
+  const auto history = joined({told(false), text(20, 7)});
+  const SameReply same_reply{
+      .whole = [](std::string_view written, std::string_view said) { return written.substr(4) == said.substr(4); }};
+  EXPECT_EQ(lanes_->find_or_open({.history = history, .same_reply = &same_reply}), lane);
+  EXPECT_NE(lanes_->find_or_open({.history = history}), lane) << "of which less than half has the same bytes";
+}
+
 TEST_F(LaneSearch, conversations_of_one_hint_that_open_alike_keep_lanes_of_their_own) {
   const std::vector<Token> instructions = text(1500, 1);
   const auto ask = [&](const std::vector<Token>& history) {

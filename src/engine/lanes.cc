@@ -9,8 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "session/match.h"
-
 namespace ebb {
 namespace {
 
@@ -33,12 +31,27 @@ constexpr std::size_t kMostCompared = 3;
 struct Held {
   std::span<const Token> computed;
   std::span<const Token> waiting;
+  std::span<const Part> parts;
 };
 
 Held held_by(const Lane& lane) {
-  if (lane.session != nullptr) return {.computed = lane.session->tokens(), .waiting = lane.session->unfinished()};
-  if (lane.image) return {.computed = lane.image->tokens, .waiting = lane.image->unfinished};
+  if (lane.session != nullptr) {
+    return {.computed = lane.session->tokens(), .waiting = lane.session->unfinished(), .parts = lane.session->parts()};
+  }
+  if (lane.image)
+    return {.computed = lane.image->tokens, .waiting = lane.image->unfinished, .parts = lane.image->parts};
   return {};
+}
+
+// Where assistants speak, from the last one on that begins before `place` or there.
+std::vector<Span> replies_from(std::span<const Part> parts, Position place) {
+  std::vector<Span> replies;
+  for (const Part& part : parts) {
+    if (part.source != Source::kAssistant) continue;
+    if (part.span.begin <= place) replies.clear();
+    replies.push_back(part.span);
+  }
+  return replies;
 }
 
 // The client of an id "client~root"; empty for any other.
@@ -71,17 +84,31 @@ std::string new_public_id() {
 Lanes::Lanes(Engine& engine, const SessionOptions& options, const LaneLimits& limits, LaneFolder* folder)
     : engine_(engine), options_(options), limits_(limits), folder_(folder) {}
 
-// What a model wrote comes back in other tokens; conversations that part at once are not looked at any further.
-std::int32_t Lanes::n_common(const Lane& lane, std::span<const Token> history) const {
+// What a model wrote comes back in other tokens, and its calls in other words; conversations that part at once are not looked at any
+// further.
+std::int32_t Lanes::n_common(const Lane& lane, const LaneAsk& ask) const {
   const Held held = held_by(lane);
-  const std::int32_t n_same = count_common(held.computed, held.waiting, history);
-  const auto n_computed = static_cast<std::int32_t>(held.computed.size());
-  if (n_same < kLeastEvidence || n_same >= n_computed) return n_same;
-  const auto from = static_cast<std::size_t>(n_same);
-  const Match rest = match_history(engine_.vocabulary(), held.computed.subspan(from), {}, history.subspan(from));
-  if (n_same + rest.n_held < n_computed) return n_same + rest.n_held;
-  const auto n_said = static_cast<std::size_t>(n_same + rest.n_said);
-  return n_computed + count_common(held.waiting, {}, history.subspan(n_said));
+  const std::int32_t n_same = count_common(held.computed, held.waiting, ask.history);
+  if (n_same < kLeastEvidence || n_same >= std::ssize(held.computed)) return n_same;
+  // From where the reply begins in which they part.
+  std::vector<Span> replies = replies_from(held.parts, Position(n_same));
+  const bool parts_in_reply = !replies.empty() && replies.front().begin <= Position(n_same);
+  const std::int32_t from = parts_in_reply ? replies.front().begin.value() : n_same;
+  for (Span& reply : replies) reply = {reply.begin - from, reply.end - from};
+  std::span<const Token> tokens = held.computed.subspan(static_cast<std::size_t>(from));
+  // The end of a last reply may wait.
+  std::vector<Token> last;
+  if (parts_in_reply && replies.size() == 1) {
+    last.assign(tokens.begin(), tokens.end());
+    last.insert(last.end(), held.waiting.begin(), held.waiting.end());
+    tokens = last;
+  }
+  const auto history = ask.history.subspan(static_cast<std::size_t>(from));
+  static const SameReply kSameBytes;
+  const SameReply& same_reply = ask.same_reply != nullptr ? *ask.same_reply : kSameBytes;
+  const Match rest = match_history(engine_.vocabulary(), tokens, replies, history, same_reply);
+  if (!last.empty() || rest.n_held < std::ssize(tokens)) return from + rest.n_held;
+  return from + rest.n_held + count_common(held.waiting, {}, history.subspan(static_cast<std::size_t>(rest.n_said)));
 }
 
 // A lane that would lose something to the request must have more of it than conversations of one client begin with.
@@ -97,7 +124,7 @@ Lane* Lanes::find_by_history(const LaneAsk& ask) {
   std::int32_t best_common = 0;
   for (Lane& lane : lanes_) {
     if (lane.owner != ask.owner || !lane.id.empty() || lane.busy || lane.sparse_prompt != ask.sparse_prompt) continue;
-    const std::int32_t common = n_common(lane, ask.history);
+    const std::int32_t common = n_common(lane, ask);
     if (common <= best_common || !goes_on(lane, ask, common)) continue;
     best = &lane;
     best_common = common;

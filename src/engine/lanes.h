@@ -23,6 +23,7 @@
 #include "engine/token_sketch.h"
 #include "policy/offered.h"
 #include "session/image.h"
+#include "session/match.h"
 
 namespace ebb {
 
@@ -53,6 +54,8 @@ struct LaneAsk {
   std::int32_t n_instructions = 0;
   std::int32_t n_opening = 0;
   std::string_view sparse_prompt = "none";
+  // As the turn will hold it against what the lane holds; null: what has the same bytes is the same.
+  const SameReply* same_reply = nullptr;
 };
 
 struct Lane {
@@ -154,7 +157,7 @@ class Lanes {
                                                 const std::shared_ptr<const Policy>& asked) const;
   // Of an image that a stranger or another process wrote: what may be chosen here, else none.
   [[nodiscard]] std::shared_ptr<const Policy> kept_policy(std::string_view spec) const;
-  [[nodiscard]] std::int32_t n_common(const Lane& lane, std::span<const Token> history) const;
+  [[nodiscard]] std::int32_t n_common(const Lane& lane, const LaneAsk& ask) const;
   [[nodiscard]] bool goes_on(const Lane& lane, const LaneAsk& ask, std::int32_t common) const;
   [[nodiscard]] Lane* find_by_history(const LaneAsk& ask);
   [[nodiscard]] Lane* find_changed(const LaneAsk& ask);

@@ -102,7 +102,8 @@ Lane* Scheduler::State::find_lane(const Request& request) {
               .id = request.lane_id,
               .hint = request.lane_hint,
               .history = request.history.tokens(),
-              .sparse_prompt = sparse_prompt};
+              .sparse_prompt = sparse_prompt,
+              .same_reply = &request.resuming.same_reply};
   if (request.history.parts().size() > 1) {
     const std::span<const PromptPart> parts = request.history.parts();
     const auto first =
