@@ -34,6 +34,11 @@ std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
                               {.open = "<think>", .close = "</think>"},
                               {.open = "<thinking>", .close = "</thinking>"}};
   const auto says = [&](std::string_view mark) { return template_source.find(mark) != std::string_view::npos; };
+  // Apriel's models begin so whether or not their template says it for them; MiniMax-M1's template leaves all of thinking to its model.
+  if (says("[BEGIN FINAL RESPONSE]")) {
+    return ThinkTags{.open = "Here are my reasoning steps:", .close = "[BEGIN FINAL RESPONSE]"};
+  }
+  if (says("<beginning_of_sentence>ai name=")) return ThinkTags{};
   for (const ThinkTags& tags : kKnown) {
     // A template may write the line break of a mark in its own way.
     const std::string_view open = tags.open;
@@ -56,7 +61,14 @@ std::vector<std::string> find_dress(std::string_view template_source) {
     return dress;
   }
   if (says(">>>all")) return {">>>all\n"};
-  if (says("[BEGIN FINAL RESPONSE]")) return {"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"};
+  // Apriel, Granite, Cohere's.
+  constexpr std::pair<const char*, const char*> kAround[] = {{"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"},
+                                                             {"<response>", "</response>"},
+                                                             {"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
+                                                             {"<|START_TEXT|>", "<|END_TEXT|>"}};
+  for (const auto& [begin, end] : kAround) {
+    if (says(begin) && says(end)) return {begin, end};
+  }
   return {};
 }
 

@@ -300,6 +300,35 @@ TEST(ReplyParser, gives_every_call_an_id_of_its_own) {
   EXPECT_NE(CallIds().next(), CallIds().next());
 }
 
+// By what the templates of these families say, their replies as their models write them.
+TEST(ReplyParser, reads_what_stands_around_thinking_and_answers_of_other_families) {
+  const auto read = [](const std::string& source, std::string_view text) {
+    ReplyRules rules = rules_for(&hermes_calls());
+    rules.think = find_think_tags(source);
+    rules.dress = find_dress(source);
+    return parse_reply(rules, text);
+  };
+  const std::string call = R"(<tool_call>{"name": "ls", "arguments": {}}</tool_call>)";
+  const ParsedReply apriel = read(
+      "say <thinking></thinking>, then [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE]",
+      "Here are my reasoning steps:\nmaybe " + call + " no\n[BEGIN FINAL RESPONSE]\nIt is 3.\n[END FINAL RESPONSE]");
+  EXPECT_EQ(apriel.reasoning, "maybe " + call + " no");
+  EXPECT_EQ(apriel.content, "It is 3.");
+  EXPECT_TRUE(apriel.calls.empty());
+  const ParsedReply granite = read("thoughts between <think></think>, response between <response></response>",
+                                   "<think>It may be 3.</think>\n<response>It is 3.</response>");
+  EXPECT_EQ(granite.reasoning, "It may be 3.");
+  EXPECT_EQ(granite.content, "It is 3.");
+  const std::string command = "<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>{{ m }}<|END_RESPONSE|>";
+  EXPECT_EQ(read(command, "<|START_THINKING|>3?<|END_THINKING|><|START_RESPONSE|>It is 3.<|END_RESPONSE|>").content,
+            "It is 3.");
+  EXPECT_EQ(read("<|START_TEXT|>{{ m }}<|END_TEXT|>", "<|START_TEXT|>It is 3.<|END_TEXT|>").content, "It is 3.");
+  const ParsedReply minimax =
+      read("{{ '<beginning_of_sentence>ai name=assistant\n' }}", "<think>\n3?\n</think>\n\nIt is 3.");
+  EXPECT_EQ(minimax.reasoning, "3?");
+  EXPECT_EQ(minimax.content, "It is 3.");
+}
+
 TEST(ReplyParser, finds_the_marks_of_thinking_in_a_template) {
   EXPECT_EQ(find_think_tags("{{ '<think>' + r + '</think>' }}")->open, "<think>");
   EXPECT_EQ(find_think_tags("[THINK]{{ r }}[/THINK]")->close, "[/THINK]");
