@@ -105,7 +105,7 @@ TEST_F(LaneSearch, without_an_id_replies_that_come_back_in_other_words_are_still
   };
   Lane* const lane = park("", told(true));
   for (const std::int32_t begin : {60, 115, 170}) {
-    lane->image->parts.push_back({.source = Source::kAssistant, .span = {Position(begin), Position(begin + 35)}});
+    lane->image->parts.push_back({.span = {Position(begin), Position(begin + 35)}, .source = Source::kAssistant});
   }
   // The last token that a model wrote is computed with the next prompt.
   lane->image->unfinished = {lane->image->tokens.back()};

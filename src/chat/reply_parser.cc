@@ -61,11 +61,10 @@ std::vector<std::string> find_dress(std::string_view template_source) {
     return dress;
   }
   if (says(">>>all")) return {">>>all\n"};
-  // Apriel, Granite, Cohere's.
-  constexpr std::pair<const char*, const char*> kAround[] = {{"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"},
-                                                             {"<response>", "</response>"},
-                                                             {"<|START_RESPONSE|>", "<|END_RESPONSE|>"},
-                                                             {"<|START_TEXT|>", "<|END_TEXT|>"}};
+  if (says("[BEGIN FINAL RESPONSE]")) return {"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"};
+  // Granite's and Cohere's.
+  constexpr std::pair<const char*, const char*> kAround[] = {
+      {"<response>", "</response>"}, {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}, {"<|START_TEXT|>", "<|END_TEXT|>"}};
   for (const auto& [begin, end] : kAround) {
     if (says(begin) && says(end)) return {begin, end};
   }

@@ -300,6 +300,13 @@ TEST(ReplyParser, gives_every_call_an_id_of_its_own) {
   EXPECT_NE(CallIds().next(), CallIds().next());
 }
 
+TEST(ReplyParser, gives_of_a_list_that_broke_off_the_beginning_of_an_object) {
+  expect_reply(parse(gemma_calls(), "<|tool_call>call:read{n:16,o:{a:[1,2]},k:<|\"|>\n\nAt, x"), "",
+               {{"read", R"({"n":16,"o":{"a":[1,2]})", false}});
+  expect_reply(parse(python_calls(), "<|tool_call_start|>[read(n=1, path='a, b"), "", {{"read", R"({"n":1)", false}});
+  expect_reply(parse(python_calls(), "<|tool_call_start|>[read(pa"), "", {{"read", "{", false}});
+}
+
 // By what the templates of these families say, their replies as their models write them.
 TEST(ReplyParser, reads_what_stands_around_thinking_and_answers_of_other_families) {
   const auto read = [](const std::string& source, std::string_view text) {
@@ -310,7 +317,7 @@ TEST(ReplyParser, reads_what_stands_around_thinking_and_answers_of_other_familie
   };
   const std::string call = R"(<tool_call>{"name": "ls", "arguments": {}}</tool_call>)";
   const ParsedReply apriel = read(
-      "say <thinking></thinking>, then [BEGIN FINAL RESPONSE] ... [END FINAL RESPONSE]",
+      "say <thinking></thinking>, then [BEGIN FINAL RESPONSE]",
       "Here are my reasoning steps:\nmaybe " + call + " no\n[BEGIN FINAL RESPONSE]\nIt is 3.\n[END FINAL RESPONSE]");
   EXPECT_EQ(apriel.reasoning, "maybe " + call + " no");
   EXPECT_EQ(apriel.content, "It is 3.");

@@ -36,6 +36,7 @@ CallReader::Step ListedReader::take_name(char c, CallEvents& events) {
   if (c == syntax_.begin && !word_.empty()) {
     events.begin(std::exchange(word_, {}));
     list_.clear();
+    n_whole_ = 0;
     depth_ = 0;
     state_ = State::kList;
     return Step::kTaken;
@@ -82,6 +83,8 @@ CallReader::Step ListedReader::take_list(char c, CallEvents& events) {
     ++depth_;
   } else if ((c == ')' || c == ']' || c == '}') && depth_ > 0) {
     --depth_;
+  } else if (c == ',' && depth_ == 0) {
+    n_whole_ = list_.size() - 1;
   } else if (c == syntax_.end) {
     list_.pop_back();
     const std::string json = syntax_.to_json(list_);
@@ -105,8 +108,19 @@ CallReader::Step ListedReader::take_behind(char c) {
   return syntax_.close.starts_with(word_) ? Step::kHeld : Step::kRefused;
 }
 
+// Of a list that broke off the values that are whole, as the beginning of an object that a client can mend.
+std::string ListedReader::cut_arguments() const {
+  if (state_ != State::kList) return list_;
+  if (n_whole_ == 0) return "{";
+  std::string json = syntax_.to_json(std::string_view(list_).substr(0, n_whole_));
+  if (json.empty()) return list_;
+  json.pop_back();
+  return json;
+}
+
 bool ListedReader::finish(CallEvents& events) {
-  events.arguments(std::exchange(list_, {}));
+  events.arguments(cut_arguments());
+  list_.clear();
   raw_.finish(events);
   return state_ == State::kBehind;
 }

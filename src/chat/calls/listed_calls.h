@@ -4,7 +4,7 @@
 //   <|tool_call>call:read{n:2,path:<|"|>a.c<|"|>}<tool_call|>
 //
 // byte by byte. Arguments are kept until they are whole, and then go on as JSON; what is no such list goes on as it was written, and the call
-// is not complete.
+// is not complete. Of one that breaks off what is whole goes on.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -52,11 +52,13 @@ class ListedReader : public CallReader {
   Step take_list(char c, CallEvents& events);
   Step take_behind(char c);
   [[nodiscard]] bool is_in_text(char c);
+  [[nodiscard]] std::string cut_arguments() const;
 
   const ListedSyntax& syntax_;
   State state_ = State::kBefore;
   std::string word_;  // what stands in front of the name, and the name; behind a call, what follows
   std::string list_;
+  std::size_t n_whole_ = 0;  // bytes of it in front of the last comma between two keys
   std::size_t depth_ = 0;
   char quote_ = 0;
   bool is_escaped_ = false;
