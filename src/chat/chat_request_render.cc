@@ -8,6 +8,7 @@
 #include "chat/calls/call_format.h"
 #include "chat/chat_request.h"
 #include "chat/message_mending.h"
+#include "chat/template_losses.h"
 
 namespace ebb {
 namespace {
@@ -45,14 +46,20 @@ void add_dates(const std::tm& now, nlohmann::ordered_json& arguments) {
   add("datetime", "%b %d %Y");
 }
 
+unsigned mendings_always(const ChatTemplate& chat_template, const TemplateInputs& inputs,
+                         const SourcedMessages& messages, const ChatRequest& request) {
+  constexpr auto kAsText = static_cast<unsigned>(Mending::kCallsAsText);
+  unsigned always = mendings_for_losses(chat_template, inputs, messages);
+  if (request.writes_calls) always |= kAsText;
+  // Written as text, calls stand beside what is said.
+  if ((always & kAsText) != 0) always &= ~static_cast<unsigned>(Mending::kCallsApart);
+  return always;
+}
+
 Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, const TemplateInputs& inputs,
                                  const SourcedMessages& messages, const ChatRequest& request) {
   const CallFormat& calls = request.calls != nullptr ? *request.calls : hermes_calls();
-  unsigned always = 0;
-  const bool has_calls =
-      std::ranges::any_of(messages, [](const SourcedMessage& entry) { return entry.message.contains("tool_calls"); });
-  if (has_calls) always = mendings_for_lost_calls(chat_template, inputs);
-  if (has_calls && request.writes_calls) always |= static_cast<unsigned>(Mending::kCallsAsText);
+  const unsigned always = mendings_always(chat_template, inputs, messages, request);
   std::optional<Status> first_error;
   for (const unsigned set : attempts(applicable_mendings(messages))) {
     Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always, calls));

@@ -87,7 +87,7 @@ SourcedMessages split_calls(const SourcedMessages& messages) {
 SourcedMessages join_system(const SourcedMessages& messages) {
   SourcedMessages rest;
   std::string text;
-  std::size_t source = 0;
+  std::optional<std::size_t> source = 0;
   for (const SourcedMessage& entry : messages) {
     if (entry.message["role"] != "system") {
       rest.push_back(entry);
@@ -104,6 +104,37 @@ SourcedMessages join_system(const SourcedMessages& messages) {
     user->message["content"] = joined(text, user->message["content"].get<std::string>());
   }
   return rest;
+}
+
+// For templates that show only one system message. What comes later is said where it stood, so that the prompt in front of it stays.
+SourcedMessages keep_one_system(const SourcedMessages& messages) {
+  SourcedMessages result;
+  bool is_front = true;
+  for (const SourcedMessage& entry : messages) {
+    const bool is_system = entry.message["role"] == "system";
+    is_front = is_front && is_system;
+    if (is_front && !result.empty()) {
+      Json& content = result.front().message["content"];
+      content = joined(content.get<std::string>(), entry.message["content"].get<std::string>());
+      continue;
+    }
+    result.push_back(entry);
+    if (is_system && !is_front) result.back().message["role"] = "user";
+  }
+  return result;
+}
+
+// For templates that write either what is said or the calls.
+SourcedMessages part_calls(const SourcedMessages& messages) {
+  SourcedMessages result;
+  for (const SourcedMessage& entry : messages) {
+    result.push_back(entry);
+    if (!has_calls(entry.message) || entry.message["content"] == "") continue;
+    result.back().message.erase("tool_calls");
+    Json calls = {{"role", "assistant"}, {"content", ""}, {"tool_calls", entry.message["tool_calls"]}};
+    result.push_back({std::move(calls), entry.source});
+  }
+  return result;
 }
 
 // For templates that know no role for them.
@@ -149,6 +180,8 @@ unsigned applicable_mendings(const SourcedMessages& messages) {
 
 SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallFormat& calls) {
   if (has(mendings, Mending::kSplitCalls)) messages = split_calls(messages);
+  if (has(mendings, Mending::kCallsApart)) messages = part_calls(messages);
+  if (has(mendings, Mending::kOneSystem)) messages = keep_one_system(messages);
   for (SourcedMessage& entry : messages) {
     if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
     if (has(mendings, Mending::kResultsAsUser)) say_result(entry.message);
@@ -159,56 +192,6 @@ SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallForm
   if (has(mendings, Mending::kJoinSystem)) messages = join_system(messages);
   if (has(mendings, Mending::kJoinNeighbours)) messages = join_neighbours(messages);
   return messages;
-}
-
-namespace {
-
-// Templates that ask whether content is none write "" where there is no text: an empty turn more.
-bool tests_for_none(const ChatTemplate& chat_template, TemplateInputs probe) {
-  const Result<ChatPrompt> with_text = chat_template.render(probe);
-  probe.messages[1]["content"] = nullptr;
-  const Result<ChatPrompt> with_none = chat_template.render(probe);
-  if (!with_text.ok() || !with_none.ok()) return false;
-  const std::string text = with_text->text();
-  const std::string none = with_none->text();
-  // What prints it as a word takes it for text, too.
-  return none.size() < text.size() && none.find("None") == std::string::npos;
-}
-
-}  // namespace
-
-unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs) {
-  constexpr const char* kFirst = "ebbfirstcall";
-  constexpr const char* kSecond = "ebbsecondcall";
-  const auto call = [](const char* name, const char* id, bool as_text) {
-    const Json arguments = as_text ? Json("{}") : Json::object();
-    return Json{{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
-  };
-  // Templates that know no tools may refuse their results.
-  for (const auto& [as_text, has_results] :
-       {std::pair(false, true), std::pair(true, true), std::pair(false, false), std::pair(true, false)}) {
-    TemplateInputs probe = inputs;
-    probe.tools = nullptr;
-    probe.messages = Json::array();
-    probe.messages.push_back({{"role", "user"}, {"content", "Hello"}});
-    probe.messages.push_back(
-        {{"role", "assistant"},
-         {"content", ""},
-         {"tool_calls", Json::array({call(kFirst, "ebbcall01", as_text), call(kSecond, "ebbcall02", as_text)})}});
-    if (has_results) {
-      probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall01"}, {"content", "1"}});
-      probe.messages.push_back({{"role", "tool"}, {"tool_call_id", "ebbcall02"}, {"content", "2"}});
-    }
-    const Result<ChatPrompt> prompt = chat_template.render(probe);
-    if (!prompt.ok()) continue;
-    const std::string text = prompt->text();
-    const bool first = text.find(kFirst) != std::string::npos;
-    const bool second = text.find(kSecond) != std::string::npos;
-    const unsigned as_none = bit(tests_for_none(chat_template, probe), Mending::kContentAsNone);
-    if (first && second) return as_none;
-    return as_none | static_cast<unsigned>(first || second ? Mending::kSplitCalls : Mending::kCallsAsText);
-  }
-  return 0;
 }
 
 }  // namespace ebb

@@ -5,11 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-
-#include "chat/chat_template.h"
 
 namespace ebb {
 
@@ -17,7 +16,8 @@ class CallFormat;
 
 struct SourcedMessage {
   nlohmann::ordered_json message;
-  std::size_t source;  // its index in the request; the first one's, where several were joined
+  // Its index in the request; the first one's, where several were joined; none: no message of the request says it.
+  std::optional<std::size_t> source;
 };
 using SourcedMessages = std::vector<SourcedMessage>;
 
@@ -29,15 +29,14 @@ enum class Mending : unsigned {
   kCallsAsText = 16,     // calls written into the content
   kContentAsNone = 32,   // null instead of no text beside calls
   kResultsAsUser = 64,   // what tools return said by the user
+  kOneSystem = 128,      // system text at the front in one message, later system text said by the user
+  kCallsApart = 256,     // what is said beside calls in a message of its own, in front of them
 };
 
-// Which mendings could change these messages: bits of Mending, without kCallsAsText and kContentAsNone.
+// Which mendings could change these messages and are tried where a template raises, as bits of Mending. Others are found to be needed
+// (chat/template_losses.h).
 [[nodiscard]] unsigned applicable_mendings(const SourcedMessages& messages);
 // `mendings` is a set of bits. Calls in the content are written as `calls` has them.
 [[nodiscard]] SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallFormat& calls);
-
-// What the template does to calls in the history, found out with a history of two: kSplitCalls when it writes only one of
-// them, kCallsAsText when it writes none, kContentAsNone when it takes no text for text to write, 0 when all is well or nothing renders.
-[[nodiscard]] unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs);
 
 }  // namespace ebb

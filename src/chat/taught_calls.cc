@@ -4,6 +4,7 @@
 #include "chat/derive_call_form.h"
 #include "chat/message_mending.h"
 #include "chat/reply_parser.h"
+#include "chat/template_losses.h"
 #include "chat/tool_text.h"
 #include "json/parse_json.h"
 

@@ -1,0 +1,109 @@
+// Templates that leave out what was said, or refuse it: written for these tests, after what models' own templates do.
+#include "chat/template_losses.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "chat/taught_calls.h"
+#include "json/parse_json.h"
+
+namespace ebb::template_losses_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+// As `ebb apply-template` and the server have it.
+std::string prompt_of(const std::string& source, const Json& body) {
+  const ChatTemplate chat_template = ChatTemplate::compile(source).value();
+  ChatRequest request = read_chat_request(body).value();
+  const TaughtCalls taught = TaughtCalls::find(chat_template, {});
+  taught.prepare(request);
+  const Result<ChatPrompt> prompt = render_chat_request(chat_template, request, {});
+  EXPECT_TRUE(prompt.ok()) << prompt.status().message();
+  return prompt.ok() ? prompt->text() : std::string();
+}
+
+std::string text_of(const std::string& source, const std::string& messages) {
+  return prompt_of(source, Json{{"messages", parse_json(messages).value()}});
+}
+
+// Phi 3.5: other roles have no case.
+const std::string kThreeRoles =
+    "{% for m in messages %}{% if m.role == 'system' and m.content %}<|system|>{{ m.content }}{% elif m.role == 'user' "
+    "%}<|user|>{{ m.content }}{% elif m.role == 'assistant' %}<|assistant|>{{ m.content }}{% endif %}{% endfor %}";
+// Calls and results as some templates know them.
+const std::string kCalls =
+    "{% for c in m.tool_calls or [] %}<{{ c.function.name }} {{ c.id }} {{ c.function.arguments | tojson }}>{% endfor "
+    "%}";
+const std::string kAll =
+    "{% for m in messages %}[{{ m.role }}{{ ' ' ~ m.tool_call_id if m.tool_call_id }}:{{ m.content }}" + kCalls +
+    "]{% endfor %}";
+
+const std::string kHistory = R"([{"role": "user", "content": "look"},
+    {"role": "assistant", "content": null, "tool_calls": [
+      {"id": "call_one", "type": "function", "function": {"name": "ls", "arguments": "{\"dir\":\"x\"}"}},
+      {"id": "call_two", "type": "function", "function": {"name": "ls", "arguments": "{\"dir\":\"y\"}"}}]},
+    {"role": "tool", "tool_call_id": "call_one", "content": "first result"},
+    {"role": "tool", "tool_call_id": "call_two", "content": "second result"}])";
+
+TEST(TemplateLosses, the_user_says_what_tools_return_where_a_template_has_no_case_for_it) {
+  const std::string text = text_of(kThreeRoles, kHistory);
+  EXPECT_THAT(text, HasSubstr("<|user|>Result:\nfirst result<|user|>Result:\nsecond result"));
+  EXPECT_THAT(text, HasSubstr("<|assistant|><tool_call>\n{\"name\": \"ls\", \"arguments\": {\"dir\":\"x\"}}"));
+  EXPECT_THAT(text_of(kAll, kHistory), HasSubstr("[tool call_one:first result][tool call_two:second result]"));
+}
+
+TEST(TemplateLosses, results_stay_where_a_template_shows_them_beside_tools_alone) {
+  const std::string source =
+      "{{ tools | tojson if tools }}{% for m in messages %}{% if m.role != 'tool' %}[{{ m.role }}:{{ m.content }}" +
+      kCalls + "]{% elif tools %}<result>{{ m.content }}</result>{% endif %}{% endfor %}";
+  Json body = {{"messages", parse_json(kHistory).value()}};
+  EXPECT_THAT(prompt_of(source, body), HasSubstr("[user:Result:\nfirst result]"));
+  body["tools"] = parse_json(R"([{"type": "function", "function": {"name": "ls", "parameters": {}}}])").value();
+  ChatRequest request = read_chat_request(body).value();
+  const ChatTemplate chat_template = ChatTemplate::compile(source).value();
+  EXPECT_THAT(render_chat_request(chat_template, request, {})->text(), HasSubstr("<result>first result</result>"));
+}
+
+TEST(TemplateLosses, later_system_text_is_said_by_the_user_where_a_template_shows_one) {
+  const std::string first =
+      "{% if messages[0].role == 'system' %}<|system|>{{ messages[0].content }}{% endif %}{% for m in messages %}"
+      "{% if m.role != 'system' %}<|{{ m.role }}|>{{ m.content }}{% endif %}{% endfor %}";
+  // R1 and RWKV: the last one is shown, in front.
+  const std::string last =
+      "{% set ns = namespace(s='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.s = m.content %}"
+      "{% endif %}{% endfor %}<|system|>{{ ns.s }}{% for m in messages %}{% if m.role != 'system' %}<|{{ m.role }}|>"
+      "{{ m.content }}{% endif %}{% endfor %}";
+  const std::string one = R"([{"role": "system", "content": "a"}, {"role": "developer", "content": "b"},
+      {"role": "user", "content": "c"})";
+  const std::string more =
+      R"(, {"role": "assistant", "content": "d"}, {"role": "developer", "content": "e"}, {"role": "user", "content": "f"}])";
+  for (const std::string& source : {first, last}) {
+    EXPECT_EQ(text_of(source, one + "]"), "<|system|>a\n\nb<|user|>c");
+    EXPECT_EQ(text_of(source, one + more), "<|system|>a\n\nb<|user|>c<|assistant|>d<|user|>e<|user|>f");
+  }
+  EXPECT_THAT(text_of(kAll, one + more), HasSubstr("[system:a][system:b][user:c]"));
+}
+
+TEST(TemplateLosses, system_text_joins_the_first_message_where_a_template_shows_none) {
+  EXPECT_EQ(text_of("{% for m in messages %}{% if m.role != 'system' %}<|{{ m.role }}|>{{ m.content }}{% endif %}"
+                    "{% endfor %}",
+                    R"([{"role": "system", "content": "a"}, {"role": "user", "content": "b"}])"),
+            "<|user|>a\n\nb");
+}
+
+TEST(TemplateLosses, calls_beside_text_get_a_message_of_their_own_where_a_template_shows_one_of_both) {
+  const std::string source =
+      "{{ tools | tojson if tools }}{% for m in messages %}<|{{ m.role }}|>{% if m.content %}{{ m.content }}{% else %}"
+      "{% for c in m.tool_calls %}<call>{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+      "{{ c.function.arguments | tojson }}}</call>{% endfor %}{% endif %}{% endfor %}";
+  EXPECT_EQ(text_of(source, R"([{"role": "user", "content": "look"}, {"role": "assistant", "content": "I look.",
+      "tool_calls": [{"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]},
+      {"role": "tool", "tool_call_id": "a", "content": "x"}])"),
+            "<|user|>look<|assistant|>I look.<|assistant|><call>{\"name\": \"ls\", \"arguments\": {}}</call><|tool|>x");
+}
+
+}  // namespace
+}  // namespace ebb::template_losses_test
