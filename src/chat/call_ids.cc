@@ -1,6 +1,9 @@
 #include "chat/call_ids.h"
 
 #include <algorithm>
+#include <span>
+
+#include "base/hash.h"
 
 namespace ebb {
 namespace {
@@ -16,6 +19,17 @@ std::uint64_t CallIds::random_seed() {
 
 bool CallIds::is_id(std::string_view text) {
   return text.size() == kIdBytes && text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+std::string CallIds::short_id(std::string_view text) {
+  if (is_id(text)) return std::string(text);
+  std::uint64_t rest = hash_bytes(std::as_bytes(std::span(text))).low;
+  std::string id(kIdBytes, '0');
+  for (char& letter : id) {
+    letter = kLetters[rest % kLetters.size()];
+    rest /= kLetters.size();
+  }
+  return id;
 }
 
 std::string CallIds::next() {

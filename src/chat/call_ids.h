@@ -23,6 +23,8 @@ class CallIds {
   bool reserve(std::string_view id) { return used_.emplace(id).second; }
   // 9 letters and digits.
   [[nodiscard]] static bool is_id(std::string_view text);
+  // The text where it is one, else one made of it by its hash: other texts have others, but for one chance in 10^16.
+  [[nodiscard]] static std::string short_id(std::string_view text);
 
  private:
   static std::uint64_t random_seed();

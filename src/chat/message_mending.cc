@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "chat/call_ids.h"
 #include "chat/calls/call_format.h"
 
 namespace ebb {
@@ -137,6 +138,17 @@ SourcedMessages part_calls(const SourcedMessages& messages) {
   return result;
 }
 
+// Ids of other servers, for templates that want nine letters and digits: call and result alike, and the same in every turn.
+void shorten_ids(Json& message) {
+  const auto shorten = [](Json& of, const char* name) {
+    const auto id = of.find(name);
+    if (id != of.end() && id->is_string()) *id = CallIds::short_id(id->get_ref<const std::string&>());
+  };
+  shorten(message, "tool_call_id");
+  if (!has_calls(message)) return;
+  for (Json& call : message["tool_calls"]) shorten(call, "id");
+}
+
 // For templates that know no role for them.
 void say_result(Json& message) {
   if (message["role"] != "tool") return;
@@ -184,6 +196,7 @@ SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallForm
   if (has(mendings, Mending::kOneSystem)) messages = keep_one_system(messages);
   for (SourcedMessage& entry : messages) {
     if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
+    if (has(mendings, Mending::kShortIds)) shorten_ids(entry.message);
     if (has(mendings, Mending::kResultsAsUser)) say_result(entry.message);
     if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message, calls);
     const bool is_none = has(mendings, Mending::kContentAsNone) && has_calls(entry.message);

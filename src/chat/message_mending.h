@@ -31,6 +31,7 @@ enum class Mending : unsigned {
   kResultsAsUser = 64,   // what tools return said by the user
   kOneSystem = 128,      // system text at the front in one message, later system text said by the user
   kCallsApart = 256,     // what is said beside calls in a message of its own, in front of them
+  kShortIds = 512,       // ids of calls in nine letters and digits
 };
 
 // Which mendings could change these messages and are tried where a template raises, as bits of Mending. Others are found to be needed

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "chat/call_ids.h"
+
 namespace ebb {
 namespace {
 
@@ -99,6 +101,25 @@ bool loses_calls_beside_text(const ChatTemplate& chat_template, CallProbe probe)
   return prompt.ok() && !holds(prompt->text(), kFirstCall);
 }
 
+// As other servers give them.
+bool refuses_long_ids(const ChatTemplate& chat_template, CallProbe probe) {
+  Json& messages = probe.inputs.messages;
+  messages[1]["tool_calls"][0]["id"] = "call_ebb-01";
+  if (probe.has_results) messages[2]["tool_call_id"] = "call_ebb-01";
+  return !chat_template.render(probe.inputs).ok();
+}
+
+bool has_other_id(const Json& of, const char* name) {
+  const auto id = of.find(name);
+  return id != of.end() && id->is_string() && !CallIds::is_id(id->get_ref<const std::string&>());
+}
+
+bool has_other_ids(const Json& message) {
+  if (has_other_id(message, "tool_call_id")) return true;
+  if (!message.contains("tool_calls")) return false;
+  return std::ranges::any_of(message["tool_calls"], [](const Json& one) { return has_other_id(one, "id"); });
+}
+
 // `has_later`: also of what is said behind the first message.
 unsigned lost_system(const ChatTemplate& chat_template, const TemplateInputs& inputs, bool has_later) {
   TemplateInputs probe = inputs;
@@ -139,6 +160,7 @@ unsigned mendings_for_losses(const ChatTemplate& chat_template, const TemplateIn
       if (has_calls) mendings |= lost_calls(chat_template, *probe);
       mendings |= bit(has_results && loses_results(chat_template, inputs, *probe), Mending::kResultsAsUser);
       mendings |= bit(has_text && loses_calls_beside_text(chat_template, *probe), Mending::kCallsApart);
+      mendings |= bit(any(has_other_ids) && refuses_long_ids(chat_template, *probe), Mending::kShortIds);
     }
   }
   const auto n_system = std::ranges::count_if(messages, is_system);

@@ -1,4 +1,4 @@
-// Template losses: what a chat template leaves out of the prompt without a word, found out by rendering small histories.
+// Template losses: what a chat template leaves out of the prompt without a word, or refuses, found out by rendering small histories.
 //
 // A template that has no case for a role writes nothing of it, and nobody is told. What is found depends on the template and on what kinds of
 // messages there are, not on what they say, so that all turns of a conversation are mended alike.
@@ -15,7 +15,7 @@ namespace ebb {
 [[nodiscard]] unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs);
 
 // That and all else that these messages need: kResultsAsUser when it writes no results of tools, kCallsApart when it writes no calls beside text,
-// kOneSystem or kJoinSystem when it writes the first system text alone or none.
+// kShortIds when it refuses ids of another shape, kOneSystem or kJoinSystem when it writes the first system text alone or none.
 [[nodiscard]] unsigned mendings_for_losses(const ChatTemplate& chat_template, const TemplateInputs& inputs,
                                            const SourcedMessages& messages);
 

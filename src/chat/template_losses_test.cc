@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "chat/call_ids.h"
 #include "chat/taught_calls.h"
 #include "json/parse_json.h"
 
@@ -13,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 // As `ebb apply-template` and the server have it.
 std::string prompt_of(const std::string& source, const Json& body) {
@@ -103,6 +105,35 @@ TEST(TemplateLosses, calls_beside_text_get_a_message_of_their_own_where_a_templa
       "tool_calls": [{"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]},
       {"role": "tool", "tool_call_id": "a", "content": "x"}])"),
             "<|user|>look<|assistant|>I look.<|assistant|><call>{\"name\": \"ls\", \"arguments\": {}}</call><|tool|>x");
+}
+
+// Mistral's.
+const std::string kNineLetters =
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('length 9') "
+    "}}{% endif %}{% endfor %}{% if m.role == 'tool' and m.tool_call_id | length != 9 %}{{ raise_exception('length 9') "
+    "}}{% endif %}{% endfor %}" +
+    kAll;
+
+TEST(TemplateLosses, ids_of_other_servers_are_shortened_where_a_template_refuses_them) {
+  const std::string one = CallIds::short_id("call_one");
+  const std::string two = CallIds::short_id("call_two");
+  EXPECT_TRUE(CallIds::is_id(one)) << one;
+  EXPECT_NE(one, two);
+  EXPECT_EQ(CallIds::short_id("abcDEF123"), "abcDEF123");
+  const std::string text = text_of(kNineLetters, kHistory);
+  EXPECT_THAT(text, HasSubstr("<ls " + one + " {\"dir\": \"x\"}><ls " + two + " {\"dir\": \"y\"}>"));
+  EXPECT_THAT(text, HasSubstr("[tool " + one + ":first result][tool " + two + ":second result]"));
+  Json longer = parse_json(kHistory).value();
+  for (const char* id : {"abcDEF123", "toolu_01"}) {
+    longer.push_back({{"role", "assistant"}, {"content", ""}});
+    longer.back()["tool_calls"] = Json::array(
+        {{{"id", id}, {"type", "function"}, {"function", {{"name", "ls"}, {"arguments", Json::object()}}}}});
+    longer.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", "more"}});
+  }
+  const std::string all = prompt_of(kNineLetters, Json{{"messages", longer}});
+  EXPECT_THAT(all, StartsWith(text));
+  EXPECT_THAT(all, HasSubstr("[tool abcDEF123:more]"));
+  EXPECT_THAT(text_of(kAll, kHistory), HasSubstr("<ls call_one ")) << "a template that takes them shows them";
 }
 
 }  // namespace
