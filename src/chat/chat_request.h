@@ -40,6 +40,8 @@ struct ChatRequest {
   const CallFormat* calls = nullptr;
   // So are all: the template writes them in a form that is not read.
   bool writes_calls = false;
+  // Where the template raises at these tools, they are described in words instead.
+  bool may_describe_tools = false;
 };
 
 // kInvalidArgument names the field, what was expected and what came.
@@ -53,5 +55,7 @@ struct TemplateTokens {
 // first: what it says to the messages as they came.
 Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const ChatRequest& request,
                                        const TemplateTokens& tokens, const std::tm& now = local_time());
+// Whether the template raises where there are no tools, and takes a list of none.
+[[nodiscard]] bool raises_without_tools(const ChatTemplate& chat_template, const TemplateTokens& tokens);
 
 }  // namespace ebb

@@ -9,9 +9,12 @@
 #include "chat/chat_request.h"
 #include "chat/message_mending.h"
 #include "chat/template_losses.h"
+#include "chat/tool_text.h"
 
 namespace ebb {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // Sets of mendings by size, so that no more is changed than must be.
 std::vector<unsigned> attempts(unsigned applicable) {
@@ -46,6 +49,52 @@ void add_dates(const std::tm& now, nlohmann::ordered_json& arguments) {
   add("datetime", "%b %d %Y");
 }
 
+// As Firefunction wants its tools, and llama.cpp gives them.
+void add_functions(const ChatTemplate& chat_template, const Json& tools, Json& arguments) {
+  if (arguments.contains("functions") || chat_template.source().find("functions") == std::string::npos) return;
+  arguments["functions"] = tools.empty() ? "" : tools.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+TemplateInputs inputs_of(const ChatTemplate& chat_template, const ChatRequest& request, const TemplateTokens& tokens,
+                         const std::tm& now) {
+  Json arguments = request.arguments;
+  add_dates(now, arguments);
+  add_functions(chat_template, request.tools, arguments);
+  // As llama-server has it: some templates take one that says nothing for one that wants none (QwQ, R1's distillates, Command-R7B).
+  if (!arguments.contains("enable_thinking")) arguments["enable_thinking"] = true;
+  return {.messages = nullptr,
+          .tools = request.tools,
+          .add_generation_prompt = request.add_generation_prompt || request.continues_last_message,
+          .bos_token = tokens.bos,
+          .eos_token = tokens.eos,
+          .arguments = std::move(arguments),
+          .now = now};
+}
+
+// Other tools than those of the request, where it is they at which the template raises: none, or a list of none.
+std::optional<Json> find_other_tools(const ChatTemplate& chat_template, TemplateInputs probe) {
+  probe.messages = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+  const bool has_none = probe.tools.is_null();
+  if (chat_template.render(probe).ok()) return std::nullopt;
+  for (const Json& other : {Json(nullptr), Json::array()}) {
+    if (has_none && other.is_null()) continue;
+    probe.tools = other;
+    if (chat_template.render(probe).ok()) return other;
+  }
+  return std::nullopt;
+}
+
+SourcedMessages with_described_tools(const SourcedMessages& messages, const Json& tools, const CallFormat& calls) {
+  ChatRequest described;
+  for (const SourcedMessage& entry : messages) described.messages.push_back(entry.message);
+  described.tools = tools;
+  describe_tools(described, calls);
+  SourcedMessages result(described.n_put_in_front);
+  result.insert(result.end(), messages.begin(), messages.end());
+  for (std::size_t i = 0; i < result.size(); ++i) result[i].message = std::move(described.messages[i]);
+  return result;
+}
+
 unsigned mendings_always(const ChatTemplate& chat_template, const TemplateInputs& inputs,
                          const SourcedMessages& messages, const ChatRequest& request) {
   constexpr auto kAsText = static_cast<unsigned>(Mending::kCallsAsText);
@@ -56,17 +105,29 @@ unsigned mendings_always(const ChatTemplate& chat_template, const TemplateInputs
   return always;
 }
 
-Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, const TemplateInputs& inputs,
-                                 const SourcedMessages& messages, const ChatRequest& request) {
+Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, TemplateInputs inputs, SourcedMessages messages,
+                                 const ChatRequest& request) {
   const CallFormat& calls = request.calls != nullptr ? *request.calls : hermes_calls();
-  const unsigned always = mendings_always(chat_template, inputs, messages, request);
-  std::optional<Status> first_error;
-  for (const unsigned set : attempts(applicable_mendings(messages))) {
-    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always, calls));
-    if (prompt.ok() || prompt.status().code() == Code::kOutOfBudget) return prompt;
-    if (!first_error) first_error = prompt.status();
+  unsigned always = mendings_always(chat_template, inputs, messages, request);
+  const auto is_over = [](const Result<ChatPrompt>& prompt) {
+    return prompt.ok() || prompt.status().code() == Code::kOutOfBudget;
+  };
+  Result<ChatPrompt> first = render(chat_template, inputs, mend(messages, always, calls));
+  if (is_over(first)) return first;
+  const std::optional<Json> tools = find_other_tools(chat_template, inputs);
+  if (tools) {
+    if (request.may_describe_tools && !inputs.tools.empty() && !messages.empty()) {
+      messages = with_described_tools(messages, inputs.tools, calls);
+    }
+    inputs.tools = *tools;
+    always = mendings_always(chat_template, inputs, messages, request);
   }
-  return *first_error;
+  for (const unsigned set : attempts(applicable_mendings(messages))) {
+    if (set == 0 && !tools) continue;
+    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, set | always, calls));
+    if (is_over(prompt)) return prompt;
+  }
+  return first;
 }
 
 }  // namespace
@@ -76,24 +137,18 @@ Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const 
   SourcedMessages messages;
   for (const auto& message : request.messages) messages.push_back({message, messages.size()});
   if (request.continues_last_message) messages.pop_back();
-  nlohmann::ordered_json arguments = request.arguments;
-  add_dates(now, arguments);
-  // As llama-server has it: some templates take one that says nothing for one that wants none (QwQ, R1's distillates, Command-R7B).
-  if (!arguments.contains("enable_thinking")) arguments["enable_thinking"] = true;
-  const TemplateInputs inputs{.messages = nullptr,
-                              .tools = request.tools,
-                              .add_generation_prompt = request.add_generation_prompt || request.continues_last_message,
-                              .bos_token = tokens.bos,
-                              .eos_token = tokens.eos,
-                              .arguments = std::move(arguments),
-                              .now = now};
-  Result<ChatPrompt> prompt = render_mended(chat_template, inputs, messages, request);
+  const TemplateInputs inputs = inputs_of(chat_template, request, tokens, now);
+  Result<ChatPrompt> prompt = render_mended(chat_template, inputs, std::move(messages), request);
   if (prompt.ok() && request.continues_last_message) {
     prompt->pieces.push_back({.text = request.messages.back()["content"].get<std::string>(),
                               .from_user = true,
                               .message = request.messages.size() - 1});
   }
   return prompt;
+}
+
+bool raises_without_tools(const ChatTemplate& chat_template, const TemplateTokens& tokens) {
+  return find_other_tools(chat_template, inputs_of(chat_template, {}, tokens, local_time())).has_value();
 }
 
 }  // namespace ebb

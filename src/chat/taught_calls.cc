@@ -121,9 +121,7 @@ TaughtCalls TaughtCalls::find(const ChatTemplate& chat_template, const TemplateT
   } else {
     const bool is_written = is_known && !taught.format().write({{.name = "f", .arguments = "{}"}}).empty();
     if (taught.shows_tools_ || is_written) return taught;
-    ChatRequest plain;
-    plain.messages.push_back({{"role", "user"}, {"content", kLooking}});
-    taught.needs_tools_ = !render_chat_request(bounded, plain, tokens).ok();
+    taught.needs_tools_ = raises_without_tools(bounded, tokens);
   }
   taught.derived_.reset();
   taught.format_ = &hermes_calls();
@@ -148,6 +146,7 @@ void TaughtCalls::find_format(const ChatTemplate& chat_template, const TemplateT
 void TaughtCalls::prepare(ChatRequest& request) const {
   request.calls = &format();
   request.writes_calls = writes_calls_;
+  request.may_describe_tools = shows_tools_;
   if (request.tools.is_null() || shows_tools_) return;
   const Json tools = request.tools;
   describe_tools(request, format());

@@ -136,5 +136,65 @@ TEST(TemplateLosses, ids_of_other_servers_are_shortened_where_a_template_refuses
   EXPECT_THAT(text_of(kAll, kHistory), HasSubstr("<ls call_one ")) << "a template that takes them shows them";
 }
 
+// Command-R+: goes through tools that are not there, and raises where a property says less than it wants.
+const std::string kNeedsDescriptions =
+    "{% for t in tools %}({{ t.function.name }}{% for k, v in t.function.parameters.properties | items %} {{ k + ': ' "
+    "+ "
+    "v.description }}{% endfor %}){% endfor %}" +
+    kAll;
+
+TEST(TemplateLosses, a_request_without_tools_is_taken_where_a_template_goes_through_them) {
+  EXPECT_EQ(text_of(kNeedsDescriptions, R"([{"role": "user", "content": "hi"}])"), "[user:hi]");
+}
+
+TEST(TemplateLosses, tools_at_which_a_template_raises_are_described) {
+  const Json messages = Json::array({{{"role", "user"}, {"content", "hi"}}});
+  const auto tools = [](const char* property) {
+    return parse_json(fmt::format(R"([{{"type": "function", "function": {{"name": "ls", "description": "lists",
+        "parameters": {{"type": "object", "properties": {{"dir": {}}}}}}}}}])",
+                                  property))
+        .value();
+  };
+  for (const std::string& source :
+       {kNeedsDescriptions,
+        "{% for t in tools or [] %}{{ 'have: ' + t.function.parameters.properties.dir.description "
+        "}}{% endfor %}" +
+            kAll}) {
+    const std::string text = prompt_of(source, Json{{"messages", messages}, {"tools", tools(R"({"type": "string"})")}});
+    EXPECT_THAT(text, HasSubstr("[system:You may call these tools:\n{\"name\":\"ls\"")) << source;
+    EXPECT_THAT(text, HasSubstr("[user:hi]"));
+  }
+  // What raises knows tools, and shows all others itself.
+  const std::string hermes =
+      "{% for t in tools or [] %}{{ t.function.name + t.function.parameters.properties.values() | map(attribute="
+      "'description') | join }}{% if t.function.parameters.properties.dir is defined %}{{ 'x' + "
+      "t.function.parameters.properties.dir.description }}{% endif %}{% endfor %}{% for m in messages %}<|{{ m.role "
+      "}}|>"
+      "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": \"{{ c.function.name }}\", "
+      "\"arguments\": "
+      "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}<|end|>{% endfor %}";
+  EXPECT_THAT(prompt_of(hermes, Json{{"messages", messages}, {"tools", tools(R"({"type": "string"})")}}),
+              StartsWith("<|system|>You may call these tools:\n"));
+  EXPECT_THAT(prompt_of(hermes, Json{{"messages", messages}, {"tools", tools(R"({"description": "where"})")}}),
+              StartsWith("lswherexwhere<|user|>hi"));
+  // What is put in front is no message of the request.
+  ChatRequest request = read_chat_request({{"messages", messages}, {"tools", tools("{}")}}).value();
+  request.may_describe_tools = true;
+  const ChatPrompt prompt = render_chat_request(ChatTemplate::compile(hermes).value(), request, {}).value();
+  for (const PromptPiece& piece : prompt.pieces) {
+    EXPECT_EQ(piece.message.has_value(), piece.text == "hi") << piece.text;
+  }
+}
+
+TEST(TemplateLosses, functions_are_the_tools_as_text_where_a_template_asks_for_them) {
+  const std::string source = "{% set f = 'functions: ' + functions %}{{ f + '; ' + datetime[:0] }}" + kThreeRoles;
+  const Json messages = Json::array({{{"role", "user"}, {"content", "hi"}}});
+  EXPECT_EQ(prompt_of(source, Json{{"messages", messages}}), "functions: ; <|user|>hi");
+  const Json tools = parse_json(R"([{"type": "function", "function": {"name": "ls"}}])").value();
+  ChatRequest request = read_chat_request({{"messages", messages}, {"tools", tools}}).value();
+  EXPECT_EQ(render_chat_request(ChatTemplate::compile(source).value(), request, {})->text(),
+            "functions: " + tools.dump(2) + "; <|user|>hi");
+}
+
 }  // namespace
 }  // namespace ebb::template_losses_test
