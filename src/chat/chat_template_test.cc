@@ -103,6 +103,12 @@ TEST(ChatTemplate, lists_can_be_changed_which_hugging_faces_sandbox_forbids) {
       "0[1, 2, 3]");
 }
 
+TEST(ChatTemplate, writes_what_map_gives_as_json_which_python_refuses) {
+  EXPECT_EQ(
+      render("{{ messages | map(attribute='role') | tojson }} {{ [] | select | tojson(indent=2) }}", kTwo)->text(),
+      R"(["user", "assistant"] [])");
+}
+
 TEST(ChatTemplate, errors_name_the_line_and_what_to_do) {
   EXPECT_THAT(error_of("a\n{% if %}"), HasSubstr("line 2: expected an expression, found '%}'"));
   EXPECT_THAT(error_of("a\n\n{{ nobody.name }}"), HasSubstr("line 3: 'nobody' is undefined"));

@@ -47,7 +47,10 @@ class JsonWriter {
   }
 
  private:
-  static bool is_array(const List& list) { return list.kind == ListKind::kList || list.kind == ListKind::kTuple; }
+  // Python's json refuses what map and select give. llama.cpp does not, and its template for R1 shows tools so.
+  static bool is_array(const List& list) {
+    return list.kind == ListKind::kList || list.kind == ListKind::kTuple || list.kind == ListKind::kLazy;
+  }
 
   static std::string number_text(const Value& value) {
     const auto* real = value.find<double>();
