@@ -120,22 +120,23 @@ bool has_other_ids(const Json& message) {
   return std::ranges::any_of(message["tool_calls"], [](const Json& one) { return has_other_id(one, "id"); });
 }
 
-// `has_later`: also of what is said behind the first message.
+// `has_later`: also of what is said behind the first message. Where a template raises at that, too: joined to the first it would change the
+// beginning of the prompt.
 unsigned lost_system(const ChatTemplate& chat_template, const TemplateInputs& inputs, bool has_later) {
+  const unsigned later = bit(has_later, Mending::kOneSystem);
   TemplateInputs probe = inputs;
   probe.messages =
       Json::array({{{"role", "system"}, {"content", kFirstSystem}}, {{"role", "user"}, {"content", "Hello"}}});
   const Result<ChatPrompt> first = render_probe(chat_template, probe);
-  if (!first.ok()) return 0;
-  if (!holds(first->text(), kFirstSystem)) return static_cast<unsigned>(Mending::kJoinSystem);
+  if (!first.ok()) return later;
+  if (!holds(first->text(), kFirstSystem)) return later | static_cast<unsigned>(Mending::kJoinSystem);
   if (!has_later) return 0;
   probe.messages.push_back({{"role", "assistant"}, {"content", "Hello"}});
   probe.messages.push_back({{"role", "system"}, {"content", kSecondSystem}});
   probe.messages.push_back({{"role", "user"}, {"content", "Well?"}});
   const Result<ChatPrompt> both = chat_template.render(probe);
-  if (!both.ok()) return 0;
-  const std::string text = both->text();
-  return bit(!holds(text, kFirstSystem) || !holds(text, kSecondSystem), Mending::kOneSystem);
+  const std::string text = both.ok() ? both->text() : std::string();
+  return holds(text, kFirstSystem) && holds(text, kSecondSystem) ? 0 : later;
 }
 
 }  // namespace

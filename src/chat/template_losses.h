@@ -15,7 +15,7 @@ namespace ebb {
 [[nodiscard]] unsigned mendings_for_lost_calls(const ChatTemplate& chat_template, const TemplateInputs& inputs);
 
 // That and all else that these messages need: kResultsAsUser when it writes no results of tools, kCallsApart when it writes no calls beside text,
-// kShortIds when it refuses ids of another shape, kOneSystem or kJoinSystem when it writes the first system text alone or none.
+// kShortIds when it refuses ids of another shape, kOneSystem when it writes or takes the first system text alone, kJoinSystem when it writes none.
 [[nodiscard]] unsigned mendings_for_losses(const ChatTemplate& chat_template, const TemplateInputs& inputs,
                                            const SourcedMessages& messages);
 

@@ -96,6 +96,20 @@ TEST(TemplateLosses, system_text_joins_the_first_message_where_a_template_shows_
             "<|user|>a\n\nb");
 }
 
+// Mistral's and Gemma's.
+TEST(TemplateLosses, later_system_text_leaves_the_beginning_as_it_was_where_a_template_raises_at_it) {
+  const std::string one = R"([{"role": "system", "content": "a"}, {"role": "user", "content": "b"})";
+  const std::string more =
+      R"(, {"role": "assistant", "content": "c"}, {"role": "developer", "content": "d"}, {"role": "user", "content": "e"}])";
+  for (const char* allowed : {"1", "0"}) {
+    const std::string source = std::string("{% for m in messages %}{% if m.role == 'system' and loop.index > ") +
+                               allowed +
+                               " %}{{ raise_exception('no') }}{% endif %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
+    const std::string text = text_of(source, one + "]");
+    EXPECT_EQ(text_of(source, one + more), text + "<|assistant|>c<|user|>d<|user|>e") << allowed;
+  }
+}
+
 TEST(TemplateLosses, calls_beside_text_get_a_message_of_their_own_where_a_template_shows_one_of_both) {
   const std::string source =
       "{{ tools | tojson if tools }}{% for m in messages %}<|{{ m.role }}|>{% if m.content %}{{ m.content }}{% else %}"
