@@ -101,6 +101,24 @@ TEST_F(Chat, a_required_call_is_forced_in_the_schemas_form_whole_and_streamed) {
   EXPECT_EQ(all.back()["choices"][0]["finish_reason"], "tool_calls");
 }
 
+TEST_F(Chat, tools_whose_arguments_are_too_much_for_a_grammar_are_called_by_name_with_any) {
+  std::string pattern = "^";
+  for (int i = 0; i < 300; ++i) pattern += "[a-z]{1,1999}b";
+  Json tool = read_tool();
+  tool["function"]["parameters"] = {{"type", "object"},
+                                    {"properties", {{"all", {{"type", "string"}, {"pattern", pattern + "$"}}}}},
+                                    {"required", {"all"}}};
+  for (const char* const choice : {"required", "auto"}) {
+    const auto kept =
+        chat(only(say("Read the file.")),
+             {{"tools", only(tool)}, {"tool_choice", choice}, {"parallel_tool_calls", false}, {"max_tokens", 60}});
+    ASSERT_EQ(kept->status(), 200) << kept->body();
+    EXPECT_THAT(kept->json()["ebb"]["warnings"].dump(), HasSubstr("arguments of calls not enforced"));
+    if (std::string_view(choice) == "auto") continue;
+    EXPECT_EQ(kept->json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "read");
+  }
+}
+
 TEST_F(Chat, a_named_function_is_the_one_that_is_called) {
   const Json named = {{"type", "function"}, {"function", {{"name", "list"}}}};
   for (const Json& choice : {named, Json{{"type", "function"}, {"name", "list"}}}) {

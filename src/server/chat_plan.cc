@@ -5,6 +5,7 @@
 #include "chat/calls/call_form.h"
 #include "chat/prompt_thinking.h"
 #include "chat/prompt_tokens.h"
+#include "grammar/gbnf.h"
 #include "grammar/json_schema_grammar.h"
 #include "server/format_fields.h"
 #include "server/tool_fields.h"
@@ -37,22 +38,39 @@ struct AnswerFacts {
   }
 };
 
-Status set_call_grammar(const AnswerFacts& facts, ChatPlan& plan) {
-  const bool is_required = facts.tools.use == ToolUse::kRequired;
+Result<CallGrammar> call_grammar_of(const AnswerFacts& facts, const std::vector<Tool>& tools) {
+  return call_grammar(*facts.calls, {.tools = tools,
+                                     .only = facts.tools.only,
+                                     .parallel = facts.tools.parallel,
+                                     .required = facts.tools.use == ToolUse::kRequired,
+                                     .content = facts.format.schema,
+                                     .content_openers = facts.openers(),
+                                     .begun = facts.begun,
+                                     .thinking = facts.thinking()});
+}
+
+// Not ok where a grammar is too large: to be made, or written out.
+Status check_size(const Vocabulary& vocabulary, const Result<CallGrammar>& grammar) {
+  if (!grammar.ok()) return grammar.status().code() == Code::kUnsupported ? grammar.status() : Status();
+  return grammar->grammar.empty() ? Status() : read_gbnf(vocabulary, grammar->grammar, "root").status();
+}
+
+// Names of many tools fit where their arguments do not.
+std::vector<Tool> with_any_arguments(std::vector<Tool> tools) {
+  for (Tool& tool : tools) tool.parameters = {{"type", "object"}};
+  return tools;
+}
+
+Status set_call_grammar(const Vocabulary& vocabulary, const AnswerFacts& facts, ChatPlan& plan) {
   if (!facts.format.grammar.empty()) {
     return error(Code::kInvalidArgument, "Field 'grammar': cannot be given together with tools");
   }
-  const Result<CallGrammar> grammar = call_grammar(*facts.calls, {.tools = facts.tools.tools,
-                                                                  .only = facts.tools.only,
-                                                                  .parallel = facts.tools.parallel,
-                                                                  .required = is_required,
-                                                                  .content = facts.format.schema,
-                                                                  .content_openers = facts.openers(),
-                                                                  .begun = facts.begun,
-                                                                  .thinking = facts.thinking()});
-  if (!grammar.ok() && grammar.status().code() == Code::kUnsupported && !is_required && facts.format.schema.is_null()) {
-    plan.warnings.push_back("arguments of calls not enforced: " + grammar.status().message());
-    return {};
+  Result<CallGrammar> grammar = call_grammar_of(facts, facts.tools.tools);
+  if (const Status too_large = check_size(vocabulary, grammar); !too_large.ok()) {
+    plan.warnings.push_back("arguments of calls not enforced: " + too_large.message());
+    grammar = call_grammar_of(facts, with_any_arguments(facts.tools.tools));
+    const bool may_be_none = facts.tools.use != ToolUse::kRequired && facts.format.schema.is_null();
+    if (const Status still = check_size(vocabulary, grammar); !still.ok()) return may_be_none ? Status() : still;
   }
   EBB_RETURN_IF_ERROR(grammar.status());
   plan.generation.options.sampling.grammar = grammar->grammar;
@@ -60,8 +78,8 @@ Status set_call_grammar(const AnswerFacts& facts, ChatPlan& plan) {
   return {};
 }
 
-Status set_grammar(const AnswerFacts& facts, ChatPlan& plan) {
-  if (facts.calls != nullptr) return set_call_grammar(facts, plan);
+Status set_grammar(const Vocabulary& vocabulary, const AnswerFacts& facts, ChatPlan& plan) {
+  if (facts.calls != nullptr) return set_call_grammar(vocabulary, facts, plan);
   std::string grammar = facts.format.grammar;
   if (!facts.format.schema.is_null()) {
     EBB_ASSIGN_OR_RETURN(JsonGrammar made, json_schema_grammar(facts.format.schema));
@@ -178,7 +196,7 @@ Result<ChatPlan> plan_chat(const ApiState& state, const Json& body) {
     facts.prompt_thinking = find_prompt_thinking(plan.prompt, *facts.think, plan.request.continues_last_message);
   }
   EBB_RETURN_IF_ERROR(set_reading(body, facts, plan));
-  EBB_RETURN_IF_ERROR(set_grammar(facts, plan));
+  EBB_RETURN_IF_ERROR(set_grammar(vocabulary, facts, plan));
   plan.generation.options.sampling.marks = mark_tokens(vocabulary, facts);
   EBB_ASSIGN_OR_RETURN(plan.tokens, tokenize_prompt(vocabulary, plan.prompt, true));
   return plan;
