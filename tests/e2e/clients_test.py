@@ -106,12 +106,9 @@ class Clients(unittest.TestCase):
     def test_qwen_code(self):
         program = self.program("qwen-code", "qwen")
         proxy = self.forcing("read_file", {"file_path": str(self.work / "note.txt")})
-        self.run_client(
-            [program, "--auth-type", "openai", "-p", QUESTION],
-            OPENAI_BASE_URL=proxy.url + "/v1",
-            OPENAI_API_KEY="none",
-            OPENAI_MODEL="ebb",
-        )
+        (self.home / ".qwen").mkdir(exist_ok=True)
+        (self.home / ".qwen" / "settings.json").write_text(self.configured("qwen_code.json", proxy.url))
+        self.run_client([program, "-p", QUESTION])
         self.assert_result_came_back(proxy)
 
     def test_codex(self):
@@ -132,14 +129,9 @@ class Clients(unittest.TestCase):
     def test_claude_code(self):
         program = self.program("claude-code", "claude")
         proxy = self.forcing("Read", {"file_path": str(self.work / "note.txt")})
-        self.run_client(
-            [program, "-p", QUESTION],
-            ANTHROPIC_BASE_URL=proxy.url,
-            ANTHROPIC_AUTH_TOKEN="none",
-            ANTHROPIC_MODEL="ebb",
-            ANTHROPIC_SMALL_FAST_MODEL="ebb",
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-        )
+        (self.home / ".claude").mkdir(exist_ok=True)
+        (self.home / ".claude" / "settings.json").write_text(self.configured("claude_code.json", proxy.url))
+        self.run_client([program, "-p", QUESTION])
         self.assert_result_came_back(proxy)
 
     def test_aider(self):
