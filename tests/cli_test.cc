@@ -173,29 +173,6 @@ TEST_F(CliTest, values_out_of_range_are_bad_usage) {
   EXPECT_EQ(run_ebb({}).exit_code, 2);
 }
 
-TEST_F(CliTest, serve_refuses_what_it_cannot_take_with_what_to_do) {
-  const auto refused = [](const std::vector<std::string>& flags) {
-    std::vector<std::string> all = {"serve", "-m", "/nowhere/model.gguf"};
-    all.insert(all.end(), flags.begin(), flags.end());
-    const ProgramResult result = run_ebb(all);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    return result.err;
-  };
-  EXPECT_THAT(refused({"-ctk", "q8_0"}), HasSubstr("--kv-type"));
-  EXPECT_THAT(refused({"-hf", "a/b"}), HasSubstr("ebb downloads nothing"));
-  EXPECT_THAT(refused({"--ssl-key-file", "key"}), HasSubstr("proxy"));
-  EXPECT_THAT(refused({"-hg"}), AllOf(HasSubstr("there is no flag -hg"), Not(HasSubstr("-hf"))));
-  EXPECT_THAT(refused({"--parralel", "2"}), HasSubstr("there is no flag --parralel; did you mean --parallel?"));
-  EXPECT_THAT(refused({"--cache-type", "f16"}), HasSubstr("did you mean --cache-type-k?"));
-  EXPECT_THAT(refused({"--request-defaults", "[]"}), HasSubstr("--request-defaults"));
-  EXPECT_THAT(refused({"--kv-reuse", "foo"}), HasSubstr("foo not in {approximate,exact,fresh}"));
-  EXPECT_THAT(refused({"--allowed-policies", "tova,foo"}),
-              HasSubstr("'foo' is no eviction policy; give open, all, own"));
-  EXPECT_THAT(refused({"--reasoning-format", "foo"}), HasSubstr("foo not in {"));
-  EXPECT_THAT(refused({"--chat-template-kwargs", "{"}), HasSubstr("--chat-template-kwargs"));
-  EXPECT_THAT(refused({"--top-p", "7"}), HasSubstr("top_p is 7"));
-}
-
 TEST_F(CliTest, an_unknown_flag_of_any_command_is_named_with_the_nearest) {
   const ProgramResult run = run_ebb({"run", "--kv-bugdet", "64", "-p", "x"});
   EXPECT_EQ(run.exit_code, 2);
@@ -204,48 +181,6 @@ TEST_F(CliTest, an_unknown_flag_of_any_command_is_named_with_the_nearest) {
   const ProgramResult bundled = run_ebb({"run", "-hf", "a/b"});
   EXPECT_EQ(bundled.exit_code, 2);
   EXPECT_THAT(bundled.err, HasSubstr("there is no flag -hf: ebb downloads nothing"));
-}
-
-TEST_F(CliTest, serve_takes_flags_of_llama_server_and_says_which_have_no_effect) {
-  const ProgramResult result = run_ebb({"serve",
-                                        "-m",
-                                        "/nowhere/model.gguf",
-                                        "-c",
-                                        "0",
-                                        "--jinja",
-                                        "--metrics",
-                                        "--slots",
-                                        "--props",
-                                        "-fa",
-                                        "-ngl",
-                                        "99",
-                                        "--n-predict",
-                                        "64",
-                                        "--temp",
-                                        "0",
-                                        "--top-k",
-                                        "1",
-                                        "--top-p",
-                                        "0.9",
-                                        "--min-p",
-                                        "0.1",
-                                        "--seed",
-                                        "7",
-                                        "--repeat-penalty",
-                                        "1.1",
-                                        "--reasoning-format",
-                                        "none",
-                                        "--reasoning-budget",
-                                        "0",
-                                        "--chat-template-kwargs",
-                                        R"({"enable_thinking":false})",
-                                        "--timeout",
-                                        "600"});
-  EXPECT_EQ(result.exit_code, 1) << "no such model";
-  for (const char* flag : {"--jinja", "--metrics", "--slots", "--props", "-fa"}) {
-    EXPECT_THAT(result.err, HasSubstr(std::string(flag) + " has no effect")) << flag;
-  }
-  EXPECT_THAT(run_ebb({"serve", "--help"}).out, AllOf(HasSubstr("--reasoning-budget"), Not(HasSubstr("--flash-attn"))));
 }
 
 TEST_F(CliTest, an_empty_key_is_no_key_to_serve_with) {

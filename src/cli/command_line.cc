@@ -37,6 +37,24 @@ constexpr const char* kCommandLineFooter = R"(Examples:
 
 Exit codes: 0 done; 1 failed while running; 2 bad usage; 130 stopped by Ctrl-C.)";
 
+void add_version_flag(CLI::App& app) {
+  app.set_version_flag(
+      "--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
+      "Print the versions of ebb, libllama and ggml and leave");
+}
+
+// What llama.cpp's server says of itself, and ends.
+void add_words_of_llama(CLI::App& serve) {
+  add_version_flag(serve);
+  serve.add_flag_callback(
+      "--license",
+      [] {
+        fmt::print("ebb is under the Apache License 2.0 (LICENSE); what it stands on has licences of its own\n");
+        throw CLI::Success();
+      },
+      "Print whose licence holds and leave");
+}
+
 void set_up(CLI::App& app) {
   app.formatter(std::make_shared<HelpText>());  // commands inherit it
   app.get_formatter()->label("OPTIONS", "FLAGS");
@@ -45,9 +63,7 @@ void set_up(CLI::App& app) {
   app.set_help_flag("-h,--help", "Print this and leave");
   app.footer(kCommandLineFooter);
   app.require_subcommand(0, 1);
-  app.set_version_flag(
-      "--version", [] { return fmt::format("ebb {} ({})", kVersion, llama_version_text()); },
-      "Print the versions of ebb, libllama and ggml and leave");
+  add_version_flag(app);
 }
 
 ExitCode refuse(std::string_view command, std::string_view what) {
@@ -108,6 +124,7 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   Action action;
   for (const auto& add : kCommands) add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
+  add_words_of_llama(*app.get_subcommand("serve"));
   const std::span given(argv, static_cast<std::size_t>(argc));
   const Result<TranslatedLine> line = own_line(given);
   const CLI::App& command = command_of(app, given);

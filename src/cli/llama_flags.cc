@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/split_text.h"
+#include "chat/chat_template.h"
 #include "cli/own_variable.h"
 #include "cli/text_file.h"
 #include "json/json_fields.h"
@@ -38,6 +39,21 @@ std::string_view long_name(const LlamaFlag& flag) {
 bool is_off(std::string_view value) {
   return value == "0" || value == "off" || value == "false" || value == "disabled";
 }
+
+// What --kv-type has, the least exact first: where K and V are asked to be of two types, the more exact one is taken for both.
+constexpr std::array<std::string_view, 5> kKvTypes = {"kivi4", "q8_0", "f16", "bf16", "f32"};
+// llama.cpp's others. Their nearest of ours that keeps as much, and that every device has.
+constexpr std::array<std::string_view, 5> kOtherKvTypes = {"q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"};
+constexpr std::string_view kNearestKvType = "q8_0";
+
+// Chat templates that llama.cpp's server knows by a name, and not by their text.
+constexpr std::string_view kNamedTemplates =
+    "bailing bailing-think bailing2 chatglm3 chatglm4 chatml command-r deepseek deepseek-ocr deepseek2 deepseek3 "
+    "exaone-moe exaone3 exaone4 falcon3 gemma gigachat glmedge gpt-oss granite granite-4.0 grok-2 hunyuan-dense "
+    "hunyuan-moe kimi-k2 llama2 llama2-sys llama2-sys-bos llama2-sys-strip llama3 llama4 megrez minicpm mistral-v1 "
+    "mistral-v3 mistral-v3-tekken mistral-v7 mistral-v7-tekken monarch openchat orion pangu-embedded phi3 phi4 "
+    "rwkv-world seed_oss smolvlm solar-open vicuna vicuna-orca yandex zephyr";
+
 bool is_on(std::string_view value) { return value == "1" || value == "on" || value == "true" || value == "enabled"; }
 
 // As a JSON number where it is one.
@@ -49,6 +65,12 @@ Json member_value(const std::string& text) {
   const auto [whole_end, whole_error] = std::from_chars(text.data(), text.data() + text.size(), whole);
   return whole_error == std::errc() && whole_end == end ? Json(whole) : Json(number);
 }
+
+// By what it was given, and what that says.
+struct GivenType {
+  std::string name;
+  std::string type;
+};
 
 class Translation {
  public:
@@ -111,6 +133,19 @@ class Translation {
     const auto is_it = [&](const std::string& one) { return one == ours || one.starts_with(std::string(ours) + "="); };
     if (std::ranges::any_of(line_.arguments, is_it)) return true;
     return variable_(own_variable(ours.substr(2))).has_value();
+  }
+
+  // On the command line, in ebb's words: what llama.cpp's flag of another name says then gives way.
+  [[nodiscard]] bool is_on_line(std::string_view ours) const {
+    const auto end = std::ranges::find(given_, "--");
+    return std::any_of(given_.begin(), end, [&](const std::string& one) {
+      return one.starts_with(ours) && (one.size() == ours.size() || one[ours.size()] == '=');
+    });
+  }
+
+  template <typename... Parts>
+  void note(fmt::format_string<Parts...> text, Parts&&... parts) {
+    line_.notes.push_back(fmt::format(text, std::forward<Parts>(parts)...));
   }
 
   // What a variable says of the flag; none: nothing, or that it is not given. A pair of flags has one variable, and LLAMA_ARG_NO_... for its second.
@@ -177,17 +212,17 @@ class Translation {
     }
     if (flag == "--device") return ours(flag, value == "none" ? "cpu" : value), Status();
     if (flag == "--cache-type-k" || flag == "--cache-type-v") {
-      types_.emplace_back(name, value);
+      (flag == "--cache-type-k" ? k_type_ : v_type_) = GivenType{.name = name, .type = value};
       return {};
     }
     if (flag == "--cache-ram") {
       if (!is_number) return error(Code::kInvalidArgument, "{} {}: must be a number of MiB", name, value);
-      if (number >= 0) ours("--kv-store", fmt::format("ram={}M", number));
+      if (number >= 0) in_other_words("--kv-store", name, fmt::format("ram={}M", number));
       return {};
     }
     if (flag == "--cache-reuse") {
       if (!is_number) return error(Code::kInvalidArgument, "{} {}: must be a number of tokens", name, value);
-      if (number > 0) ours("--kv-reuse", "approximate");
+      if (number > 0) in_other_words("--kv-reuse", name, "approximate");
       return {};
     }
     if (flag == "--api-key") {
@@ -204,16 +239,31 @@ class Translation {
       }
       return {};
     }
-    if (flag == "--chat-template") {
-      if (value.find('{') == std::string::npos) {
-        return error(Code::kInvalidArgument,
-                     "{} {}: no template is known by a name; give its Jinja text, or --chat-template-file FILE", name,
-                     value);
-      }
-      ours("--chat-template", value);
-      return {};
+    if (flag == "--predict") {
+      const bool fills_context = is_number && number == -2;
+      if (fills_context) note("{} -2 is taken as -1: until the model ends, or the context is full", name);
+      return ours(flag, fills_context ? "-1" : value), Status();
     }
+    if (flag == "--chat-template") return take_template(name, value);
     return take_member(flag, name, value);
+  }
+
+  void in_other_words(std::string_view flag, const std::string& name, std::string_view value) {
+    if (is_on_line(flag)) return note("{} has no effect: {} is given", name, flag);
+    ours(flag, value);
+  }
+
+  Status take_template(const std::string& name, const std::string& value) {
+    if (value == "chatml") return ours("--chat-template", chatml_template()), Status();
+    if (value.find('{') != std::string::npos) return ours("--chat-template", value), Status();
+    const std::vector<std::string_view> named = split_text(kNamedTemplates, ' ');
+    if (std::ranges::find(named, value) == named.end()) {
+      return error(Code::kInvalidArgument,
+                   "{} {}: no template has this name; give its Jinja text, or --chat-template-file FILE", name, value);
+    }
+    note("{} {} has no effect: chatml alone is known by its name; the model's own template is taken, if it has one",
+         name, value);
+    return {};
   }
 
   Status take_member(std::string_view flag, const std::string& name, const std::string& value) {
@@ -248,15 +298,36 @@ class Translation {
     return {};
   }
 
-  // One type is of both.
-  Status end_types() {
-    if (types_.empty()) return {};
-    const auto& [name, type] = types_.front();
-    const bool is_one = std::ranges::all_of(types_, [&](const auto& one) { return one.second == type; });
-    const bool is_both = types_.size() > 1 || type == "f16";
-    if (!is_one || !is_both) {
-      return error(Code::kInvalidArgument, "{} {}: K and V are of one type; give --kv-type TYPE", name, type);
+  // Ours for llama.cpp's type, with a line where it is another one.
+  Result<std::string_view> kv_type(const GivenType& given) {
+    if (const auto own = std::ranges::find(kKvTypes, given.type); own != kKvTypes.end()) return *own;
+    if (std::ranges::find(kOtherKvTypes, given.type) == kOtherKvTypes.end()) {
+      return error(Code::kInvalidArgument, "{} {}: must be one of {}", given.name, given.type,
+                   fmt::join(kKvTypes, ", "));
     }
+    note("{} {} is taken as {}, the nearest there is everywhere; --kv-type kivi4 has 4 bits, on the CPU", given.name,
+         given.type, kNearestKvType);
+    return kNearestKvType;
+  }
+
+  // One type is of K and V both.
+  Status end_types() {
+    if (!k_type_ && !v_type_) return {};
+    if (is_on_line("--kv-type")) {
+      note("{} has no effect: --kv-type is given", (k_type_ ? k_type_ : v_type_)->name);
+      return {};
+    }
+    std::optional<std::string_view> k;
+    std::optional<std::string_view> v;
+    if (k_type_) {
+      EBB_ASSIGN_OR_RETURN(k, kv_type(*k_type_));
+    }
+    if (v_type_) {
+      EBB_ASSIGN_OR_RETURN(v, kv_type(*v_type_));
+    }
+    const auto rank = [](std::string_view type) { return std::ranges::find(kKvTypes, type) - kKvTypes.begin(); };
+    const std::string_view type = k && (!v || rank(*k) >= rank(*v)) ? *k : *v;
+    if (k != v) note("K and V have one type here: {} is taken", type);
     ours("--kv-type", type);
     return {};
   }
@@ -265,7 +336,8 @@ class Translation {
   std::vector<std::string> given_;
   TranslatedLine line_;
   std::vector<const LlamaFlag*> taken_;
-  std::vector<std::pair<std::string, std::string>> types_;  // of K and V, by what was given
+  std::optional<GivenType> k_type_;
+  std::optional<GivenType> v_type_;
   Json members_ = Json::object();
 };
 

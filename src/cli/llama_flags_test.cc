@@ -49,6 +49,42 @@ TEST(LlamaFlags, mean_what_they_mean_there) {
               ElementsAre("--kv-budget", "64", "--ctx-size=32", "--no-slots"));
 }
 
+void expect_kv_type(std::vector<const char*> arguments, const std::string& type, const char* note) {
+  const Result<TranslatedLine> line = translate(std::move(arguments));
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_THAT(line->arguments, ElementsAre("--kv-type=" + type));
+  ASSERT_FALSE(line->notes.empty());
+  EXPECT_THAT(line->notes.front(), HasSubstr(note));
+}
+
+TEST(LlamaFlags, of_types_of_k_and_v_start_with_a_line_where_there_is_another_one) {
+  expect_kv_type({"-ctk", "q8_0"}, "q8_0", "K and V have one type here: q8_0 is taken");
+  expect_kv_type({"-ctv", "q8_0"}, "q8_0", "K and V have one type here: q8_0 is taken");
+  expect_kv_type({"-ctk", "q8_0", "-ctv", "f16"}, "f16", "K and V have one type here: f16 is taken");
+  expect_kv_type({"-ctk", "q4_0", "-ctv", "q4_0"}, "q8_0", "-ctk q4_0 is taken as q8_0");
+  EXPECT_THAT(ours({"-ctk", "f16", "-ctv", "f16", "-ctk", "q8_0", "-ctv", "q8_0"}), ElementsAre("--kv-type=q8_0"));
+  EXPECT_THAT(ours({"-ctk", "f16", "--kv-type", "kivi4"}), ElementsAre("--kv-type", "kivi4"));
+  EXPECT_THAT(ours({"-cram", "5", "--kv-store", "disk=/x"}), ElementsAre("--kv-store", "disk=/x"));
+}
+
+TEST(LlamaFlags, know_chatml_by_its_name_and_leave_the_model_its_template_for_others) {
+  EXPECT_THAT(ours({"--chat-template", "chatml"}), ElementsAre(HasSubstr("--chat-template={%")));
+  EXPECT_THAT(ours({}, {{"LLAMA_ARG_CHAT_TEMPLATE", "chatml"}}), ElementsAre(HasSubstr("<|im_start|>")));
+  EXPECT_THAT(ours({"--chat-template", "{{ x }}"}), ElementsAre("--chat-template={{ x }}"));
+  const Result<TranslatedLine> named = translate({"--chat-template", "llama3"});
+  ASSERT_TRUE(named.ok()) << named.status().message();
+  EXPECT_THAT(named->arguments, IsEmpty());
+  EXPECT_THAT(named->notes, ElementsAre(HasSubstr("--chat-template llama3 has no effect")));
+}
+
+TEST(LlamaFlags, take_a_reply_until_the_context_is_full_as_one_without_a_bound) {
+  const Result<TranslatedLine> line = translate({"-n", "-2"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_THAT(line->arguments, ElementsAre("--predict=-1"));
+  EXPECT_THAT(line->notes, ElementsAre(HasSubstr("-n -2 is taken as -1")));
+  EXPECT_THAT(ours({"-n", "7"}), ElementsAre("--predict=7"));
+}
+
 TEST(LlamaFlags, of_what_requests_say_are_their_members) {
   EXPECT_THAT(
       ours({"--xtc-probability", "0.5", "--mirostat", "2", "--ignore-eos", "--samplers", "top_k;temperature", "-l",
@@ -73,9 +109,8 @@ TEST(LlamaFlags, that_would_serve_another_model_are_refused_with_what_to_do) {
   EXPECT_THAT(refused({"-hf", "a/b"}), HasSubstr("-m FILE"));
   EXPECT_THAT(refused({"--lora", "x"}), HasSubstr("merge"));
   EXPECT_THAT(refused({"--ssl-key-file", "x"}), HasSubstr("proxy"));
-  EXPECT_THAT(refused({"--chat-template", "chatml"}), HasSubstr("--chat-template-file"));
-  EXPECT_THAT(refused({"-ctk", "q8_0"}), HasSubstr("--kv-type"));
-  EXPECT_THAT(refused({"-ctk", "q8_0", "-ctv", "f16"}), HasSubstr("--kv-type"));
+  EXPECT_THAT(refused({"--chat-template", "chat.jinja"}), HasSubstr("--chat-template-file"));
+  EXPECT_THAT(refused({"-ctk", "q9"}), HasSubstr("-ctk q9: must be one of kivi4, q8_0"));
   EXPECT_THAT(refused({"-c"}), HasSubstr("-c needs a value"));
   EXPECT_EQ(translate({"-m", "-hy", "-hx", "-hz"})->unknown, "-hx") << "and not a value";
   EXPECT_THAT(refused({}, {{"LLAMA_ARG_HF_REPO", "a/b"}}), HasSubstr("LLAMA_ARG_HF_REPO"));

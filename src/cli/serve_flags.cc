@@ -28,6 +28,13 @@ void add_environment(CLI::App& command) {
   }
 }
 
+// The last one counts, as in llama.cpp's server, of flags that have one value: scripts add theirs behind what a line has already.
+void take_last(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() == 1) option->take_last();
+  }
+}
+
 void add_key_flags(CLI::App& command, ServeFlags& flags, const char* group) {
   const auto add_bound = [&](const char* name, auto& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::Range(1, 1'000'000))->type_name("N")->group(group);
@@ -247,6 +254,7 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
   add_default_flags(*command, *flags);
   add_engine_flags(*command, flags->engine);
   add_environment(*command);
+  take_last(*command);
 }
 
 }  // namespace ebb
