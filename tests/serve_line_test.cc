@@ -1,5 +1,8 @@
 // Command lines and variables of `ebb serve`, those of llama.cpp's server among them, as the built program takes them.
+#include <cstdlib>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -77,6 +80,49 @@ TEST(ServeLine, takes_flags_of_llama_server_and_says_which_have_no_effect) {
     EXPECT_THAT(result.err, HasSubstr(std::string(flag) + " has no effect")) << flag;
   }
   EXPECT_THAT(run_ebb({"serve", "--help"}).out, AllOf(HasSubstr("--reasoning-budget"), Not(HasSubstr("--flash-attn"))));
+}
+
+TEST(ServeLine, names_the_flag_that_was_meant_by_its_own_or_by_llama_servers_names) {
+  const std::vector<std::pair<std::string, std::string>> meant = {
+      {"--n-gpu-layer", "--n-gpu-layers"},
+      {"--ngl", "-ngl"},
+      {"--no-mmapp", "--no-mmap"},
+      {"--mlok", "--mlock"},
+      {"--modle", "--model"},
+      {"--hots", "--host"},
+      {"--tepm", "--temp"},
+      {"--flash-attention", "--flash-attn"},
+      {"--flashattn", "--flash-attn"},
+      {"-nglx", "-ngl"},
+      {"-fla", "-fa"},
+      {"-cx", "-c"},
+      {"--hf", "-hf"},
+      {"--ctx_size", "--ctx-size"},
+  };
+  for (const auto& [given, flag] : meant) {
+    const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf", given, "1"});
+    EXPECT_EQ(result.exit_code, 2) << given;
+    EXPECT_THAT(result.err, HasSubstr("there is no flag " + given + "; did you mean " + flag + "?"));
+  }
+  EXPECT_THAT(run_ebb({"serve", "--quux", "1"}).err, Not(HasSubstr("did you mean")));
+}
+
+TEST(ServeLine, tells_of_variables_that_are_none_and_the_nearest) {
+  const std::map<std::string, std::string> set = {{"LLAMA_ARG_CTXSIZE", "64"},
+                                                  {"LLAMA_ARG_BOGUS", "1"},
+                                                  {"LLAMA_ARG_NO_MMAP", "1"},
+                                                  {"EBB_KV_BUDGETT", "64"},
+                                                  {"EBB_KV_BUDGET", "1024"}};
+  for (const auto& [name, value] : set) ::setenv(name.c_str(), value.c_str(), 1);
+  const ProgramResult result = run_ebb({"serve", "-m", "/nowhere/model.gguf"});
+  for (const auto& [name, value] : set) ::unsetenv(name.c_str());
+  EXPECT_EQ(result.exit_code, 1) << "no such model";
+  EXPECT_THAT(result.err, HasSubstr("LLAMA_ARG_CTXSIZE has no effect: no flag has this variable; did you mean "
+                                    "LLAMA_ARG_CTX_SIZE?\n"));
+  EXPECT_THAT(result.err, HasSubstr("LLAMA_ARG_BOGUS has no effect: no flag has this variable\n"));
+  EXPECT_THAT(result.err, HasSubstr("EBB_KV_BUDGETT has no effect: no flag has this variable; did you mean "
+                                    "EBB_KV_BUDGET?\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("EBB_KV_BUDGET has")));
 }
 
 TEST(ServeLine, takes_the_last_of_a_flag_that_is_given_again) {

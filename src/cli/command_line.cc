@@ -5,11 +5,14 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 #include "base/version.h"
 #include "bench/llama_peer.h"
@@ -97,6 +100,15 @@ std::optional<std::string> variable_named(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+std::vector<std::string> set_variables() {
+  std::vector<std::string> names;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view variable = *one;
+    names.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  return names;
+}
+
 // The line in ebb's own flags: CLI11 would read "-hf" as -h and -f.
 Result<TranslatedLine> own_line(std::span<const char* const> arguments) {
   TranslatedLine line{.arguments = {arguments.begin(), arguments.end()}};
@@ -124,14 +136,17 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   Action action;
   for (const auto& add : kCommands) add(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->group("Commands");
-  add_words_of_llama(*app.get_subcommand("serve"));
+  CLI::App& serve = *app.get_subcommand("serve");
+  add_words_of_llama(serve);
   const std::span given(argv, static_cast<std::size_t>(argc));
   const Result<TranslatedLine> line = own_line(given);
   const CLI::App& command = command_of(app, given);
   const std::string name = &command == &app ? "ebb" : "ebb " + command.get_name();
   if (!line.ok()) return refuse(name, line.status().message());
   if (!line->unknown.empty()) return refuse(name, no_flag(command, line->unknown));
-  for (const std::string& note : line->notes) fmt::print(stderr, "ebb: {}\n", note);
+  std::vector<std::string> notes = line->notes;
+  if (&command == &serve) std::ranges::move(notes_on_variables(serve, set_variables()), std::back_inserter(notes));
+  for (const std::string& note : notes) fmt::print(stderr, "ebb: {}\n", note);
   try {
     std::vector<const char*> arguments;
     for (const std::string& argument : line->arguments) arguments.push_back(argument.c_str());
