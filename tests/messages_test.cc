@@ -82,6 +82,36 @@ TEST_F(Messages, errors_are_said_as_anthropics_servers_say_them) {
   EXPECT_EQ(wrong_method->json()["type"], "error");
 }
 
+TEST_F(Messages, routes_that_are_not_there_are_refused_as_anthropics_servers_refuse_them) {
+  for (const char* path : {"/v1/messages/batches", "/v1/messages/msg_1/results"}) {
+    const auto unknown = ask("POST", path, "{}");
+    EXPECT_EQ(unknown->status(), 404) << path;
+    EXPECT_EQ(unknown->json()["type"], "error") << path;
+    EXPECT_EQ(unknown->json()["error"]["type"], "not_found_error") << path;
+  }
+  const HttpHeaders version = {{"anthropic-version", "2023-06-01"}};
+  EXPECT_EQ(ask("POST", "/v1/files", "{}", version)->json()["type"], "error");
+  EXPECT_EQ(ask("GET", "/v1/models/other", "", version)->json()["type"], "error");
+  EXPECT_FALSE(ask("POST", "/v1/files", "{}")->json().contains("type"));
+  EXPECT_FALSE(ask("POST", "/v1/chat/completions", "[]", version)->json().contains("type"));
+}
+
+TEST_F(Messages, models_are_listed_as_anthropics_clients_read_them) {
+  const HttpHeaders version = {{"anthropic-version", "2023-06-01"}};
+  const Json list = ask("GET", "/v1/models", "", version)->json();
+  ASSERT_EQ(list["data"].size(), 1U);
+  const Json& model = list["data"][0];
+  EXPECT_EQ(model["type"], "model");
+  EXPECT_EQ(model["id"], "m");
+  EXPECT_EQ(model["display_name"], "m");
+  EXPECT_THAT(model["created_at"].get<std::string>(), ::testing::MatchesRegex("20..-..-..T..:..:..Z"));
+  EXPECT_EQ(list["has_more"], false);
+  EXPECT_EQ(list["first_id"], "m");
+  EXPECT_EQ(list["last_id"], "m");
+  EXPECT_EQ(ask("GET", "/v1/models/m", "", version)->json(), model);
+  EXPECT_EQ(ask("GET", "/v1/models")->json()["object"], "list");
+}
+
 // Files that a tool read, one behind the other; each says a code.
 Json files_read(int n) {
   Json messages = Json::array({{{"role", "user"}, {"content", "Read the files."}}});

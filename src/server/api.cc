@@ -30,7 +30,6 @@ struct Entry {
   Route route;
   By by = By::kWorker;
   bool is_open = false;  // to those without a key
-  ErrorShape error_shape = error_json;
 };
 
 constexpr std::array kRoutes = {
@@ -60,8 +59,8 @@ constexpr std::array kRoutes = {
     Entry{"POST", "/chat/completions/input_tokens", answer_chat_input_tokens},
     Entry{"POST", "/responses", answer_responses},
     Entry{"POST", "/responses/input_tokens", answer_responses_tokens},
-    Entry{"POST", "/messages", answer_messages, By::kWorker, false, anthropic_error_json},
-    Entry{"POST", "/messages/count_tokens", answer_messages_tokens, By::kWorker, false, anthropic_error_json},
+    Entry{"POST", "/messages", answer_messages},
+    Entry{"POST", "/messages/count_tokens", answer_messages_tokens},
     Entry{"POST", "/completions", answer_completion},
     Entry{"POST", "/embeddings", answer_embeddings},
     Entry{"POST", "/embedding", answer_native_embedding},
@@ -202,6 +201,15 @@ std::string_view route_path(std::string_view path, std::string_view prefix) {
   return path;
 }
 
+// Who speaks Anthropic's API is told so, also where there is no route or the route is both APIs'.
+bool speaks_anthropic(const HttpRequest& request, std::string_view path) {
+  if (path == "/messages" || path.starts_with("/messages/")) return true;
+  return is_anthropics(request) && std::ranges::none_of(kRoutes, [&](const Entry& entry) {
+           ApiCall call;
+           return !entry.path.starts_with("/models") && matches(entry.path, path, call);
+         });
+}
+
 }  // namespace
 
 struct Api::State : ApiState {
@@ -223,7 +231,8 @@ const std::string& Api::template_doubt() const { return state_->taught_calls.dou
 std::optional<HttpAnswer> Api::check_body(const HttpRequest& head) const {
   const std::optional<ApiError> refusal = find_refusal(state_->options, *state_->keys(), head);
   if (!refusal) return std::nullopt;
-  HttpAnswer answer = to_answer(*refusal);
+  const std::string_view path = route_path(head.path, state_->options.prefix);
+  HttpAnswer answer = to_answer(*refusal, speaks_anthropic(head, path) ? anthropic_error_json : error_json);
   const std::string id = request_id(head);
   std::ranges::move(headers_of(head, id, state_->options.cors_origins), std::back_inserter(answer.headers));
   if (const auto& log = state_->options.log_request; log) {
@@ -263,9 +272,9 @@ void Api::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   for (const Entry& entry : kRoutes) {
     if (!matches(entry.path, path, call)) continue;
     methods += (methods.empty() ? "" : ", ") + std::string(entry.method);
-    call.error_shape = entry.error_shape;
     if (entry.method == call.request.method || (is_head && entry.method == "GET")) found = &entry;
   }
+  if (speaks_anthropic(call.request, path)) call.error_shape = anthropic_error_json;
   const std::shared_ptr<const ApiKeys> keys = state_->keys();
   const std::optional<ApiError> refusal = find_refusal(state_->options, *keys, call.request);
   if (refusal && (found == nullptr || !found->is_open)) return call.refuse(*refusal);

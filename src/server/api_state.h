@@ -40,6 +40,11 @@ struct ApiCall {
   }
 };
 
+// Whether its client speaks Anthropic's API, whatever the route.
+[[nodiscard]] inline bool is_anthropics(const HttpRequest& request) {
+  return request.find_header("anthropic-version") != nullptr;
+}
+
 struct ApiState {
   ApiState(const Engine& e, Scheduler& s, ApiOptions o)
       : engine(e),

@@ -198,6 +198,8 @@ bool read_tools(JsonFields& body, MessagesRequest& request) {
   for (JsonFields& tool : body.objects("tools")) {
     is_marked = tool.object("cache_control").has_value() || is_marked;
     std::string name = tool.needed_text("name");
+    const auto is_it = [&](const Json& one) { return one["function"]["name"] == name; };
+    if (std::ranges::any_of(list, is_it)) tool.refuse("name", fmt::format("'{:.40}' is declared twice", name));
     const std::string type = tool.text("type", "custom");
     if (type != "custom" && tool.find("input_schema") == nullptr) {
       request.warnings.push_back(fmt::format(

@@ -59,6 +59,9 @@ TEST(MessagesRequest, tools_and_their_choice_are_those_of_a_chat) {
   EXPECT_EQ(request.chat["parallel_tool_calls"], false);
   ASSERT_EQ(request.warnings.size(), 1U);
   EXPECT_THAT(request.warnings[0], HasSubstr("bash"));
+  EXPECT_THAT(error_of(R"({"messages":[{"role":"user","content":"q"}],"tools":[{"name":"a","input_schema":{}},
+      {"name":"a","input_schema":{}}]})"),
+              HasSubstr("'tools[1].name': 'a' is declared twice"));
   EXPECT_EQ(chat_of(R"({"messages":[{"role":"user","content":"q"}],"tool_choice":{"type":"any"}})")["tool_choice"],
             "required");
   EXPECT_THAT(error_of(R"({"messages":[{"role":"user","content":"q"}],"tool_choice":{"type":"some"}})"),

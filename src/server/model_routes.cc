@@ -1,4 +1,6 @@
 // What is loaded: models, the template, the vocabulary.
+#include <fmt/chrono.h>
+
 #include "base/version.h"
 #include "chat/tool_text.h"
 #include "engine/file_type.h"
@@ -63,6 +65,20 @@ Json all_models(const ApiState& state) {
   return models;
 }
 
+// As Anthropic's server says it.
+Json anthropic_model_json(const ApiState& state, const Json& model) {
+  return {{"type", "model"},
+          {"id", model["id"]},
+          {"display_name", model["id"]},
+          {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(state.started))}};
+}
+
+Json anthropic_models_json(const ApiState& state) {
+  Json data = Json::array();
+  for (const Json& model : all_models(state)) data.push_back(anthropic_model_json(state, model));
+  return {{"data", data}, {"has_more", false}, {"first_id", data.front()["id"]}, {"last_id", data.back()["id"]}};
+}
+
 // Where a template shows no tools they are described in words, so that they work all the same.
 Json template_caps_json(const ApiState& state) {
   const ChatTemplate& with_tools = state.tool_template != nullptr ? *state.tool_template : *state.chat_template;
@@ -76,6 +92,7 @@ Json template_caps_json(const ApiState& state) {
 void answer_health(ApiState& /*state*/, const ApiCall& call) { call.send(json_answer({{"status", "ok"}})); }
 
 void answer_models(ApiState& state, const ApiCall& call) {
+  if (is_anthropics(call.request)) return call.send(json_answer(anthropic_models_json(state)));
   call.send(json_answer({{"object", "list"}, {"data", all_models(state)}}));
 }
 
@@ -83,10 +100,10 @@ void answer_model(ApiState& state, const ApiCall& call) {
   for (const Json& model : all_models(state)) {
     const Json& aliases = model["aliases"];
     const bool is_it = model["id"] == call.id || std::ranges::find(aliases, Json(call.id)) != aliases.end();
-    if (is_it) return call.send(json_answer(model));
+    if (!is_it) continue;
+    return call.send(json_answer(is_anthropics(call.request) ? anthropic_model_json(state, model) : model));
   }
-  call.send(
-      to_answer({.status = 404, .type = "not_found_error", .message = "no such model; GET /v1/models lists them"}));
+  call.refuse({.status = 404, .type = "not_found_error", .message = "no such model; GET /v1/models lists them"});
 }
 
 void answer_props(ApiState& state, const ApiCall& call) {
