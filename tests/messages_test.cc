@@ -112,6 +112,15 @@ TEST_F(Messages, models_are_listed_as_anthropics_clients_read_them) {
   EXPECT_EQ(ask("GET", "/v1/models")->json()["object"], "list");
 }
 
+TEST_F(Messages, what_a_request_loses_is_told_to_whoever_runs_the_server_too) {
+  std::vector<std::string> told;
+  open({.tell_loss = [&](std::string_view line) { told.emplace_back(line); }});
+  const Json body = {{"messages", history()}, {"mcp_servers", {{{"name", "x"}}}}, {"max_tokens", 1}};
+  EXPECT_EQ(tell(body)->status(), 200);
+  EXPECT_EQ(tell(body)->status(), 200);
+  EXPECT_THAT(told, ::testing::ElementsAre("a request lost something: mcp_servers: has no effect"));
+}
+
 // Files that a tool read, one behind the other; each says a code.
 Json files_read(int n) {
   Json messages = Json::array({{{"role", "user"}, {"content", "Read the files."}}});

@@ -259,6 +259,7 @@ Status serve(ServeFlags flags) {
                                     .allowed_hosts = flags.allowed_hosts,
                                     .ping_after = std::chrono::seconds(flags.ping_s),
                                     .log_request = request_log(flags),
+                                    .tell_loss = [](std::string_view line) { tell(std::string(line)); },
                                     .slots = !flags.no_slots,
                                     .http_counters =
                                         [&started] {

@@ -39,6 +39,7 @@ std::string choice_lane(const std::string& lane_id, std::size_t choice) {
 ReplyHead reply_head(const ApiState& state, std::string_view prefix, const GenerationRequest& request,
                      std::vector<std::string> warnings) {
   warnings.insert(warnings.begin(), request.warnings.begin(), request.warnings.end());
+  state.losses.note(warnings);
   return {.id = new_id(prefix),
           .created = std::time(nullptr),
           .model = state.options.model_name,

@@ -57,6 +57,8 @@ struct ApiOptions {
   // Told a line of each request that ended: its id, what it asked for, its status and time; no query, prompt or key. None:
   // nothing is told. Called from any thread.
   std::function<void(std::string_view line)> log_request = {};
+  // Told what requests lose, as LossLog has it. None: nothing is told. Called from any thread.
+  std::function<void(std::string_view line)> tell_loss = {};
   // Whether GET /slots answers.
   bool slots = true;
   // For /metrics: what became of connections. None: nothing is told of them.

@@ -15,6 +15,7 @@
 #include "server/api_error.h"
 #include "server/generation_request.h"
 #include "server/key_bound.h"
+#include "server/loss_log.h"
 #include "server/workers.h"
 
 namespace ebb {
@@ -96,6 +97,7 @@ struct ApiState {
   Json default_members;
   GenerationRequest default_request;
   std::time_t started = std::time(nullptr);
+  mutable LossLog losses{options.tell_loss};
   mutable std::mutex keys_mutex;
   std::shared_ptr<const ApiKeys> current_keys;
   // Last: what they run uses all of the above, and `workers` posts to the first.
