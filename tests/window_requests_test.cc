@@ -44,7 +44,9 @@ TEST_F(WindowRequests, without_a_window_there_is_a_bound_and_below_it_sessions_g
   const auto refused = chat_of(200);
   EXPECT_EQ(refused->status(), 400);
   EXPECT_EQ(refused->json()["error"]["n_ctx"], 1500);
-  EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(), HasSubstr("exceeds the available context size"));
+  EXPECT_THAT(
+      refused->json()["error"]["message"].get<std::string>(),
+      HasSubstr("exceeds the available context size (1500 tokens of a prompt, --max-prompt), try increasing it"));
 }
 
 TEST_F(WindowRequests, a_model_is_known_by_each_of_its_names) {

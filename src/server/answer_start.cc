@@ -15,10 +15,12 @@ std::optional<ApiError> context_error(const ApiState& state, std::int32_t n_toke
   const std::int32_t most = state.options.most_prompt_tokens;
   const std::int32_t n_ctx = has_end ? std::min(state.window_tokens(), most) : most;
   if (n_tokens < n_ctx) return std::nullopt;
+  // The window is larger, or there is none: what holds is a bound of its own.
+  const bool is_bound_of_prompts = n_ctx == most && (!has_end || most < state.window_tokens());
   return ApiError{.type = "exceed_context_size_error",
-                  .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try "
+                  .message = fmt::format("request ({} tokens) exceeds the available context size ({} tokens{}), try "
                                          "increasing it",
-                                         n_tokens, n_ctx),
+                                         n_tokens, n_ctx, is_bound_of_prompts ? " of a prompt, --max-prompt" : ""),
                   .more = {{"code", "context_length_exceeded"}, {"n_prompt_tokens", n_tokens}, {"n_ctx", n_ctx}}};
 }
 

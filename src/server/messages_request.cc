@@ -1,6 +1,7 @@
 #include "server/messages_request.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,20 @@ constexpr std::int64_t kMostThinkingTokens = std::int64_t{1} << 30;
 
 // Of what cache_control marks; 1 is normal. More: an unmarked message leaves before much older marked ones.
 constexpr double kMarkedPriority = 2.0;
+
+// Of Anthropic's, those that hold no text that could be read here.
+constexpr std::array<std::string_view, 12> kOtherBlocks = {"image",
+                                                           "container_upload",
+                                                           "server_tool_use",
+                                                           "web_search_tool_result",
+                                                           "web_fetch_tool_result",
+                                                           "code_execution_tool_result",
+                                                           "bash_code_execution_tool_result",
+                                                           "text_editor_code_execution_tool_result",
+                                                           "tool_search_tool_result",
+                                                           "mcp_tool_use",
+                                                           "mcp_tool_result",
+                                                           "compaction"};
 
 // Claude Code's first system block says what is to be billed, with a stamp that is another one in each request: with it no
 // request would begin as the one before.
@@ -97,7 +112,9 @@ class Messages {
     if (type == "text") return block.needed_text("text");
     if (type == "document") return document_text(block);
     if (type == "search_result") return block.text("title") + "\n" + read_text(block, "content");
-    block.refuse("type", fmt::format("is '{:.40}'; this model reads text only", type));
+    const bool is_known = std::ranges::find(kOtherBlocks, type) != kOtherBlocks.end();
+    block.refuse("type", fmt::format("is '{:.40}'; {}", type,
+                                     is_known ? "this model reads text only" : "there are no such blocks"));
     return {};
   }
 

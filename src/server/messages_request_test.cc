@@ -40,6 +40,8 @@ TEST(MessagesRequest, what_a_model_of_text_cannot_read_is_refused_by_name) {
   EXPECT_THAT(error_of(R"({"messages":[{"role":"user","content":[{"type":"document",
       "source":{"type":"base64","media_type":"application/pdf","data":"AA"}}]}]})"),
               HasSubstr("'messages[0].content[0].source.type'"));
+  EXPECT_THAT(error_of(R"({"messages":[{"role":"user","content":[{"type":"bogus"}]}]})"),
+              HasSubstr("is 'bogus'; there are no such blocks"));
   EXPECT_THAT(error_of(R"({"messages":[]})"), HasSubstr("'messages'"));
   EXPECT_THAT(error_of(R"({"messages":[{"role":"tool","content":"x"}]})"), HasSubstr("'messages[0].role'"));
   EXPECT_EQ(chat_of(R"({"messages":[{"role":"user","content":[{"type":"document","title":"T",
