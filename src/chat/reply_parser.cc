@@ -58,6 +58,8 @@ std::vector<std::string> find_dress(std::string_view template_source) {
       }
     }
     dress.emplace_back("<|end|>");
+    // Ends the reply, and is in no text that a model's runtime gives; recorded ones have it.
+    dress.emplace_back("<|return|>");
     return dress;
   }
   if (says(">>>all")) return {">>>all\n"};

@@ -195,6 +195,7 @@ TEST(ReplyParser, reads_gpt_oss_messages) {
   ASSERT_EQ(reply.calls.size(), 1U);
   EXPECT_EQ(reply.calls[0].arguments, "{\"path\": \"a\"}");
   EXPECT_EQ(parse_reply(rules, "<|channel|>final <|constrain|>json<|message|>{}").content, "{}");
+  EXPECT_EQ(parse_reply(rules, "<|channel|>final<|message|>Done.<|return|>").content, "Done.");
 }
 
 TEST(ReplyParser, reads_llama3_calls) {
