@@ -146,5 +146,27 @@ TEST_F(RequestFields, a_stream_is_pinged_as_often_as_its_request_says) {
   EXPECT_EQ(ping_with({{"sse_ping_interval", -1}}), std::chrono::seconds(0));
 }
 
+TEST_F(RequestFields, calls_of_custom_tools_are_texts_whole_and_streamed) {
+  Json more = Json::parse(R"({"tools":[{"type":"custom","custom":{"name":"say","description":"Says a text"}}],
+      "tool_choice":{"type":"custom","custom":{"name":"say"}},"max_tokens":120})");
+  const Json call = chat(Json::array({user("Say hello.")}), more)->json()["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_EQ(call["type"], "custom");
+  EXPECT_EQ(call["custom"]["name"], "say");
+  EXPECT_TRUE(call["custom"]["input"].is_string()) << call;
+  EXPECT_FALSE(call.contains("function"));
+  more["stream"] = true;
+  Json streamed;
+  for (const std::string& data : events(chat(Json::array({user("Say hello.")}), more)->body())) {
+    if (data == "[DONE]") continue;
+    const Json chunk = Json::parse(data);
+    if (chunk["choices"].empty() || !chunk["choices"][0]["delta"].contains("tool_calls")) continue;
+    EXPECT_TRUE(streamed.is_null()) << "its text comes at once";
+    streamed = chunk["choices"][0]["delta"]["tool_calls"][0];
+  }
+  EXPECT_EQ(streamed["index"], 0);
+  EXPECT_EQ(streamed["type"], "custom");
+  EXPECT_EQ(streamed["custom"], call["custom"]);
+}
+
 }  // namespace
 }  // namespace ebb

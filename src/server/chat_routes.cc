@@ -5,6 +5,7 @@
 #include "server/chat_history.h"
 #include "server/chat_plan.h"
 #include "server/chat_shape.h"
+#include "server/custom_tools.h"
 #include "server/lane_id.h"
 #include "server/legacy_functions.h"
 #include "server/messages_request.h"
@@ -35,12 +36,21 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
   return asked;
 }
 
-// The body of a chat request; otherwise it is refused.
-std::optional<Json> read_chat_body(const ApiState& state, const ApiCall& call) {
+// A chat request all of whose tools are functions.
+struct ChatBody {
+  Json json;
+  // What were custom tools.
+  std::set<std::string> custom_tools = {};
+};
+
+// Otherwise it is refused.
+std::optional<ChatBody> read_chat_body(const ApiState& state, const ApiCall& call) {
   std::optional<Json> body = read_request(state, call);
   if (!body) return std::nullopt;
   if (const Status status = say_functions_as_tools(*body); !status.ok()) return refuse(call, status), std::nullopt;
-  return body;
+  Result<std::set<std::string>> custom = say_custom_tools_as_functions(*body);
+  if (!custom.ok()) return refuse(call, custom.status()), std::nullopt;
+  return ChatBody{.json = *std::move(body), .custom_tools = *std::move(custom)};
 }
 
 // A body of another API, said as a chat request and planned as one.
@@ -81,17 +91,18 @@ std::optional<ClearedContext> clear_as_asked(const ApiState& state, const Messag
 }  // namespace
 
 void answer_chat(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_chat_body(state, call);
+  const std::optional<ChatBody> body = read_chat_body(state, call);
   if (!body) return;
-  Result<ChatPlan> plan = plan_chat(state, *body);
+  Result<ChatPlan> plan = plan_chat(state, body->json);
   if (!plan.ok()) return refuse(call, plan.status());
-  const Result<AskedChoices> asked = asked_choices(state, call, *plan, *body);
+  const Result<AskedChoices> asked = asked_choices(state, call, *plan, body->json);
   if (!asked.ok()) return refuse(call, asked.status());
   auto shape = make_chat_shape(state.engine.vocabulary(),
                                {.head = reply_head(state, "chatcmpl-", plan->generation, plan->warnings),
                                 .n_choices = plan->generation.n_choices,
                                 .include_usage = plan->generation.include_usage,
-                                .says_function_call = has_legacy_functions(*body)});
+                                .says_function_call = has_legacy_functions(body->json),
+                                .custom_tools = body->custom_tools});
   start_answer(state, call, plan->generation, {*asked}, std::move(shape));
 }
 
@@ -139,17 +150,17 @@ void answer_messages_tokens(ApiState& state, const ApiCall& call) {
 }
 
 void answer_chat_input_tokens(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_chat_body(state, call);
+  const std::optional<ChatBody> body = read_chat_body(state, call);
   if (!body) return;
-  const Result<ChatPlan> plan = plan_chat(state, *body);
+  const Result<ChatPlan> plan = plan_chat(state, body->json);
   if (!plan.ok()) return refuse(call, plan.status());
   send_input_tokens(call, *plan);
 }
 
 void answer_apply_template(ApiState& state, const ApiCall& call) {
-  const std::optional<Json> body = read_chat_body(state, call);
+  const std::optional<ChatBody> body = read_chat_body(state, call);
   if (!body) return;
-  const Result<ChatRendering> rendering = render_chat(state, *body);
+  const Result<ChatRendering> rendering = render_chat(state, body->json);
   if (!rendering.ok()) return refuse(call, rendering.status());
   call.send(json_answer({{"prompt", rendering->prompt.text()}}));
 }

@@ -1,7 +1,9 @@
 #include "server/chat_shape.h"
 
+#include <map>
 #include <utility>
 
+#include "server/custom_tools.h"
 #include "server/replies.h"
 #include "server/sse.h"
 
@@ -31,7 +33,12 @@ class ChatShape final : public ReplyShape {
   std::string deltas(Choice& choice, std::span<const ReplyDelta> deltas) override {
     std::string bytes;
     for (const ReplyDelta& delta : deltas) {
-      if (delta.kind == ReplyDelta::Kind::kCallEnd || (options_.says_function_call && delta.call > 0)) continue;
+      if (hold_custom(choice.index, delta)) continue;
+      if (delta.kind == ReplyDelta::Kind::kCallEnd) {
+        bytes += take_custom(choice.index);
+        continue;
+      }
+      if ((options_.says_function_call && delta.call > 0)) continue;
       Json json = chunk(choice.index, delta_json(delta));
       json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
       if (options_.head.tells_timings) json["timings"] = timings_so_far_json(choice);
@@ -41,6 +48,7 @@ class ChatShape final : public ReplyShape {
   }
 
   std::string end(Choice& choice) override {
+    const std::string cut = take_custom(choice.index);
     Json json = chunk(choice.index, Json::object());
     json["choices"][0]["logprobs"] = take_logprobs(choice, vocabulary_);
     json["choices"][0]["finish_reason"] = reason_of(choice);
@@ -49,7 +57,7 @@ class ChatShape final : public ReplyShape {
       json["timings"] = timings_json({&choice, 1});
       json["ebb"] = ebb_json(options_.head, {&choice, 1});
     }
-    return sse_event(json);
+    return cut + sse_event(json);
   }
 
   std::string end_all(std::span<const Choice> choices) override {
@@ -98,6 +106,36 @@ class ChatShape final : public ReplyShape {
     return options_.says_function_call && name == "tool_calls" ? "function_call" : name;
   }
 
+  // Whether the delta is of a custom tool's call and not its end: how its text reads is known there.
+  bool hold_custom(std::int32_t choice, const ReplyDelta& delta) {
+    if (delta.kind == ReplyDelta::Kind::kCallBegin && options_.custom_tools.contains(delta.text)) {
+      held_[choice] = {.call = delta.call, .written = {.id = delta.id, .name = delta.text}};
+      return true;
+    }
+    const auto held = held_.find(choice);
+    if (delta.kind != ReplyDelta::Kind::kCallArguments || held == held_.end()) return false;
+    held->second.written.arguments += delta.text;
+    return true;
+  }
+
+  std::string take_custom(std::int32_t choice) {
+    const auto held = held_.find(choice);
+    if (held == held_.end()) return {};
+    Json call = call_json(held->second.written);
+    call["index"] = held->second.call;
+    held_.erase(held);
+    return sse_event(chunk(choice, {{"tool_calls", Json::array({call})}}));
+  }
+
+  [[nodiscard]] Json call_json(const ReplyCall& call) const {
+    if (options_.custom_tools.contains(call.name)) {
+      return {{"id", call.id},
+              {"type", "custom"},
+              {"custom", {{"name", call.name}, {"input", custom_input(call.arguments)}}}};
+    }
+    return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+  }
+
   [[nodiscard]] Json delta_json(const ReplyDelta& delta) const {
     switch (delta.kind) {
       case ReplyDelta::Kind::kReasoning: return {{"reasoning_content", delta.text}};
@@ -126,15 +164,18 @@ class ChatShape final : public ReplyShape {
       json["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
       return json;
     }
-    for (const ReplyCall& call : reply.calls) {
-      json["tool_calls"].push_back(
-          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-    }
+    for (const ReplyCall& call : reply.calls) json["tool_calls"].push_back(call_json(call));
     return json;
   }
 
   const Vocabulary& vocabulary_;
   ChatShapeOptions options_;
+  struct HeldCall {
+    std::size_t call = 0;
+    ReplyCall written;
+  };
+  // By choice, a custom tool's call that is being written.
+  std::map<std::int32_t, HeldCall> held_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/custom_tools.h"
 #include "server/passed_fields.h"
 
 namespace ebb {
@@ -128,8 +129,7 @@ void add_tool(JsonFields& tool, const std::string& space, Json& list, ResponsesR
   function["name"] = called;
   if (type == "custom") {
     function.erase("format");
-    function["parameters"] = {
-        {"type", "object"}, {"properties", {{kCustomInput, {{"type", "string"}}}}}, {"required", {kCustomInput}}};
+    function["parameters"] = custom_parameters();
   }
   if (type == "custom" || !space.empty()) {
     request.renamed[called] = {.name = name, .space = space, .is_custom = type == "custom"};

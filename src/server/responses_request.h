@@ -12,9 +12,6 @@
 
 namespace ebb {
 
-// The argument of the function that stands for a custom tool, which takes text.
-inline constexpr const char* kCustomInput = "input";
-
 // What a function of the chat is called in the answer.
 struct RenamedTool {
   std::string name;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "json/parse_json.h"
+#include "server/custom_tools.h"
 #include "server/replies.h"
 #include "server/sse.h"
 
@@ -122,12 +123,6 @@ class ResponsesShape final : public ReplyShape {
     if (!tool.space.empty()) item["namespace"] = tool.space;
     item[tool.is_custom ? "input" : "arguments"] = tool.is_custom ? custom_input(arguments) : arguments;
     return item;
-  }
-
-  // Of a call that broke off nothing that is JSON is left.
-  static std::string custom_input(const std::string& arguments) {
-    const Result<Json> parsed = parse_json(arguments.empty() ? "{}" : arguments);
-    return parsed.ok() ? text_member(*parsed, kCustomInput) : std::string();
   }
 
   // --- events ---
