@@ -22,27 +22,30 @@ std::size_t n_leading_space(std::string_view text) {
 }  // namespace
 
 std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
-  const ThinkTags kKnown[] = {{.open = "<seed:think>", .close = "</seed:think>"},
-                              {.open = "[THINK]", .close = "[/THINK]"},
-                              {.open = "<mm:think>", .close = "</mm:think>"},
-                              {.open = "<|START_THINKING|>", .close = "<|END_THINKING|>"},
-                              {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>"},
-                              {.open = "<|channel>thought\n", .close = "<channel|>"},
-                              {.open = "<|channel|>analysis<|message|>",
-                               .close = "<|end|>",
-                               .reopen = "<|start|>assistant<|channel|>analysis<|message|>"},
-                              {.open = "<think>", .close = "</think>"},
-                              {.open = "<thinking>", .close = "</thinking>"}};
+  struct Known {
+    ThinkTags tags;
+    // What a template says whose model thinks so; empty: both marks, of the opening one its first line, whose break may be written otherwise.
+    std::string_view sign = {};
+  };
+  // Apriel's models open so, and R1's and others <think>, whether or not their template says it for them; MiniMax-M1's says nothing of thinking.
+  const Known kKnown[] = {
+      {{.open = "Here are my reasoning steps:", .close = "[BEGIN FINAL RESPONSE]"}, "[BEGIN FINAL RESPONSE]"},
+      {{}, "<beginning_of_sentence>ai name="},
+      {{.open = "<seed:think>", .close = "</seed:think>"}},
+      {{.open = "[THINK]", .close = "[/THINK]"}},
+      {{.open = "<mm:think>", .close = "</mm:think>"}},
+      {{.open = "<|START_THINKING|>", .close = "<|END_THINKING|>"}},
+      {{.open = "<|inner_prefix|>", .close = "<|inner_suffix|>"}},
+      {{.open = "<|channel>thought\n", .close = "<channel|>"}},
+      {{.open = "<|channel|>analysis<|message|>",
+        .close = "<|end|>",
+        .reopen = "<|start|>assistant<|channel|>analysis<|message|>"}},
+      {{.open = "<think>", .close = "</think>"}, "</think>"},
+      {{.open = "<thinking>", .close = "</thinking>"}}};
   const auto says = [&](std::string_view mark) { return template_source.find(mark) != std::string_view::npos; };
-  // Apriel's models begin so whether or not their template says it for them; MiniMax-M1's template leaves all of thinking to its model.
-  if (says("[BEGIN FINAL RESPONSE]")) {
-    return ThinkTags{.open = "Here are my reasoning steps:", .close = "[BEGIN FINAL RESPONSE]"};
-  }
-  if (says("<beginning_of_sentence>ai name=")) return ThinkTags{};
-  for (const ThinkTags& tags : kKnown) {
-    // A template may write the line break of a mark in its own way.
+  for (const auto& [tags, sign] : kKnown) {
     const std::string_view open = tags.open;
-    if (says(tags.close) && (tags.open == "<think>" || says(open.substr(0, open.find('\n'))))) return tags;
+    if (sign.empty() ? says(tags.close) && says(open.substr(0, open.find('\n'))) : says(sign)) return tags;
   }
   return std::nullopt;
 }
