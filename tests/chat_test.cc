@@ -117,6 +117,9 @@ TEST_F(Chat, tools_whose_arguments_are_too_much_for_a_grammar_are_called_by_name
     if (std::string_view(choice) == "auto") continue;
     EXPECT_EQ(kept->json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "read");
   }
+  tool["function"]["strict"] = true;
+  const auto refused = chat(only(say("Read the file.")), {{"tools", only(tool)}, {"tool_choice", "required"}});
+  EXPECT_EQ(refused->status(), 400) << refused->body();
 }
 
 TEST_F(Chat, a_named_function_is_the_one_that_is_called) {

@@ -1,5 +1,7 @@
 #include "server/chat_plan.h"
 
+#include <algorithm>
+
 #include "chat/answer_grammar.h"
 #include "chat/call_grammar.h"
 #include "chat/calls/call_form.h"
@@ -66,10 +68,12 @@ Status set_call_grammar(const Vocabulary& vocabulary, const AnswerFacts& facts, 
     return error(Code::kInvalidArgument, "Field 'grammar': cannot be given together with tools");
   }
   Result<CallGrammar> grammar = call_grammar_of(facts, facts.tools.tools);
+  const bool is_required = facts.tools.use == ToolUse::kRequired;
   if (const Status too_large = check_size(vocabulary, grammar); !too_large.ok()) {
+    if (is_required && std::ranges::any_of(facts.tools.tools, &Tool::is_strict)) return too_large;
     plan.warnings.push_back("arguments of calls not enforced: " + too_large.message());
     grammar = call_grammar_of(facts, with_any_arguments(facts.tools.tools));
-    const bool may_be_none = facts.tools.use != ToolUse::kRequired && facts.format.schema.is_null();
+    const bool may_be_none = !is_required && facts.format.schema.is_null();
     if (const Status still = check_size(vocabulary, grammar); !still.ok()) return may_be_none ? Status() : still;
   }
   EBB_RETURN_IF_ERROR(grammar.status());

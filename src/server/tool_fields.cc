@@ -28,7 +28,9 @@ void read_tool(JsonFields& function, std::vector<Tool>& tools) {
   }
   check_strict(function);
   const Json* parameters = function.find("parameters");
-  tools.push_back({.name = std::move(name), .parameters = parameters == nullptr ? Json() : *parameters});
+  tools.push_back({.name = std::move(name),
+                   .parameters = parameters == nullptr ? Json() : *parameters,
+                   .is_strict = function.boolean("strict", false)});
 }
 
 std::vector<Tool> read_tools(JsonFields& body) {

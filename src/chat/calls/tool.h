@@ -18,6 +18,8 @@ struct Tool {
   std::string name;
   // JSON Schema of the arguments object; null: any object.
   nlohmann::ordered_json parameters = nullptr;
+  // Arguments of another shape are no use to the client.
+  bool is_strict = false;
 };
 
 [[nodiscard]] inline const Tool* find_tool(const std::vector<Tool>& tools, std::string_view name) {
