@@ -249,6 +249,24 @@ TEST_F(Chat, keywords_that_are_not_enforced_are_an_error_where_strict_and_a_warn
   EXPECT_THAT(tools->json()["error"]["message"].get<std::string>(), HasSubstr("tools[0]"));
 }
 
+TEST_F(Chat, strict_tools_are_refused_where_a_template_writes_strings_in_a_way_that_holds_less) {
+  open({.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+                         "{# <tool_call> <function=f> <parameter=a> #}"});
+  Json tool = read_tool();
+  tool["function"]["strict"] = true;
+  tool["function"]["parameters"] = {
+      {"type", "object"}, {"properties", {{"all", {{"type", "string"}, {"maxLength", 3000}}}}}, {"required", {"all"}}};
+  const auto refused = chat(only(say("Read.")), {{"tools", only(tool)}});
+  EXPECT_EQ(refused->status(), 400) << refused->body();
+  EXPECT_THAT(refused->json()["error"]["message"].get<std::string>(), HasSubstr("maxLength"));
+  tool["function"]["parameters"]["properties"]["all"] = {{"enum", {"north", "south"}}};
+  const auto held = chat(only(say("Read.")), {{"tools", only(tool)}, {"tool_choice", "required"}, {"max_tokens", 80}});
+  ASSERT_EQ(held->status(), 200) << held->body();
+  const Json call = held->json()["choices"][0]["message"]["tool_calls"][0]["function"];
+  EXPECT_THAT(Json::parse(call["arguments"].get<std::string>())["all"].get<std::string>(),
+              ::testing::AnyOf("north", "south"));
+}
+
 TEST_F(Chat, what_makes_no_sense_is_refused_with_the_field_named) {
   const std::map<std::string, std::string> wrong = {
       {R"("tool_choice":"required")", "'tool_choice'"},

@@ -1,8 +1,8 @@
 // The grammar of an answer that calls tools, or may: for tool_choice `required` or a named function nothing but calls
 // behind thinking; for `auto` free text up to the mark that opens calls, and calls from there on.
 //
-// It does not know how grammars are run. Names and arguments are forced by the tools' schemas (json_schema_grammar.h); in
-// XML families strings are free text up to their closing tag. With `auto`, thinking is text like other text: the mark that
+// It does not know how grammars are run. Names and arguments are forced by the tools' schemas (json_schema_grammar.h), also
+// where strings stand as they are between marks (value_syntax.h). With `auto`, thinking is text like other text: the mark that
 // opens calls ends it, as the reader of replies has it (reply_parser.h).
 //
 // Thread rule: functions without state.

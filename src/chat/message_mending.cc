@@ -138,15 +138,30 @@ SourcedMessages part_calls(const SourcedMessages& messages) {
   return result;
 }
 
-// Ids of other servers, for templates that want nine letters and digits: call and result alike, and the same in every turn.
-void shorten_ids(Json& message) {
-  const auto shorten = [](Json& of, const char* name) {
+// For templates that want nine letters and digits: call and result alike, and the same in every turn. Calls without an id are numbered;
+// results without one answer the calls in front of them in order.
+void shorten_ids(SourcedMessages& messages) {
+  const auto shorten = [](Json& of, const char* name, const std::string& otherwise) {
     const auto id = of.find(name);
-    if (id != of.end() && id->is_string()) *id = CallIds::short_id(id->get_ref<const std::string&>());
+    of[name] = CallIds::short_id(id != of.end() && id->is_string() ? id->get<std::string>() : otherwise);
   };
-  shorten(message, "tool_call_id");
-  if (!has_calls(message)) return;
-  for (Json& call : message["tool_calls"]) shorten(call, "id");
+  std::size_t n_calls = 0;
+  std::size_t n_results = 0;
+  std::vector<std::string> ids;
+  for (auto& [message, source] : messages) {
+    if (message["role"] == "tool") {
+      const bool is_known = n_results < ids.size();
+      shorten(message, "tool_call_id", is_known ? ids[n_results] : "result");
+      ++n_results;
+    }
+    if (!has_calls(message)) continue;
+    ids.clear();
+    n_results = 0;
+    for (Json& call : message["tool_calls"]) {
+      shorten(call, "id", fmt::format("call {}", ++n_calls));
+      ids.push_back(call["id"].get<std::string>());
+    }
+  }
 }
 
 // For templates that know no role for them.
@@ -191,12 +206,12 @@ unsigned applicable_mendings(const SourcedMessages& messages) {
 }
 
 SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallFormat& calls) {
+  if (has(mendings, Mending::kShortIds)) shorten_ids(messages);
   if (has(mendings, Mending::kSplitCalls)) messages = split_calls(messages);
   if (has(mendings, Mending::kCallsApart)) messages = part_calls(messages);
   if (has(mendings, Mending::kOneSystem)) messages = keep_one_system(messages);
   for (SourcedMessage& entry : messages) {
     if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
-    if (has(mendings, Mending::kShortIds)) shorten_ids(entry.message);
     if (has(mendings, Mending::kResultsAsUser)) say_result(entry.message);
     if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message, calls);
     const bool is_none = has(mendings, Mending::kContentAsNone) && has_calls(entry.message);

@@ -101,21 +101,24 @@ bool loses_calls_beside_text(const ChatTemplate& chat_template, CallProbe probe)
   return prompt.ok() && !holds(prompt->text(), kFirstCall);
 }
 
-// As other servers give them.
-bool refuses_long_ids(const ChatTemplate& chat_template, CallProbe probe) {
+// As other servers give them, or none.
+bool refuses_other_ids(const ChatTemplate& chat_template, CallProbe probe) {
   Json& messages = probe.inputs.messages;
   messages[1]["tool_calls"][0]["id"] = "call_ebb-01";
   if (probe.has_results) messages[2]["tool_call_id"] = "call_ebb-01";
+  if (!chat_template.render(probe.inputs).ok()) return true;
+  messages[1]["tool_calls"][0].erase("id");
+  if (probe.has_results) messages[2].erase("tool_call_id");
   return !chat_template.render(probe.inputs).ok();
 }
 
 bool has_other_id(const Json& of, const char* name) {
   const auto id = of.find(name);
-  return id != of.end() && id->is_string() && !CallIds::is_id(id->get_ref<const std::string&>());
+  return id == of.end() || !id->is_string() || !CallIds::is_id(id->get_ref<const std::string&>());
 }
 
 bool has_other_ids(const Json& message) {
-  if (has_other_id(message, "tool_call_id")) return true;
+  if (message["role"] == "tool" && has_other_id(message, "tool_call_id")) return true;
   if (!message.contains("tool_calls")) return false;
   return std::ranges::any_of(message["tool_calls"], [](const Json& one) { return has_other_id(one, "id"); });
 }
@@ -161,7 +164,7 @@ unsigned mendings_for_losses(const ChatTemplate& chat_template, const TemplateIn
       if (has_calls) mendings |= lost_calls(chat_template, *probe);
       mendings |= bit(has_results && loses_results(chat_template, inputs, *probe), Mending::kResultsAsUser);
       mendings |= bit(has_text && loses_calls_beside_text(chat_template, *probe), Mending::kCallsApart);
-      mendings |= bit(any(has_other_ids) && refuses_long_ids(chat_template, *probe), Mending::kShortIds);
+      mendings |= bit(any(has_other_ids) && refuses_other_ids(chat_template, *probe), Mending::kShortIds);
     }
   }
   const auto n_system = std::ranges::count_if(messages, is_system);

@@ -150,6 +150,20 @@ TEST(TemplateLosses, ids_of_other_servers_are_shortened_where_a_template_refuses
   EXPECT_THAT(text_of(kAll, kHistory), HasSubstr("<ls call_one ")) << "a template that takes them shows them";
 }
 
+TEST(TemplateLosses, calls_without_ids_are_numbered_and_their_results_answer_them_in_order) {
+  Json history = parse_json(kHistory).value();
+  for (Json& message : history) {
+    message.erase("tool_call_id");
+    if (!message.contains("tool_calls")) continue;
+    for (Json& call : message["tool_calls"]) call.erase("id");
+  }
+  const std::string one = CallIds::short_id("call 1");
+  const std::string two = CallIds::short_id("call 2");
+  const std::string text = text_of(kNineLetters, history.dump());
+  EXPECT_THAT(text, HasSubstr("<ls " + one + " {\"dir\": \"x\"}><ls " + two + " {\"dir\": \"y\"}>"));
+  EXPECT_THAT(text, HasSubstr("[tool " + one + ":first result][tool " + two + ":second result]"));
+}
+
 // Command-R+: goes through tools that are not there, and raises where a property says less than it wants.
 const std::string kNeedsDescriptions =
     "{% for t in tools %}({{ t.function.name }}{% for k, v in t.function.parameters.properties | items %} {{ k + ': ' "

@@ -4,17 +4,13 @@
 
 namespace ebb {
 
-std::string add_space_rule(GrammarRules& rules) { return rules.add("sp", "\" \"?"); }
+std::string add_hex_rule(GrammarRules& rules) { return rules.add("hex", "[0-9a-fA-F]"); }
 
 std::string add_char_rule(GrammarRules& rules) {
-  rules.add("hex", "[0-9a-fA-F]");
+  add_hex_rule(rules);
   // Not half a surrogate pair: parsers refuse those.
   rules.add("unit", "[0-9a-cA-CefEF] hex{3} | [dD] [0-7] hex{2} | [dD] [89abAB] hex{2} \"\\\\u\" [dD] [c-fC-F] hex{2}");
   return rules.add("char", "[^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" unit)");
-}
-
-std::string add_string_rule(GrammarRules& rules) {
-  return rules.add("string", "\"\\\"\" " + add_char_rule(rules) + "* \"\\\"\"");
 }
 
 std::string add_integer_rule(GrammarRules& rules) { return rules.add("integer", "\"-\"? (\"0\" | [1-9] [0-9]{0,15})"); }
@@ -24,33 +20,6 @@ std::string add_number_rule(GrammarRules& rules) {
 }
 
 std::string add_boolean_rule(GrammarRules& rules) { return rules.add("boolean", "\"true\" | \"false\""); }
-
-std::string add_object_rule(GrammarRules& rules) {
-  if (rules.has("object")) return "object";
-  const std::string sp = add_space_rule(rules);
-  rules.add("member", add_string_rule(rules) + " \":\" " + sp + " value");
-  rules.add("object", "\"{\" (member (\",\" " + sp + " member)*)? \"}\"");
-  add_value_rule(rules);
-  return "object";
-}
-
-std::string add_array_rule(GrammarRules& rules) {
-  if (rules.has("array")) return "array";
-  rules.add("array", "\"[\" (value (\",\" " + add_space_rule(rules) + " value)*)? \"]\"");
-  add_value_rule(rules);
-  return "array";
-}
-
-std::string add_value_rule(GrammarRules& rules) {
-  if (rules.has("value")) return "value";
-  rules.add("value", "object | array | string | number | boolean | \"null\"");
-  add_object_rule(rules);
-  add_array_rule(rules);
-  add_string_rule(rules);
-  add_number_rule(rules);
-  add_boolean_rule(rules);
-  return "value";
-}
 
 std::string json_char_text(char32_t c) {
   std::string text;

@@ -14,9 +14,10 @@ Result<JsonGrammar> json_schema_grammar(const nlohmann::ordered_json& schema) {
   return JsonGrammar{.grammar = std::move(grammar), .unsupported = rules.notes().unsupported};
 }
 
+bool is_taken_though_strict(std::string_view unsupported) { return unsupported.starts_with("multipleOf "); }
+
 const std::string* JsonGrammar::refused_if_strict() const {
-  const auto found =
-      std::ranges::find_if_not(unsupported, [](const std::string& note) { return note.starts_with("multipleOf "); });
+  const auto found = std::ranges::find_if_not(unsupported, is_taken_though_strict);
   return found == unsupported.end() ? nullptr : &*found;
 }
 

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -34,9 +35,12 @@ struct JsonGrammar {
   // "not at #/properties/a", "pattern at #: look-around": asked for and not enforced.
   std::vector<std::string> unsupported = {};
 
-  // The first of them that a strict request is refused for; null: none. Which numbers are multiples no grammar says, and OpenAI takes it.
+  // The first of them that a strict request is refused for; null: none.
   [[nodiscard]] const std::string* refused_if_strict() const;
 };
+
+// Is what is not enforced taken all the same? Which numbers are multiples no grammar says, and OpenAI takes it.
+[[nodiscard]] bool is_taken_though_strict(std::string_view unsupported);
 
 // kInvalidArgument, saying where, for what is no schema, nothing can match, or is too large or too deep; kUnsupported where
 // the grammar would be too large.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
-#include "grammar/json_rules.h"
+#include "grammar/char_set.h"
 #include "text/utf8_stream.h"
 
 namespace ebb {
@@ -14,7 +14,6 @@ constexpr std::size_t kMaxCount = 2000;
 // Each token that is tried is compared with all ranges of a class. All letters of Unicode are some 700.
 constexpr std::size_t kMaxRanges = 2000;
 constexpr std::size_t kMaxPatternBytes = std::size_t{1} << 15;
-constexpr char32_t kLastChar = 0x10FFFF;
 
 CharSet one_char(char32_t c) { return CharSet({{c, c}}); }
 CharSet digit_set() { return CharSet({{'0', '9'}}); }
@@ -35,7 +34,8 @@ CharSet line_end_set() { return CharSet({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x
 
 class PatternReader {
  public:
-  PatternReader(GrammarRules& rules, std::string_view pattern) : rules_(rules), text_(pattern) {}
+  PatternReader(GrammarRules& rules, std::string_view pattern, const StringChars& chars)
+      : rules_(rules), text_(pattern), chars_(chars) {}
 
   Result<std::string> read() {
     EBB_ASSIGN_OR_RETURN(std::string all, read_alternatives(0));
@@ -62,8 +62,8 @@ class PatternReader {
       EBB_ASSIGN_OR_RETURN(std::string way, read_sequence(depth));
       const bool ends = depth == 0 && take("$");
       if (at_ < text_.size() && !at("|") && !at(")")) return refuse("an anchor inside the pattern");
-      if (depth == 0 && !begins) way = add_char_rule(rules_) + "* " + way;
-      if (depth == 0 && !ends) way += " " + add_char_rule(rules_) + "*";
+      if (depth == 0 && !begins) way = chars_.add_any(rules_) + "* " + way;
+      if (depth == 0 && !ends) way += " " + chars_.add_any(rules_) + "*";
       ways.push_back(std::move(way));
       may_be_empty = may_be_empty || may_be_empty_;
     } while (take("|"));
@@ -107,7 +107,7 @@ class PatternReader {
       EBB_ASSIGN_OR_RETURN(set, read_one(false));
     }
     may_be_empty_ = false;
-    const auto expression = set.expression();
+    const auto expression = chars_.expression(set);
     if (!expression) return refuse("a class without characters");
     return *expression;
   }
@@ -236,70 +236,21 @@ class PatternReader {
 
   GrammarRules& rules_;
   std::string_view text_;
+  const StringChars& chars_;
   std::size_t at_ = 0;
   bool may_be_empty_ = false;  // what was read last
 };
 
 }  // namespace
 
-CharSet::CharSet(std::vector<CharRange> ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  for (const CharRange& range : ranges) {
-    if (!ranges_.empty() && range.first <= ranges_.back().second + 1) {
-      ranges_.back().second = std::max(ranges_.back().second, range.second);
-    } else {
-      ranges_.push_back(range);
-    }
-  }
-}
-
-CharSet CharSet::inverse() const {
-  std::vector<CharRange> others;
-  char32_t next = 0;
-  for (const auto& [first, last] : ranges_) {
-    if (next < first) others.emplace_back(next, first - 1);
-    next = last + 1;
-  }
-  if (next <= kLastChar) others.emplace_back(next, kLastChar);
-  return CharSet(std::move(others));
-}
-
-std::optional<char32_t> CharSet::only() const {
-  if (ranges_.size() != 1 || ranges_[0].first != ranges_[0].second) return std::nullopt;
-  return ranges_[0].first;
-}
-
-std::string CharSet::class_expression() const {
-  std::string inside;
-  for (const auto& [first, last] : ranges_) inside += grammar_range(first, last);
-  return "[" + inside + "]";
-}
-
-std::optional<std::string> CharSet::expression() const {
-  std::string plain;
-  std::vector<std::string> ways;
-  for (const auto& [first, last] : ranges_) {
-    // What JSON must escape goes by itself, the stretches between by the range.
-    char32_t next = first;
-    for (char32_t c = first; c <= std::min<char32_t>(last, '\\'); ++c) {
-      if (c >= 0x20 && c != '"' && c != '\\') continue;
-      if (next < c) plain += grammar_range(next, c - 1);
-      ways.push_back(grammar_literal(json_char_text(c)));
-      next = c + 1;
-    }
-    if (next <= last) plain += grammar_range(next, last);
-  }
-  if (!plain.empty()) ways.insert(ways.begin(), "[" + plain + "]");
-  if (ways.empty()) return std::nullopt;
-  return ways.size() == 1 ? ways[0] : fmt::format("({})", fmt::join(ways, " | "));
-}
-
-Result<std::string> pattern_expression(GrammarRules& rules, std::string_view pattern) {
+Result<std::string> pattern_expression(GrammarRules& rules, std::string_view pattern, const ValueSyntax& syntax) {
   if (pattern.size() > kMaxPatternBytes) {
     return error(Code::kUnsupported, "it has {} bytes, more than {}", pattern.size(), kMaxPatternBytes);
   }
   if (!is_valid_utf8(pattern)) return error(Code::kUnsupported, "it is not UTF-8");
-  return PatternReader(rules, pattern).read();
+  const auto chars = StringChars::of_pattern(syntax, pattern);
+  if (!chars) return error(Code::kUnsupported, "it speaks of all marks in {}, which ends a value here", syntax.barred);
+  return PatternReader(rules, pattern, *chars).read();
 }
 
 }  // namespace ebb

@@ -3,10 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "grammar/json_rules.h"
-#include "grammar/pattern_rules.h"
 #include "grammar/schema_rules.h"
-#include "json/json_string.h"
 
 namespace ebb {
 namespace {
@@ -27,8 +24,6 @@ char32_t take_char(std::string_view& text) {
   return code;
 }
 
-CharSet all_chars() { return CharSet().inverse(); }
-
 }  // namespace
 
 // Members in the order of the schema; then required keys that it does not describe.
@@ -45,14 +40,14 @@ Result<std::optional<std::vector<SchemaWriter::Member>>> SchemaWriter::add_membe
     if (!key.is_string()) return error(Code::kInvalidArgument, "schema, {}: required must list strings", path);
     needed.insert(key.get<std::string>());
   }
-  const std::string sp = add_space_rule(rules_);
+  const std::string sp = add_space(rules_, syntax_);
   std::vector<Member> members;
   const auto add = [&](const std::string& key, const Json& value) -> Result<bool> {
     EBB_ASSIGN_OR_RETURN(const auto rule, add_inner(value, path_of(path, key)));
     keys.push_back(key);
     const bool is_needed = needed.erase(key) > 0;
     if (!rule) return !is_needed;  // an optional key that nothing matches is never written
-    const std::string name = grammar_literal(to_json_string(key) + ":");
+    const std::string name = grammar_literal(written_key(syntax_, key));
     members.push_back({.rule = rules_.add_fresh(fmt::format("{} {} {}", name, sp, *rule)), .required = is_needed});
     return true;
   };
@@ -71,7 +66,8 @@ Result<std::optional<std::vector<SchemaWriter::Member>>> SchemaWriter::add_membe
 
 // A string that is none of the keys, each character in its shortest form, so that no key can be written in disguise.
 std::string SchemaWriter::add_other_key(const std::vector<std::string>& keys) {
-  const std::string any = rules_.add("key-char", *all_chars().expression());
+  const StringChars chars = StringChars::of_keys(syntax_);
+  const std::string any = rules_.add(syntax_.rule("key-char"), *chars.expression(CharSet().inverse()));
   // Where two keys part, by what they share: the characters that may follow, and whether a key ends there.
   struct Node {
     std::map<char32_t, std::size_t> next;
@@ -94,10 +90,12 @@ std::string SchemaWriter::add_other_key(const std::vector<std::string>& keys) {
     std::vector<std::string> ways;
     for (const auto& [c, child] : tree[i].next) {
       known.emplace_back(c, c);
-      if (const auto text = CharSet({{c, c}}).expression()) ways.push_back(*text + " " + names[child]);
+      if (const auto text = chars.expression(CharSet({{c, c}}))) ways.push_back(*text + " " + names[child]);
     }
-    if (const auto others = CharSet(std::move(known)).inverse().expression()) ways.push_back(*others + " " + any + "*");
-    if (!tree[i].is_key) ways.emplace_back(kNothing);
+    if (const auto others = chars.expression(CharSet(std::move(known)).inverse()))
+      ways.push_back(*others + " " + any + "*");
+    const bool may_be_empty = i > 0 || !syntax_.has_bare_keys;
+    if (!tree[i].is_key && may_be_empty) ways.emplace_back(kNothing);
     names[i] = rules_.add_fresh(fmt::format("{}", fmt::join(ways, " | ")));
   }
   return names[0];
@@ -109,14 +107,15 @@ SchemaWriter::Expression SchemaWriter::add_extra_member(const Json& schema, cons
   if (extra == schema.end() || *extra == false) return std::optional<std::string>();
   EBB_ASSIGN_OR_RETURN(const auto value, add_inner(*extra, path + "/additionalProperties"));
   if (!value) return value;
-  const std::string key = keys.empty() ? add_string_rule(rules_) : "\"\\\"\" " + add_other_key(keys) + " \"\\\"\"";
-  return std::optional(rules_.add_fresh(fmt::format("{} \":\" {} {}", key, add_space_rule(rules_), *value)));
+  std::string key = keys.empty() ? add_any_key(rules_, syntax_) : add_other_key(keys);
+  if (!keys.empty() && !syntax_.has_bare_keys) key = string_around(kJsonSyntax, key);
+  return std::optional(rules_.add_fresh(fmt::format("{} \":\" {} {}", key, add_space(rules_, syntax_), *value)));
 }
 
 // Behind the opening brace, rule i says what may come while no member was written and members 0..i-1 were passed over:
 // member i and all that may follow it, or, if it may be skipped, what rule i + 1 says.
 std::string SchemaWriter::write_object(const std::vector<Member>& members, const std::optional<std::string>& extra) {
-  const std::string sp = add_space_rule(rules_);
+  const std::string sp = add_space(rules_, syntax_);
   std::string rest{kNothing};  // what may follow member i
   std::string first{kNothing};
   if (extra) {
@@ -135,7 +134,7 @@ std::string SchemaWriter::write_object(const std::vector<Member>& members, const
 SchemaWriter::Expression SchemaWriter::add_object(const Json& schema, const std::string& path) {
   const bool described = schema.contains("properties") || schema.contains("required");
   const Json extra = schema.value("additionalProperties", Json(!described));
-  if (!described && extra == true) return std::optional(add_object_rule(rules_));
+  if (!described && extra == true) return std::optional(add_any_object(rules_, syntax_));
   std::vector<std::string> keys;
   EBB_ASSIGN_OR_RETURN(const auto members, add_members(schema, path, keys));
   if (!members) return std::optional<std::string>();
@@ -174,7 +173,7 @@ SchemaWriter::Expression SchemaWriter::add_array(const Json& schema, const std::
   if (least > most) return std::optional<std::string>();
 
   // From the back: what may follow item i.
-  const std::string sp = add_space_rule(rules_);
+  const std::string sp = add_space(rules_, syntax_);
   std::string rest{kNothing};
   if (other && most > std::max<std::size_t>(own.size(), 1)) {
     const std::string next = rules_.add_fresh(fmt::format("\",\" {} {}", sp, *other));

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "grammar/json_rules.h"
-#include "json/json_string.h"
 
 namespace ebb {
 namespace {
@@ -66,12 +65,17 @@ Result<std::string> SchemaRules::add_schema(const Json& schema, const std::strin
   return add_part(schema, schema, title);
 }
 
-Result<std::string> SchemaRules::add_part(const Json& root, const Json& schema, const std::string& title) {
+Result<std::optional<std::string>> SchemaRules::find_part(const Json& root, const Json& schema,
+                                                          const std::string& title, const ValueSyntax& syntax) {
   std::size_t n_values = 0;
   EBB_RETURN_IF_ERROR(check_size(root, 0, n_values));
   EBB_RETURN_IF_ERROR(check_size(schema, 0, n_values));
-  SchemaWriter writer(root, n_values, rules_, notes_);
-  EBB_ASSIGN_OR_RETURN(const auto rule, writer.add_value(schema, title));
+  return SchemaWriter(root, n_values, syntax, rules_, notes_).add_value(schema, title);
+}
+
+Result<std::string> SchemaRules::add_part(const Json& root, const Json& schema, const std::string& title,
+                                          const ValueSyntax& syntax) {
+  EBB_ASSIGN_OR_RETURN(const auto rule, find_part(root, schema, title, syntax));
   if (!rule) return error(Code::kInvalidArgument, "schema, {}: nothing can match it", title);
   return rules_.add_fresh(*rule);
 }
@@ -159,7 +163,7 @@ Result<std::vector<std::string>> SchemaWriter::find_types(const Json& schema, co
 SchemaWriter::Expression SchemaWriter::add_plain(const Json& schema, const std::string& path) {
   EBB_ASSIGN_OR_RETURN(const auto types, find_types(schema, path));
   if (schema.contains("enum")) return add_values(schema, path);
-  if (types.empty()) return std::optional(add_value_rule(rules_));
+  if (types.empty()) return std::optional(add_any_value(rules_, syntax_));
   const bool has_number = std::find(types.begin(), types.end(), "number") != types.end();
   std::vector<std::string> ways;
   for (const std::string& type : types) {
@@ -195,7 +199,7 @@ SchemaWriter::Expression SchemaWriter::add_values(const Json& schema, const std:
   std::vector<std::string> ways;
   for (const Json& value : schema["enum"]) {
     if (schema.contains("type") && !is_of_type(value, types)) continue;
-    ways.push_back(literal(value));
+    if (auto way = literal(value)) ways.push_back(*std::move(way));
   }
   if (ways.empty()) return std::optional<std::string>();
   return std::optional(rules_.add_fresh(fmt::format("{}", fmt::join(ways, " | "))));
@@ -209,19 +213,22 @@ Result<std::optional<std::size_t>> SchemaWriter::find_most(const Json& schema, c
   return std::optional<std::size_t>();
 }
 
-// The one way to write a value, but for the spaces behind ':' and ','.
-std::string SchemaWriter::literal(const Json& value) {
-  if (!value.is_structured()) {
-    const std::string text = value.is_string() ? to_json_string(value.get_ref<const std::string&>()) : value.dump();
-    return grammar_literal(text);
+// The one way to write a value, but for the spaces behind ':' and ','; nothing: the syntax has none.
+std::optional<std::string> SchemaWriter::literal(const Json& value) {
+  if (value.is_string()) {
+    const auto text = written_string(syntax_, value.get_ref<const std::string&>());
+    return text ? std::optional(grammar_literal(*text)) : std::nullopt;
   }
-  const std::string sp = add_space_rule(rules_);
+  if (!value.is_structured()) return grammar_literal(value.dump());
+  const std::string sp = add_space(rules_, syntax_);
   std::string all = value.is_object() ? "\"{\"" : "\"[\"";
   bool first = true;
   for (const auto& [key, item] : value.items()) {
     if (!std::exchange(first, false)) all += " \",\" " + sp;
-    if (value.is_object()) all += " " + grammar_literal(to_json_string(key) + ":") + " " + sp;
-    all += " " + literal(item);
+    if (value.is_object()) all += " " + grammar_literal(written_key(syntax_, key)) + " " + sp;
+    const auto inside = literal(item);
+    if (!inside) return std::nullopt;
+    all += " " + *inside;
   }
   return all + (value.is_object() ? " \"}\"" : " \"]\"");
 }

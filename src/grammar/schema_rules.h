@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "grammar/grammar_rules.h"
 #include "grammar/schema_flatten.h"
+#include "grammar/value_syntax.h"
 #include "nlohmann/json.hpp"
 
 namespace ebb {
@@ -34,7 +35,11 @@ class SchemaRules {
   // kInvalidArgument for what is no schema, or one that is too large or that nothing matches.
   [[nodiscard]] Result<std::string> add_schema(const Json& schema, const std::string& title = "#");
   // A part of a schema: `schema` stands somewhere in `root`, to which its $refs refer.
-  [[nodiscard]] Result<std::string> add_part(const Json& root, const Json& schema, const std::string& title);
+  [[nodiscard]] Result<std::string> add_part(const Json& root, const Json& schema, const std::string& title,
+                                             const ValueSyntax& syntax = kJsonSyntax);
+  // The same as an expression that may stand in a sequence; nothing: no value matches.
+  [[nodiscard]] Result<std::optional<std::string>> find_part(const Json& root, const Json& schema,
+                                                             const std::string& title, const ValueSyntax& syntax);
 
  private:
   GrammarRules rules_;
@@ -49,8 +54,9 @@ class SchemaWriter {
   using Expression = Result<std::optional<std::string>>;
 
   // `n_values`: how many values the document has.
-  SchemaWriter(const Json& root, std::size_t n_values, GrammarRules& rules, SchemaNotes& notes)
-      : rules_(rules), notes_(notes), flattener_(root, n_values, notes) {}
+  SchemaWriter(const Json& root, std::size_t n_values, const ValueSyntax& syntax, GrammarRules& rules,
+               SchemaNotes& notes)
+      : syntax_(syntax), rules_(rules), notes_(notes), flattener_(root, n_values, notes) {}
 
   [[nodiscard]] Expression add_value(const Json& schema, const std::string& path);
 
@@ -65,7 +71,7 @@ class SchemaWriter {
   // As find_count; more than a grammar can count to is noted, and no limit.
   Result<std::optional<std::size_t>> find_most(const Json& schema, const char* keyword, const std::string& path);
   Result<std::vector<std::string>> find_types(const Json& schema, const std::string& path);
-  std::string literal(const Json& value);
+  std::optional<std::string> literal(const Json& value);
   // schema_scalars.cc
   Expression add_string(const Json& schema, const std::string& path);
   Expression add_format(const std::string& format, const std::string& path);
@@ -83,6 +89,7 @@ class SchemaWriter {
   std::string write_object(const std::vector<Member>& members, const std::optional<std::string>& extra);
   Expression add_array(const Json& schema, const std::string& path);
 
+  const ValueSyntax& syntax_;
   GrammarRules& rules_;
   SchemaNotes& notes_;
   SchemaFlattener flattener_;

@@ -68,13 +68,13 @@ constexpr std::pair<std::string_view, std::string_view> kFormatPatterns[] = {
 SchemaWriter::Expression SchemaWriter::add_format(const std::string& format, const std::string& path) {
   const auto add = [&](const char* name, const std::string& body) { return rules_.add(name, body); };
   if (format == "uuid") {
-    add_char_rule(rules_);
+    add_hex_rule(rules_);
     return std::optional(add("uuid", "hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12}"));
   }
   const auto* const pattern =
       std::ranges::find(kFormatPatterns, format, &std::pair<std::string_view, std::string_view>::first);
   if (pattern != std::end(kFormatPatterns)) {
-    EBB_ASSIGN_OR_RETURN(std::string expression, pattern_expression(rules_, pattern->second));
+    EBB_ASSIGN_OR_RETURN(std::string expression, pattern_expression(rules_, pattern->second, syntax_));
     return std::optional(add(std::string(format).c_str(), expression));
   }
   if (format != "date" && format != "time" && format != "date-time") {
@@ -97,7 +97,7 @@ SchemaWriter::Expression SchemaWriter::add_string(const Json& schema, const std:
   std::optional<std::string> inside;
   if (const auto pattern = schema.find("pattern"); pattern != schema.end()) {
     if (!pattern->is_string()) return error(Code::kInvalidArgument, "schema, {}: pattern must be a string", path);
-    Result<std::string> expression = pattern_expression(rules_, pattern->get_ref<const std::string&>());
+    Result<std::string> expression = pattern_expression(rules_, pattern->get_ref<const std::string&>(), syntax_);
     if (expression.ok()) {
       inside = std::move(expression).value();
     } else {
@@ -114,13 +114,15 @@ SchemaWriter::Expression SchemaWriter::add_string(const Json& schema, const std:
   }
   if (inside) {
     if (least || most) notes_.add(fmt::format("minLength or maxLength beside pattern or format at {}", path));
-    return std::optional(rules_.add_fresh("\"\\\"\" " + *inside + " \"\\\"\""));
+    return std::optional(rules_.add_fresh(string_around(syntax_, *inside)));
   }
-  if (!least && !most) return std::optional(add_string_rule(rules_));
+  if (!least && !most) return std::optional(add_any_string(rules_, syntax_));
   const std::size_t from = least.value_or(0);
   const std::size_t to = most.value_or(GrammarRules::kUnlimited);
   if (from > to) return std::optional<std::string>();
-  return std::optional(rules_.add_fresh("\"\\\"\" " + rules_.repeat(add_char_rule(rules_), from, to) + " \"\\\"\""));
+  if (const auto text = add_string_between(rules_, syntax_, from, to)) return std::optional(rules_.add_fresh(*text));
+  notes_.add(fmt::format("minLength or maxLength of many characters, as this template writes strings, at {}", path));
+  return std::optional(add_any_string(rules_, syntax_));
 }
 
 }  // namespace ebb

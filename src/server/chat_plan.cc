@@ -5,6 +5,7 @@
 #include "chat/answer_grammar.h"
 #include "chat/call_grammar.h"
 #include "chat/calls/call_form.h"
+#include "chat/calls/call_rules.h"
 #include "chat/prompt_thinking.h"
 #include "chat/prompt_tokens.h"
 #include "grammar/gbnf.h"
@@ -63,6 +64,21 @@ std::vector<Tool> with_any_arguments(std::vector<Tool> tools) {
   return tools;
 }
 
+// Schemas of strict tools were looked at as JSON; a template may write strings in a way that holds less of them.
+Status check_strict(const std::vector<Tool>& tools, const std::vector<std::string>& unsupported) {
+  for (const Tool& tool : tools) {
+    if (!tool.is_strict) continue;
+    const std::string place = fmt::format(" at {}/", tool_title(tool));
+    const auto found = std::ranges::find_if(unsupported, [&](const std::string& note) {
+      return note.find(place) != note.npos && !is_taken_though_strict(note);
+    });
+    if (found == unsupported.end()) continue;
+    return error(Code::kInvalidArgument,
+                 "Field 'tools': strict is set, and the schema asks for '{}', which is not enforced", *found);
+  }
+  return {};
+}
+
 Status set_call_grammar(const Vocabulary& vocabulary, const AnswerFacts& facts, ChatPlan& plan) {
   if (!facts.format.grammar.empty()) {
     return error(Code::kInvalidArgument, "Field 'grammar': cannot be given together with tools");
@@ -77,6 +93,7 @@ Status set_call_grammar(const Vocabulary& vocabulary, const AnswerFacts& facts, 
     if (const Status still = check_size(vocabulary, grammar); !still.ok()) return may_be_none ? Status() : still;
   }
   EBB_RETURN_IF_ERROR(grammar.status());
+  EBB_RETURN_IF_ERROR(check_strict(facts.tools.tools, grammar->unsupported));
   plan.generation.options.sampling.grammar = grammar->grammar;
   add_warnings(grammar->unsupported, plan.warnings);
   return {};

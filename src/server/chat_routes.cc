@@ -39,8 +39,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
 // A chat request all of whose tools are functions.
 struct ChatBody {
   Json json;
-  // What were custom tools.
-  std::set<std::string> custom_tools = {};
+  CustomTools custom = {};
 };
 
 // Otherwise it is refused.
@@ -48,9 +47,9 @@ std::optional<ChatBody> read_chat_body(const ApiState& state, const ApiCall& cal
   std::optional<Json> body = read_request(state, call);
   if (!body) return std::nullopt;
   if (const Status status = say_functions_as_tools(*body); !status.ok()) return refuse(call, status), std::nullopt;
-  Result<std::set<std::string>> custom = say_custom_tools_as_functions(*body);
+  Result<CustomTools> custom = say_custom_tools_as_functions(*body);
   if (!custom.ok()) return refuse(call, custom.status()), std::nullopt;
-  return ChatBody{.json = *std::move(body), .custom_tools = *std::move(custom)};
+  return ChatBody{.json = *std::move(body), .custom = *std::move(custom)};
 }
 
 // A body of another API, said as a chat request and planned as one.
@@ -95,6 +94,7 @@ void answer_chat(ApiState& state, const ApiCall& call) {
   if (!body) return;
   Result<ChatPlan> plan = plan_chat(state, body->json);
   if (!plan.ok()) return refuse(call, plan.status());
+  plan->warnings.insert(plan->warnings.begin(), body->custom.warnings.begin(), body->custom.warnings.end());
   const Result<AskedChoices> asked = asked_choices(state, call, *plan, body->json);
   if (!asked.ok()) return refuse(call, asked.status());
   auto shape = make_chat_shape(state.engine.vocabulary(),
@@ -102,7 +102,7 @@ void answer_chat(ApiState& state, const ApiCall& call) {
                                 .n_choices = plan->generation.n_choices,
                                 .include_usage = plan->generation.include_usage,
                                 .says_function_call = has_legacy_functions(body->json),
-                                .custom_tools = body->custom_tools});
+                                .custom_tools = body->custom.names});
   start_answer(state, call, plan->generation, {*asked}, std::move(shape));
 }
 

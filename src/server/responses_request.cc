@@ -127,10 +127,7 @@ void add_tool(JsonFields& tool, const std::string& space, Json& list, ResponsesR
   const auto is_taken = [&](const Json& one) { return one["function"]["name"] == name; };
   const std::string called = !space.empty() && std::ranges::any_of(list, is_taken) ? space + "__" + name : name;
   function["name"] = called;
-  if (type == "custom") {
-    function.erase("format");
-    function["parameters"] = custom_parameters();
-  }
+  if (type == "custom") function = custom_as_function(std::move(function), request.warnings);
   if (type == "custom" || !space.empty()) {
     request.renamed[called] = {.name = name, .space = space, .is_custom = type == "custom"};
   }

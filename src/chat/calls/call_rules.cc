@@ -4,10 +4,9 @@
 #include <functional>
 #include <initializer_list>
 
+#include "base/split_text.h"
 #include "chat/calls/xml_value.h"
-#include "grammar/json_rules.h"
-#include "grammar/text_rules.h"
-#include "json/json_string.h"
+#include "grammar/value_syntax.h"
 
 namespace ebb {
 namespace {
@@ -59,36 +58,88 @@ Result<std::string> add_calls(SchemaRules& rules, const std::vector<Tool>& tools
 
 namespace {
 
-// The arguments of a tool in tags, `text` being what a string may be.
-Result<std::string> add_tagged_arguments(SchemaRules& rules, const Tool& tool, const ArgumentTags& tags,
-                                         const std::string& text) {
-  EBB_ASSIGN_OR_RETURN(const ToolArguments takes, read_tool_arguments(tool));
-  std::vector<std::string> arguments;
-  for (const auto& [key, schema] : takes.properties.items()) {
-    const JsonTypes types = find_argument_types(&tool, key);
-    std::string value = text;
-    if ((types & JsonType::kString) == 0) {
-      EBB_ASSIGN_OR_RETURN(value, rules.add_part(takes.parameters, schema, tool_title(tool) + "/properties/" + key));
-    }
-    // Free text is a string's, whatever else it may be.
-    const JsonTypes written = (types & JsonType::kString) != 0 ? JsonType::kString : types;
-    std::vector<std::string> heads;
-    for (const auto& [type, end] : tags.key_ends) {
-      const std::string head = grammar_literal(tags.before_key + key + end);
-      if ((type & written) != 0 && std::ranges::find(heads, head) == heads.end()) heads.push_back(head);
-    }
-    const std::string rule = rules.grammar().add_fresh(
-        fmt::format("({}) {} {}", fmt::join(heads, " | "), value, grammar_literal(tags.value_end)));
-    arguments.push_back(rule + (takes.is_required(key) ? "" : "?"));
+// The same schema for values of these types alone.
+Json only_of(const Json& schema, JsonTypes types) {
+  constexpr std::pair<JsonTypes, const char*> kNames[] = {
+      {JsonType::kString, "string"}, {JsonType::kNumber, "number"}, {JsonType::kBoolean, "boolean"},
+      {JsonType::kNull, "null"},     {JsonType::kObject, "object"}, {JsonType::kArray, "array"}};
+  Json names = Json::array();
+  for (const auto& [type, name] : kNames) {
+    if ((types & type) != 0) names.emplace_back(name);
   }
-  return fmt::format("{}", fmt::join(arguments, " "));
+  return Json{{"allOf", Json::array({schema, Json{{"type", std::move(names)}}})}};
 }
+
+// The arguments of tools in tags: strings as they are, up to the mark behind them, everything else as JSON.
+class TaggedArguments {
+ public:
+  TaggedArguments(SchemaRules& rules, const ArgumentTags& tags)
+      : rules_(rules),
+        tags_(tags),
+        strings_{
+            .name = "raw-", .open = "", .close = tags.value_end, .is_raw = true, .barred = trimmed(tags.value_end)} {}
+
+  Result<std::string> add(const Tool& tool) {
+    EBB_ASSIGN_OR_RETURN(const ToolArguments takes, read_tool_arguments(tool));
+    std::vector<std::string> arguments;
+    for (const auto& [key, schema] : takes.properties.items()) {
+      const std::string title = tool_title(tool) + "/properties/" + key;
+      EBB_ASSIGN_OR_RETURN(const auto ways,
+                           add_ways(takes.parameters, key, schema, title, find_argument_types(&tool, key)));
+      const bool is_required = takes.is_required(key);
+      if (ways.empty() && !is_required) continue;
+      if (ways.empty()) return error(Code::kInvalidArgument, "schema, {}: nothing can match it", title);
+      const std::string rule = rules_.grammar().add_fresh(fmt::format("{}", fmt::join(ways, " | ")));
+      arguments.push_back(rule + (is_required ? "" : "?"));
+    }
+    return fmt::format("{}", fmt::join(arguments, " "));
+  }
+
+ private:
+  // One for each end of the key. A string that may be any text is all that is written.
+  Result<std::vector<std::string>> add_ways(const Json& root, const std::string& key, const Json& schema,
+                                            const std::string& title, JsonTypes types) {
+    std::vector<std::string> ways;
+    std::vector<std::pair<std::string, JsonTypes>> others;
+    for (const auto& [type, end] : tags_.key_ends) {
+      if ((type & types & JsonType::kString) != 0) {
+        const bool is_all = types == JsonType::kString;
+        EBB_ASSIGN_OR_RETURN(
+            const auto value,
+            rules_.find_part(root, is_all ? schema : only_of(schema, JsonType::kString), title, strings_));
+        const std::string head = grammar_literal(tags_.before_key + key + end);
+        if (value) ways.push_back(fmt::format("{} {}", head, *value));
+        if (value == add_any_string(rules_.grammar(), strings_)) return ways;
+      }
+      const JsonTypes here = type & types & ~JsonType::kString;
+      if (here == 0) continue;
+      const auto same = std::ranges::find(others, end, &std::pair<std::string, JsonTypes>::first);
+      if (same == others.end()) {
+        others.emplace_back(end, here);
+      } else {
+        same->second |= here;
+      }
+    }
+    for (const auto& [end, here] : others) {
+      EBB_ASSIGN_OR_RETURN(const auto value,
+                           rules_.find_part(root, here == types ? schema : only_of(schema, here), title, kJsonSyntax));
+      const std::string head = grammar_literal(tags_.before_key + key + end);
+      if (value) ways.push_back(fmt::format("{} ({}) {}", head, *value, grammar_literal(tags_.value_end)));
+    }
+    return ways;
+  }
+
+  SchemaRules& rules_;
+  const ArgumentTags& tags_;
+  ValueSyntax strings_;
+};
 
 }  // namespace
 
 Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& tools, const CallForm& form,
                                    bool parallel) {
-  const std::string text = form.tags ? add_text_without(rules.grammar(), {form.tags->value_end}) : "";
+  std::optional<TaggedArguments> tagged;
+  if (form.tags) tagged.emplace(rules, *form.tags);
   const auto write_call = [&](const Tool& tool) -> Result<std::string> {
     std::vector<std::string> parts;
     for (const CallPiece& piece : form.call) {
@@ -98,9 +149,8 @@ Result<std::string> add_form_calls(SchemaRules& rules, const std::vector<Tool>& 
         case CallPiece::Kind::kId: parts.emplace_back("[a-zA-Z0-9]{9}"); break;
         case CallPiece::Kind::kIndex: parts.emplace_back("[0-9]{1,3}"); break;
         case CallPiece::Kind::kArguments: {
-          EBB_ASSIGN_OR_RETURN(parts.emplace_back(), form.tags
-                                                         ? add_tagged_arguments(rules, tool, *form.tags, text)
-                                                         : rules.add_schema(parameters_of(tool), tool_title(tool)));
+          EBB_ASSIGN_OR_RETURN(parts.emplace_back(),
+                               tagged ? tagged->add(tool) : rules.add_schema(parameters_of(tool), tool_title(tool)));
           break;
         }
       }

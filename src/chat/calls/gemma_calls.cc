@@ -7,8 +7,7 @@
 #include "chat/calls/call_rules.h"
 #include "chat/calls/listed_calls.h"
 #include "chat/calls/xml_value.h"
-#include "grammar/json_rules.h"
-#include "grammar/text_rules.h"
+#include "grammar/value_syntax.h"
 #include "json/json_string.h"
 #include "json/parse_json.h"
 
@@ -105,16 +104,12 @@ constexpr ListedSyntax kGemma = {.close = kGemmaClose,
                                  .text_mark = kGemmaText,
                                  .to_json = [](std::string_view list) { return GemmaValues(list).read_object(); }};
 
-// Any value. Whole once for a grammar.
-std::string add_gemma_value(GrammarRules& rules, const std::string& text) {
-  if (rules.has("gemma-value")) return "gemma-value";
-  const std::string key = rules.add_fresh("[a-zA-Z0-9_.-]+");
-  const std::string member = rules.add_fresh(fmt::format("{} \":\" gemma-value", key));
-  return rules.add("gemma-value",
-                   fmt::format("{0} | \"-\"? [0-9]+ (\".\" [0-9]+)? | \"true\" | \"false\" | \"null\" | "
-                               "\"[\" (gemma-value (\",\" gemma-value)*)? \"]\" | \"{{\" ({1} (\",\" {1})*)? \"}}\"",
-                               text, member));
-}
+constexpr ValueSyntax kGemmaValues = {.name = "gemma-",
+                                      .open = kGemmaText,
+                                      .close = kGemmaText,
+                                      .is_raw = true,
+                                      .barred = kGemmaText,
+                                      .has_bare_keys = true};
 
 class GemmaCalls : public CallFormat {
  public:
@@ -131,17 +126,9 @@ class GemmaCalls : public CallFormat {
     return std::make_unique<ListedReader>(kGemma);
   }
   Result<std::string> add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const override {
-    const std::string mark = grammar_literal(kGemmaText);
-    const std::string text =
-        rules.grammar().add_fresh(fmt::format("{} {} {}", mark, add_text_without(rules.grammar(), {kGemmaText}), mark));
     const auto write_call = [&](const Tool& tool) -> Result<std::string> {
-      const auto write_value = [&](const auto& root, const std::string& key,
-                                   const auto& schema) -> Result<std::string> {
-        const JsonTypes types = find_argument_types(&tool, key);
-        if (types == JsonType::kString) return text;
-        constexpr JsonTypes kOwn = JsonType::kString | JsonType::kObject | JsonType::kArray;
-        if ((types & kOwn) != 0) return add_gemma_value(rules.grammar(), text);
-        return rules.add_part(root, schema, tool_title(tool) + "/properties/" + key);
+      const auto write_value = [&](const auto& root, const std::string& key, const auto& schema) {
+        return rules.add_part(root, schema, tool_title(tool) + "/properties/" + key, kGemmaValues);
       };
       EBB_ASSIGN_OR_RETURN(const std::string arguments, add_listed_arguments(rules, tool, ":", ",", write_value));
       return fmt::format("{} {} {}", grammar_literal(fmt::format("{}call:{}{{", kGemmaOpen, tool.name)), arguments,
