@@ -58,6 +58,13 @@ TEST_F(OperationRoutes, a_client_that_compacts_at_the_models_context_reads_the_w
   EXPECT_FALSE(meta["ftype"].get<std::string>().empty());
 }
 
+TEST_F(OperationRoutes, idle_slots_show_how_the_server_samples) {
+  ApiOptions options;
+  options.defaults.sampling.temperature = 0.25F;
+  open(std::move(options));
+  EXPECT_FLOAT_EQ(ask("GET", "/slots")->json()[1]["params"]["temperature"].get<float>(), 0.25F);
+}
+
 TEST_F(OperationRoutes, props_tell_what_a_request_gets_that_says_nothing) {
   const Json props = ask("GET", "/props")->json();
   EXPECT_EQ(props["total_slots"], 2);

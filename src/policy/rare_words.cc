@@ -192,8 +192,8 @@ Scored WordIndex::score(BlockIndex block, const std::vector<Term>& terms) const 
                             .score = score,
                             .at_begin = at_begin,
                             .at_end = at_end,
-                            .is_cut_at_begin = at_begin && !begins_whole && use.first < document.n_first,
-                            .is_cut_at_end = at_end && use.last >= document.n_ended});
+                            .is_cut_at_begin = !begins_whole && use.first < document.n_first,
+                            .is_cut_at_end = use.last >= document.n_ended});
   }
   return scored;
 }

@@ -26,7 +26,7 @@ struct WordScore {
   // It stands right behind the block's begin, or right before its end: what it speaks of may stand in the neighbour.
   bool at_begin = false;
   bool at_end = false;
-  // And its sentence goes on there.
+  // Its sentence goes on there, however far the border is.
   bool is_cut_at_begin = false;
   bool is_cut_at_end = false;
 };

@@ -265,7 +265,8 @@ TEST(RareWords, a_sentence_that_a_border_cuts_is_told_from_one_that_ends_before_
   EXPECT_EQ(cuts("zebra"), std::pair(false, true));
   EXPECT_EQ(cuts("grass"), std::pair(true, false));
   EXPECT_EQ(cuts("quagga"), std::pair(false, false));
-  EXPECT_EQ(cuts("gnu"), std::pair(false, false)) << "the block before it ends whole";
+  EXPECT_EQ(cuts("gnu"), std::pair(false, true))
+      << "the block before it ends whole, and it has no end, however far that is";
 }
 
 TEST(RareWords, what_stands_near_a_border_is_told) {
@@ -388,6 +389,20 @@ TEST(SelectForCues, what_is_hot_and_worth_as_much_has_room_with_what_comes_one_f
   EXPECT_THAT(std::span(order).first(4), ElementsAre(BlockIndex(30), BlockIndex(15), BlockIndex(20), BlockIndex(5)));
   EXPECT_GT(std::ranges::find(order, BlockIndex(25)) - order.begin(), 4) << "it is worth less than what comes";
   EXPECT_THAT(order, Contains(BlockIndex(25))) << "and stays, if there is room";
+}
+
+// Where ten blocks have room, what stands beside what one cue found would come before what another's answers.
+TEST(SelectForCues,
+     what_no_sentence_goes_on_to_comes_behind_what_every_cue_found_and_behind_what_is_hot_and_worth_more) {
+  std::vector<double> missing(40, 1.0);
+  missing[15] = 0.0;
+  Scored first = scored(30, {9.0});
+  first.words[0].is_cut_at_end = true;
+  const std::vector<CueRanking> rankings = {cue(1.0, {first, scored(15, {0.0, 7.0})}),
+                                            cue(0.25, {scored(20, {0.0, 0.0, 9.0})})};
+  std::vector<BlockIndex> order;
+  for (const Chosen& chosen : select_for_cues(rankings, missing, 8)) order.push_back(chosen.block);
+  EXPECT_THAT(order, ElementsAre(BlockIndex(30), BlockIndex(31), BlockIndex(15), BlockIndex(20), BlockIndex(29)));
 }
 
 TEST(Focus, follows_the_messages_and_fades) {

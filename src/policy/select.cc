@@ -56,25 +56,25 @@ class Candidates {
 
   // Of those that are worth `least` the one that is worth most, ties to the later block; none if no candidate is.
   std::optional<BlockWorth> take(double least) {
-    std::optional<BlockIndex> best;
-    double most = 0.0;
-    const auto offer = [&](BlockIndex block, double worth) {
-      if (worth < most || (best && worth == most && block < *best)) return;
-      best = block;
-      most = worth;
+    std::optional<BlockWorth> best;
+    const auto offer = [&](const BlockWorth& other) {
+      if (best && (other.worth < best->worth || (other.worth == best->worth && other.block < best->block))) return;
+      best = other;
     };
     for (const auto& [block, beside] : beside_) {
-      if (beside.is_cut || beside.worth >= least) offer(block, beside.goes_on ? beside.worth : kAside * beside.worth);
+      if (!beside.is_cut && beside.worth < least) continue;
+      offer({.block = block,
+             .worth = beside.goes_on ? beside.worth : kAside * beside.worth,
+             .is_aside = !beside.goes_on});
     }
     // Nothing is worth more than it scored, and the best come first. What it scored is to be enough: that others said the same first puts it
     // behind them, and does not keep it away.
     for (const Scored& scored : ranked_) {
-      if (scored.score < std::max(least, most)) break;
-      if (scored_.contains(scored.block)) offer(scored.block, worth_of(scored));
+      if (scored.score < std::max(least, best ? best->worth : 0.0)) break;
+      if (scored_.contains(scored.block)) offer({.block = scored.block, .worth = worth_of(scored)});
     }
-    if (!best) return std::nullopt;
-    choose(*best, least);
-    return BlockWorth{.block = *best, .worth = most};
+    if (best) choose(best->block, least);
+    return best;
   }
 
  private:
@@ -119,7 +119,7 @@ class Candidates {
       const auto is_much = [&](double of_border) { return kBeyond * of_border >= kWorth * scored.score; };
       raise(nearest, {.worth = std::max(worth(1), kBeyond * border.near),
                       .is_nearest = true,
-                      .is_cut = comes_whole && is_much(border.near),
+                      .is_cut = comes_whole && (is_much(border.near) || is_much(border.cut)),
                       .goes_on = is_much(border.cut)});
     };
     raise_nearest(b - 1, begin);
@@ -196,21 +196,28 @@ namespace {
 std::vector<Chosen> all_by_turns(std::span<const double> weights, std::span<const Selection> found) {
   using Turns = std::vector<std::pair<double, Chosen>>;
   Turns first;
+  Turns aside;
   Turns behind;
   for (std::size_t cue = 0; cue < found.size(); ++cue) {
     const auto& [recall, keep] = found[cue];
     double weight = weights[cue];
-    for (std::size_t turn = 0; turn < std::max(recall.size(), keep.size()); ++turn) {
-      if (turn < recall.size()) first.emplace_back(weight, Chosen{.block = recall[turn].block});
-      if (turn < keep.size()) {
-        const bool is_worth_it = turn < recall.size() && keep[turn].worth >= recall[turn].worth;
-        (is_worth_it ? first : behind).emplace_back(weight, Chosen{.block = keep[turn].block, .is_hot = true});
+    std::size_t n_kept = 0;
+    for (const BlockWorth& cold : recall) {
+      Turns& turns = cold.is_aside ? aside : first;
+      turns.emplace_back(weight, Chosen{.block = cold.block});
+      // One for one at most, and those that no cold one is worth more than.
+      if (n_kept < keep.size() && keep[n_kept].worth >= cold.worth) {
+        turns.emplace_back(weight, Chosen{.block = keep[n_kept++].block, .is_hot = true});
       }
+      weight *= kNextTurn;
+    }
+    for (; n_kept < keep.size(); ++n_kept) {
+      behind.emplace_back(weight, Chosen{.block = keep[n_kept].block, .is_hot = true});
       weight *= kNextTurn;
     }
   }
   std::vector<Chosen> all;
-  for (Turns* turns : {&first, &behind}) {
+  for (Turns* turns : {&first, &aside, &behind}) {
     std::ranges::stable_sort(*turns, std::ranges::greater(), &Turns::value_type::first);
     for (const auto& [weight, chosen] : *turns) all.push_back(chosen);
   }

@@ -11,7 +11,7 @@
 // well, before what stands beside them. A block beside one that scores is worth half of that, or 0.9 of what the
 // words near their border gave if that is more, since what is said there begins or ends across it (and comes then, whatever else is worth more); of small blocks `reach` of those behind it
 // are beside it, the nearer first; and where a neighbour has words itself, the next one too. Where no sentence goes on across the
-// border, the neighbour comes behind all that has words of its own. Hot blocks are no candidates and lower nothing: what was asked
+// border, the neighbour comes behind all that has words of its own, whichever cue found it. Hot blocks are no candidates and lower nothing: what was asked
 // before and lies there would otherwise keep what is asked now from coming back. But those that are worth as much as what comes have
 // room with it, one for one: else the answer may leave for what is only like it.
 // One that is hot in some heads takes as much of a block's room as is missing of it, and is worth no less: which heads it is missing
@@ -30,6 +30,8 @@ namespace ebb {
 struct BlockWorth {
   BlockIndex block;
   double worth = 0.0;
+  // It stands beside one of those, and no sentence goes on there.
+  bool is_aside = false;
 };
 
 // Each in the order of choosing.
