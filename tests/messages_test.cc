@@ -164,10 +164,26 @@ TEST_F(Messages, what_is_cleared_leaves_and_is_counted_and_comes_back_when_it_is
   const Json& usage = cleared["usage"];
   EXPECT_EQ(cleared["ebb"]["prompt"]["holes"], 0);
   EXPECT_EQ(usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>() +
-                cleared["ebb"]["prompt"]["cleared"].get<int>(),
+                edit["cleared_input_tokens"].get<int>(),
             n_whole);
   EXPECT_GT(usage["cache_read_input_tokens"], 0) << "what stands before and behind stays valid";
   EXPECT_LT(cleared["ebb"]["hot_tokens"], plain["ebb"]["hot_tokens"]);
+
+  // What comes back to be seen counts no more than what stays away, in a stream's first event as in its last.
+  for (const char* marker : {"North", "South"}) {
+    Json other = files_read(4);
+    other.push_back({{"role", "user"}, {"content", std::string(marker) + ": what is the code of the north gate?"}});
+    const auto stream = tell({{"messages", other}, {"context_management", clearing(100, 1)}, {"stream", true}});
+    std::vector<int> sums;
+    for (const std::string& data : events(stream->body())) {
+      const Json event = Json::parse(data);
+      const Json& told = event.contains("message") ? event["message"] : event;
+      if (!told.contains("usage")) continue;
+      sums.push_back(told["usage"]["input_tokens"].get<int>() + told["usage"]["cache_read_input_tokens"].get<int>());
+    }
+    ASSERT_EQ(sums.size(), 2U);
+    EXPECT_EQ(sums[0], sums[1]);
+  }
 
   history.push_back({{"role", "assistant"}, {"content", cleared["content"]}});
   history.push_back({{"role", "user"}, {"content", "What is the code of the north gate?"}});

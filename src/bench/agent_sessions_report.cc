@@ -150,6 +150,25 @@ std::string refusals_of(const AgentSessionsReport& report, const AgentMemory& me
   return text;
 }
 
+// The same messages may be other prompts to the peer, and then its times are those of other work.
+std::string prompts_differ_text(const AgentSessionsReport& report) {
+  if (!report.has_peer) return {};
+  for (const AgentMemory& memory : report.memories) {
+    for (const AskedRequest& asked : memory.asked) {
+      const AgentAnswer& ours = asked.answers.front();
+      const AgentAnswer& theirs = asked.answers.back();
+      if (!ours.refusal.empty() || !theirs.refusal.empty() || ours.n_prompt == theirs.n_prompt) continue;
+      return fmt::format(
+          "\nThe servers read the same messages as other prompts ({}: {} tokens, {}: {}), of which ebb's say what a "
+          "template "
+          "leaves out\n(tools, calls, results). --chat-template-file with one that shows all of them makes them "
+          "equal.\n",
+          report.contenders.front(), ours.n_prompt, report.contenders.back(), theirs.n_prompt);
+    }
+  }
+  return {};
+}
+
 nlohmann::json counts_json(const AgentMemory& memory, std::size_t contender) {
   const FactCounts all = count_facts(memory, contender, CountedFacts::kAll);
   const FactCounts cleared = count_facts(memory, contender, CountedFacts::kCleared);
@@ -260,6 +279,7 @@ std::string agent_sessions_text(const AgentSessionsReport& report) {
                         events_of(report, memory).render(), refusals_of(report, memory));
   }
   if (asks_facts(report)) text += "\nfacts asked for when a session is over\n" + facts_of(report).render();
+  text += prompts_differ_text(report);
   text += "\n" + std::string(kHowToReadSessions);
   return asks_facts(report) ? text + std::string(kHowToReadFacts) : text;
 }

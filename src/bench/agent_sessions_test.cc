@@ -59,6 +59,13 @@ TEST(AgentSessionsReportTest, the_table_says_what_each_still_knows) {
   EXPECT_THAT(text, ContainsRegex("llama-server +1 of 4: 25 % .5-70. +1 +2 +0 of 2"));
 }
 
+TEST(AgentSessionsReportTest, prompts_that_are_not_the_same_to_both_are_told) {
+  AgentSessionsReport report = report_of();
+  EXPECT_THAT(agent_sessions_text(report), Not(HasSubstr("other prompts")));
+  report.memories[0].asked[0].answers[1].n_prompt = 700;
+  EXPECT_THAT(agent_sessions_text(report), HasSubstr("other prompts (ebb: 800 tokens, llama-server: 700)"));
+}
+
 TEST(AgentSessionsReportTest, of_no_facts_nothing_is_said) {
   AgentSessionsReport report = report_of();
   report.memories[0].facts.clear();

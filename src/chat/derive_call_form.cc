@@ -179,27 +179,33 @@ class Deriver {
     tags.key_ends = {{JsonType::kString, of_string}};
     const std::pair<JsonTypes, Json> others[] = {{JsonType::kNumber, 7},
                                                  {JsonType::kBoolean, true},
+                                                 {JsonType::kNull, nullptr},
                                                  {JsonType::kObject, {{"zq", 1}}},
                                                  {JsonType::kArray, Json::array({1})}};
     for (const auto& [type, value] : others) {
-      ProbeCall typed = call(kId);
-      typed.arguments = {{kKey, value}};
-      const std::optional<std::string> text = reply({typed});
-      if (!text) return false;
-      const std::size_t key = text->find(kKey, text->find(kName));
-      const std::size_t end = key == std::string::npos ? key : text->find(trimmed(tags.value_end), key);
-      if (end == std::string::npos) return false;
-      const std::string_view written =
-          trimmed(std::string_view(*text).substr(key + kKey.size(), end - key - kKey.size()));
-      const std::string_view known = trimmed(of_string);
-      if (written.starts_with(known) && xml_text_to_json(trimmed(written.substr(known.size())), type).front() != '"') {
-        tags.key_ends[type] = of_string;
-        continue;
-      }
-      if (!find_key_end(written, value, type, of_string, tags)) return false;
+      if (find_typed_end(value, type, of_string, tags)) continue;
+      // Some templates have no word for it.
+      if (type != JsonType::kNull) return false;
+      tags.key_ends[type] = tags.key_ends[JsonType::kNumber];
     }
-    tags.key_ends[JsonType::kNull] = tags.key_ends[JsonType::kNumber];
     return true;
+  }
+
+  bool find_typed_end(const Json& value, JsonTypes type, const std::string& of_string, ArgumentTags& tags) {
+    ProbeCall typed = call(kId);
+    typed.arguments = {{kKey, value}};
+    const std::optional<std::string> text = reply({typed});
+    const std::size_t key = text ? text->find(kKey, text->find(kName)) : std::string::npos;
+    const std::size_t end = key == std::string::npos ? key : text->find(trimmed(tags.value_end), key);
+    if (end == std::string::npos) return false;
+    const std::string_view written =
+        trimmed(std::string_view(*text).substr(key + kKey.size(), end - key - kKey.size()));
+    const std::string_view known = trimmed(of_string);
+    if (written.starts_with(known) && xml_text_to_json(trimmed(written.substr(known.size())), type).front() != '"') {
+      tags.key_ends[type] = of_string;
+      return true;
+    }
+    return find_key_end(written, value, type, of_string, tags);
   }
 
   // What stands in front of the value itself.

@@ -171,6 +171,29 @@ void say_result(Json& message) {
   message = {{"role", "user"}, {"content", fmt::format("Result{}:\n{}", name, message["content"].get<std::string>())}};
 }
 
+bool is_behind_result(const SourcedMessage& before, const SourcedMessage& message) {
+  return before.message["role"] == "tool" && message.message["role"] == "user";
+}
+
+// For templates that want the assistant's turn behind results.
+SourcedMessages join_into_results(const SourcedMessages& messages) {
+  SourcedMessages result;
+  for (const SourcedMessage& entry : messages) {
+    if (result.empty() || !is_behind_result(result.back(), entry)) {
+      result.push_back(entry);
+      continue;
+    }
+    Json& content = result.back().message["content"];
+    content = joined(content.get<std::string>(), entry.message["content"].get<std::string>());
+  }
+  return result;
+}
+
+bool says_nothing(const Json& message) {
+  return message["role"] == "assistant" && !has_calls(message) && message["content"] == "" &&
+         !message.contains("reasoning_content");
+}
+
 bool may_join(const Json& first, const Json& second) {
   return first["role"] == second["role"] && first["role"] != "tool" && !has_calls(first) && !has_calls(second);
 }
@@ -197,15 +220,22 @@ unsigned applicable_mendings(const SourcedMessages& messages) {
   const auto joinable = [](const SourcedMessage& a, const SourcedMessage& b) { return may_join(a.message, b.message); };
   const bool has_results = any([](const Json& message) { return message["role"] == "tool"; });
   const bool has_system = any([](const Json& message) { return message["role"] == "system"; });
-  return bit(any(has_calls), Mending::kArgumentsAsText) |
+  const bool has_behind_result = std::ranges::adjacent_find(messages, is_behind_result) != messages.end();
+  const bool has_empty = any(says_nothing);
+  return bit(has_behind_result, Mending::kIntoResult) | bit(has_empty, Mending::kNoEmpty) |
+         bit(any(has_calls), Mending::kArgumentsAsText) |
          bit(any([](const Json& message) { return has_calls(message) && message["tool_calls"].size() > 1; }),
              Mending::kSplitCalls) |
          bit(has_system, Mending::kJoinSystem) | bit(has_results, Mending::kResultsAsUser) |
-         bit(std::ranges::adjacent_find(messages, joinable) != messages.end() || has_system || has_results,
+         bit(std::ranges::adjacent_find(messages, joinable) != messages.end() || has_system || has_results || has_empty,
              Mending::kJoinNeighbours);
 }
 
 SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallFormat& calls) {
+  if (has(mendings, Mending::kNoEmpty)) {
+    std::erase_if(messages, [](const SourcedMessage& entry) { return says_nothing(entry.message); });
+  }
+  if (has(mendings, Mending::kIntoResult)) messages = join_into_results(messages);
   if (has(mendings, Mending::kShortIds)) shorten_ids(messages);
   if (has(mendings, Mending::kSplitCalls)) messages = split_calls(messages);
   if (has(mendings, Mending::kCallsApart)) messages = part_calls(messages);

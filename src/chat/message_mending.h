@@ -32,6 +32,8 @@ enum class Mending : unsigned {
   kOneSystem = 128,      // system text at the front in one message, later system text said by the user
   kCallsApart = 256,     // what is said beside calls in a message of its own, in front of them
   kShortIds = 512,       // ids of calls in nine letters and digits
+  kIntoResult = 1024,    // what the user says behind a result at the result's end
+  kNoEmpty = 2048,       // without messages of the assistant that say nothing
 };
 
 // Which mendings could change these messages and are tried where a template raises, as bits of Mending. Others are found to be needed

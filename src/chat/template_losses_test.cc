@@ -164,6 +164,27 @@ TEST(TemplateLosses, calls_without_ids_are_numbered_and_their_results_answer_the
   EXPECT_THAT(text, HasSubstr("[tool " + one + ":first result][tool " + two + ":second result]"));
 }
 
+// Mistral's: behind a result comes the assistant.
+const std::string kResultThenAssistant =
+    "{% set ns = namespace(last='') %}{% for m in messages %}{% if ns.last == 'tool' and m.role == 'user' %}{{ "
+    "raise_exception('roles must alternate') }}{% endif %}{% if m.role == 'assistant' and not m.content and not "
+    "m.tool_calls %}{{ raise_exception('must have a string') }}{% endif %}{% if ns.last == m.role and m.role == 'user' %}{{ "
+    "raise_exception('roles must alternate') }}{% endif %}{% set ns.last = m.role %}{% endfor %}" +
+    kAll;
+
+TEST(TemplateLosses, what_is_said_behind_a_result_joins_it_where_a_template_wants_the_assistant_there) {
+  Json history = parse_json(kHistory).value();
+  while (history.back()["role"] != "tool") history.erase(history.size() - 1);
+  history.push_back({{"role", "user"}, {"content", "go on"}});
+  EXPECT_THAT(text_of(kResultThenAssistant, history.dump()), HasSubstr(":second result\n\ngo on]"));
+}
+
+TEST(TemplateLosses, a_turn_that_says_nothing_is_left_out_where_a_template_refuses_it) {
+  EXPECT_EQ(text_of(kResultThenAssistant, R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": null},
+                                              {"role": "user", "content": "b"}])"),
+            "[user:a\n\nb]");
+}
+
 // Command-R+: goes through tools that are not there, and raises where a property says less than it wants.
 const std::string kNeedsDescriptions =
     "{% for t in tools %}({{ t.function.name }}{% for k, v in t.function.parameters.properties | items %} {{ k + ': ' "

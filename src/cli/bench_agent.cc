@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kBenchAgentFooter = R"(Examples:
   ebb bench agent --workload recorded/ --chat-template-file tests/templates/qwen3_style.jinja
   ebb bench agent --workload recorded/ --budgets 2048 -m model.gguf
-  ebb bench agent --workload sessions.jsonl --sessions 2 --html agent.html
+  ebb bench agent --workload sessions.jsonl --sessions 2 --chat-template-file tests/templates/qwen3_style.jinja --html agent.html
 
 A folder of request bodies (*.json, by name, each with all messages so far): replayed in this process; it goes on with
 what agents do next (calls that come back, reminders that move, old tool results cleared, a summary and a new start), and
@@ -32,7 +32,8 @@ tool_results): replayed to `ebb serve` and, with --llama-server, to llama-server
 to the first token, tokens computed, and what was refused, at --shares of the longest prompt. On the way a reminder
 moves, the servers are killed, another session comes between, tool results are cleared, and all is summed up and begun
 anew. With a model that answers (-m) each session tells facts on the way, in user messages and tool results, and when it
-is over each server is asked for each of them behind the whole session. `script/bench agent --workload sessions.jsonl`
+is over each server is asked for each of them behind the whole session. Both servers read the same prompts where the
+template shows tools, calls and results (--chat-template-file); else the report says so. `script/bench agent --workload sessions.jsonl`
 builds llama-server from the sources of the libllama that ebb is built with, and names it.)";
 
 struct AgentFlags {

@@ -150,6 +150,8 @@ void Scheduler::State::start(WaitingRequest next, Lane& lane) {
   note_queued(queued_ms);
   lane.busy = true;
   Running& request = running.back();
+  // What was computed behind another text stays with its session, and whose session one without an id is nobody has said.
+  if (lane.id.empty()) request.request.resuming.reuse = Reuse::kExact;
   Status status;
   try {
     status = begin(request);

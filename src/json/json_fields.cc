@@ -13,6 +13,7 @@ const char* type_name(const Json& value) {
   if (value.is_boolean()) return "a boolean";
   if (value.is_number()) return "a number";
   if (value.is_array()) return "an array";
+  if (value.is_null()) return "null";
   return "an object";
 }
 

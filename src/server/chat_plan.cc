@@ -60,7 +60,7 @@ Status check_size(const Vocabulary& vocabulary, const Result<CallGrammar>& gramm
 
 // Names of many tools fit where their arguments do not.
 std::vector<Tool> with_any_arguments(std::vector<Tool> tools) {
-  for (Tool& tool : tools) tool.parameters = {{"type", "object"}};
+  for (Tool& tool : tools) tool.parameters = {{"type", "object"}, {"additionalProperties", true}};
   return tools;
 }
 

@@ -191,7 +191,7 @@ std::optional<std::vector<ContextEdit>> read_context_edits(JsonFields& body, std
 ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRequest& request,
                              const ChatPrompt& prompt, const std::vector<Token>& tokens, const Vocabulary& vocabulary,
                              std::int32_t block_size) {
-  ClearedContext cleared;
+  ClearedContext cleared{.block_size = block_size};
   for (const ContextEdit& edit : edits) {
     std::vector<Item> items = edit.kind == Kind::kToolUses ? find_tool_uses(request) : find_thinking(request);
     const auto n_now =
@@ -215,6 +215,12 @@ ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRe
   }
   std::ranges::sort(cleared.spans, {}, &Span::begin);
   return cleared;
+}
+
+std::int32_t ClearedContext::n_tokens_of_first(std::int32_t n) const {
+  std::int32_t n_tokens = 0;
+  for (const Span span : spans) n_tokens += tokens_of_blocks(intersect(span, {Position(0), Position(n)}), block_size);
+  return n_tokens;
 }
 
 Json applied_edits_json(const ClearedContext& cleared) {

@@ -51,12 +51,15 @@ struct AppliedEdit {
 struct ClearedContext {
   std::vector<Span> spans = {};  // of the prompt's tokens, ascending
   std::vector<AppliedEdit> applied = {};
+  std::int32_t block_size = 1;
 
   [[nodiscard]] std::int32_t n_tokens() const {
     std::int32_t n = 0;
     for (const AppliedEdit& edit : applied) n += edit.n_tokens;
     return n;
   }
+  // Of the first tokens of the prompt, those that leave: whole blocks.
+  [[nodiscard]] std::int32_t n_tokens_of_first(std::int32_t n) const;
 };
 
 // `tokens` are the prompt's.

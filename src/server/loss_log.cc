@@ -33,14 +33,19 @@ std::string with_quoted(std::string_view warning, Say say) {
   return text;
 }
 
-// The same for other names.
+std::string with_plain_names(std::string_view warning) {
+  return with_quoted(warning, [](std::string_view name) { return is_plain(name) ? name : kHidden; });
+}
+
+// What stands in front of its reason.
 std::string kind_of(std::string_view warning) {
-  const std::string text = with_quoted(warning, [](std::string_view /*name*/) { return kHidden; });
-  return text.substr(0, std::min(text.find(": "), LossLog::kMostBytes));
+  const std::string text = with_plain_names(warning);
+  const std::size_t reason = text.find('\'') == std::string::npos ? text.find(": ") : std::string::npos;
+  return text.substr(0, std::min(reason, LossLog::kMostBytes));
 }
 
 std::string line_of(std::string_view warning) {
-  std::string text = with_quoted(warning, [](std::string_view name) { return is_plain(name) ? name : kHidden; });
+  std::string text = with_plain_names(warning);
   if (text.size() > LossLog::kMostBytes) text = text.substr(0, LossLog::kMostBytes) + std::string(kHidden);
   return text;
 }

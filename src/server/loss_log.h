@@ -1,6 +1,6 @@
 // Loss log: tells whoever runs the server what requests lose (fields without an effect, tools left out), which their answers tell
-// as warnings that few clients show. A kind of loss is told once, and again now and then with how often it came since: a flood of
-// requests is a few lines.
+// as warnings that few clients show. A kind of loss is told once, for each plain name in it, and again now and then with how often it came since:
+// a flood of requests is a few lines.
 //
 // It knows warnings, and no prompt: what they quote is told where it is a plain name, which cannot begin a line of its own.
 // Thread rule: any thread.
@@ -23,7 +23,7 @@ class LossLog {
   // Told again after so long. Shorter: the log says the same more often. Longer: nobody sees that it goes on.
   static constexpr std::chrono::minutes kPause{10};
   // Kinds that are told apart; further ones are one kind.
-  static constexpr std::size_t kMostKinds = 64;
+  static constexpr std::size_t kMostKinds = 128;
   static constexpr std::size_t kMostBytes = 200;
 
   // `tell` may be none: then nothing is told.

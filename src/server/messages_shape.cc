@@ -78,7 +78,7 @@ class MessagesShape final : public ReplyShape {
   std::string end_all(std::span<const Choice> choices) override {
     const Choice& choice = choices.front();
     Json ended = {
-        {"delta", ending(choice)}, {"usage", usage(usage_totals(choices))}, {"ebb", ebb_json(options_.head, choices)}};
+        {"delta", ending(choice)}, {"usage", usage(choices)}, {"ebb", ebb_json(options_.head, choices)}};
     if (options_.cleared) ended["context_management"] = applied_edits_json(*options_.cleared);
     event("message_delta", ended);
     event("message_stop", Json::object());
@@ -103,7 +103,7 @@ class MessagesShape final : public ReplyShape {
     for (const ReplyCall& call : choice.reply.calls) {
       content.push_back(call_block(call.id, call.name, read_input(call)));
     }
-    Json json = message(std::move(content), usage(usage_totals(choices)));
+    Json json = message(std::move(content), usage(choices));
     json.update(ending(choice));
     json["ebb"] = ebb_json(options_.head, choices);
     if (options_.cleared) json["context_management"] = applied_edits_json(*options_.cleared);
@@ -127,10 +127,8 @@ class MessagesShape final : public ReplyShape {
   void start(const Choice& choice) {
     if (std::exchange(has_started_, true)) return;
     const std::int32_t n_cached = choice.progress ? choice.progress->n_cached : 0;
-    const UsageTotals so_far = {.n_prompt = choice.n_prompt,
-                                .n_cached = n_cached,
-                                .n_cleared = options_.cleared ? options_.cleared->n_tokens() : 0};
-    event("message_start", {{"message", message(Json::array(), usage(so_far))}});
+    const UsageTotals so_far = {.n_prompt = choice.n_prompt, .n_cached = n_cached};
+    event("message_start", {{"message", message(Json::array(), usage(without_cleared(so_far, n_cached)))}});
     events_ += kPing;
   }
 
@@ -171,6 +169,20 @@ class MessagesShape final : public ReplyShape {
     Json json = {{"stop_reason", reason}, {"stop_sequence", nullptr}};
     if (reason == "stop_sequence") json["stop_sequence"] = choice.end->stop_string;
     return json;
+  }
+
+  [[nodiscard]] Json usage(std::span<const Choice> choices) const {
+    const UsageTotals totals = usage_totals(choices);
+    return usage(without_cleared(totals, totals.n_prompt - choices.front().end->turn.n_computed));
+  }
+
+  // What the client cleared counts as nothing, also where it was computed first or came back to be seen (ebb.cleared_in_sight): the same when a
+  // message begins and when it ends. `n_valid`: tokens of the prompt that were there before it.
+  [[nodiscard]] UsageTotals without_cleared(UsageTotals totals, std::int32_t n_valid) const {
+    if (!options_.cleared) return totals;
+    totals.n_cached = std::max(0, n_valid - options_.cleared->n_tokens_of_first(n_valid));
+    totals.n_cleared = options_.cleared->n_tokens();
+    return totals;
   }
 
   // Each token of the prompt that is not cleared is counted as one of three: read from the cache, computed and marked to be kept, or

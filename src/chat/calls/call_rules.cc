@@ -33,6 +33,10 @@ bool ToolArguments::is_required(std::string_view key) const {
   return std::ranges::find(required, Json(key)) != required.end();
 }
 
+bool ToolArguments::takes_any() const {
+  return properties.empty() && parameters.value("additionalProperties", Json(false)) == true;
+}
+
 Result<ToolArguments> read_tool_arguments(const Tool& tool) {
   ToolArguments arguments{.parameters = parameters_of(tool), .properties = {}, .required = {}};
   EBB_RETURN_IF_ERROR(check_schema_size(arguments.parameters));  // properties are looked up one by one
@@ -81,6 +85,7 @@ class TaggedArguments {
 
   Result<std::string> add(const Tool& tool) {
     EBB_ASSIGN_OR_RETURN(const ToolArguments takes, read_tool_arguments(tool));
+    if (takes.takes_any()) return add_any();
     std::vector<std::string> arguments;
     for (const auto& [key, schema] : takes.properties.items()) {
       const std::string title = tool_title(tool) + "/properties/" + key;
@@ -96,6 +101,13 @@ class TaggedArguments {
   }
 
  private:
+  std::string add_any() {
+    const auto end = std::ranges::find_if(tags_.key_ends, [](const auto& one) { return (one.first & JsonType::kString) != 0; });
+    const std::string key_end = end == tags_.key_ends.end() ? tags_.key_ends.begin()->second : end->second;
+    return rules_.grammar().add_fresh(fmt::format("({} [a-zA-Z0-9_.-]{{1,64}} {} {}){{0,64}}", grammar_literal(tags_.before_key),
+                                                  grammar_literal(key_end), add_any_string(rules_.grammar(), strings_)));
+  }
+
   // One for each end of the key. A string that may be any text is all that is written.
   Result<std::vector<std::string>> add_ways(const Json& root, const std::string& key, const Json& schema,
                                             const std::string& title, JsonTypes types) {

@@ -23,6 +23,8 @@ struct ToolArguments {
   nlohmann::ordered_json required;
 
   [[nodiscard]] bool is_required(std::string_view key) const;
+  // No key is described, and all may come.
+  [[nodiscard]] bool takes_any() const;
 };
 // kInvalidArgument for schemas that are too large, or whose properties or required are none.
 [[nodiscard]] Result<ToolArguments> read_tool_arguments(const Tool& tool);

@@ -7,6 +7,18 @@
 #include "grammar/schema_rules.h"
 
 namespace ebb {
+namespace {
+
+bool follows_value(char c) { return std::string_view(",:)]}").find(c) != std::string_view::npos; }
+
+}  // namespace
+
+bool ends_quoted_text(std::string_view text, std::size_t at) {
+  do {
+    ++at;
+  } while (at < text.size() && is_call_space(text[at]));
+  return at >= text.size() || follows_value(text[at]);
+}
 
 CallReader::Step ListedReader::take(char c, CallEvents& events) {
   switch (state_) {
@@ -61,12 +73,20 @@ bool ListedReader::is_in_text(char c) {
     quote_ = c;
     return true;
   }
+  if (may_be_over_) {
+    if (is_call_space(c)) return true;
+    may_be_over_ = false;
+    if (follows_value(c)) {
+      quote_ = 0;
+      return false;
+    }
+  }
   if (is_escaped_) {
     is_escaped_ = false;
   } else if (c == '\\') {
     is_escaped_ = true;
   } else if (c == quote_) {
-    quote_ = 0;
+    may_be_over_ = true;
   }
   return true;
 }
@@ -127,14 +147,26 @@ bool ListedReader::finish(CallEvents& events) {
 
 // Two rules for each argument: where none came before it, and where one did.
 Result<std::string> add_listed_arguments(
-    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between, std::string_view barred,
     const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
                                             const nlohmann::ordered_json& schema)>& write_value) {
   EBB_ASSIGN_OR_RETURN(const ToolArguments arguments, read_tool_arguments(tool));
+  if (arguments.takes_any()) {
+    EBB_ASSIGN_OR_RETURN(const std::string value, write_value(arguments.parameters, "", true));
+    const std::string member = rules.grammar().add_fresh(
+        fmt::format("[a-zA-Z_] [a-zA-Z0-9_]{{0,63}} {} {}", grammar_literal(behind_key), value));
+    return fmt::format("({0} ({1} {0}){{0,63}})?", member, grammar_literal(between));
+  }
   std::string first = "\"\"";
   std::string next = "\"\"";
   std::vector<std::pair<std::string, nlohmann::ordered_json>> members;
-  for (const auto& [key, schema] : arguments.properties.items()) members.emplace_back(key, schema);
+  for (const auto& [key, schema] : arguments.properties.items()) {
+    if (key.empty() || key.find_first_of(barred) != key.npos) {
+      return error(Code::kUnsupported, "{}: the key '{:.60}' has no way to be written in this template's calls",
+                   tool_title(tool), key);
+    }
+    members.emplace_back(key, schema);
+  }
   std::ranges::reverse(members);
   for (const auto& [key, schema] : members) {
     EBB_ASSIGN_OR_RETURN(const std::string value, write_value(arguments.parameters, key, schema));

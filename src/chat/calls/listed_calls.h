@@ -62,13 +62,19 @@ class ListedReader : public CallReader {
   std::size_t depth_ = 0;
   char quote_ = 0;
   bool is_escaped_ = false;
+  bool may_be_over_ = false;  // a quote came, and nothing but white space since
   bool in_mark_ = false;
   RawArguments raw_{syntax_.close};
 };
 
-// The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value.
+// Does the quote there end its text? It does in front of what may follow a value; elsewhere it is an apostrophe that a template did not
+// escape.
+[[nodiscard]] bool ends_quoted_text(std::string_view text, std::size_t at);
+
+// The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value. kUnsupported where a key has one
+// of the bytes `barred`, which no reader could tell from what stands around it.
 [[nodiscard]] Result<std::string> add_listed_arguments(
-    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between, std::string_view barred,
     const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
                                             const nlohmann::ordered_json& schema)>& write_value);
 

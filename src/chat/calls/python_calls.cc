@@ -14,6 +14,9 @@ namespace {
 constexpr std::string_view kPythonOpen = "<|tool_call_start|>";
 constexpr std::string_view kPythonClose = "<|tool_call_end|>";
 
+// What no key has.
+constexpr std::string_view kNoKey = "=,'\"()[]{} ";
+
 // The length of what stands up to a comma that is in no text and no bracket.
 std::size_t value_bytes(std::string_view text) {
   std::size_t depth = 0;
@@ -22,7 +25,7 @@ std::size_t value_bytes(std::string_view text) {
     const char c = text[i];
     if (quote != 0) {
       if (c == '\\') ++i;
-      if (c == quote) quote = 0;
+      if (c == quote && ends_quoted_text(text, i)) quote = 0;
     } else if (c == '\'' || c == '"') {
       quote = c;
     } else if (c == '(' || c == '[' || c == '{') {
@@ -46,7 +49,7 @@ std::string python_list_to_json(std::string_view list) {
     if (equals == list.npos || equals == 0) return {};
     std::string_view key = list.substr(0, equals);
     while (!key.empty() && is_call_space(key.back())) key.remove_suffix(1);
-    if (key.empty() || key.find_first_of(",'\"()[]{} ") != key.npos) return {};
+    if (key.empty() || key.find_first_of(kNoKey) != key.npos) return {};
     list.remove_prefix(equals + 1);
     const std::string_view value = list.substr(0, value_bytes(list));
     const std::string read = parse_json(value).ok() ? std::string(value) : python_to_json(value);
@@ -116,7 +119,7 @@ class PythonCalls : public CallFormat {
       const auto write_value = [&](const auto& root, const std::string& key, const auto& schema) {
         return rules.add_part(root, schema, tool_title(tool) + "/properties/" + key);
       };
-      EBB_ASSIGN_OR_RETURN(const std::string arguments, add_listed_arguments(rules, tool, "=", ", ", write_value));
+      EBB_ASSIGN_OR_RETURN(const std::string arguments, add_listed_arguments(rules, tool, "=", ", ", kNoKey, write_value));
       return fmt::format("{} {} {}", grammar_literal(tool.name + "("), arguments, grammar_literal(")"));
     };
     EBB_ASSIGN_OR_RETURN(const std::string calls, add_calls(rules, tools, ", ", parallel, write_call));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/calls/listed_calls.h"
 #include "chat/calls/xml_value.h"
 #include "json/json_string.h"
 
@@ -64,7 +65,7 @@ class PythonReader {
     std::string text;
     // One for the whole string: the halves of a surrogate pair are two escapes.
     JsonStringReader reader;
-    while (at_ < text_.size() && peek() != quote) {
+    while (at_ < text_.size() && (peek() != quote || !ends_quoted_text(text_, at_))) {
       if (peek() != '\\') {
         // What JSON ends a string with may stand inside one of Python's.
         if (reader.take(peek(), text)) text += peek();
