@@ -116,6 +116,8 @@ TEST_F(Chat, tools_whose_arguments_are_too_much_for_a_grammar_are_called_by_name
     EXPECT_THAT(kept->json()["ebb"]["warnings"].dump(), HasSubstr("arguments of calls not enforced"));
     if (std::string_view(choice) == "auto") continue;
     EXPECT_EQ(kept->json()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "read");
+    EXPECT_NE(kept->json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"], "{}")
+        << "with any arguments, not without";
   }
   tool["function"]["strict"] = true;
   const auto refused = chat(only(say("Read the file.")), {{"tools", only(tool)}, {"tool_choice", "required"}});

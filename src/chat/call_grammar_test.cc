@@ -113,6 +113,28 @@ TEST(CallGrammar, arguments_are_an_object_and_its_keys_those_of_the_schema) {
                   .matches("<tool_call>\n{\"name\": \"now\", \"arguments\": {\"any\": 1}}\n</tool_call>"));
 }
 
+TEST(CallGrammar, of_a_tool_that_takes_anything_any_keys_come) {
+  const CallChoice any{.tools = {{.name = "f", .parameters = {{"type", "object"}, {"additionalProperties", true}}}}};
+  EXPECT_TRUE(match(qwen_xml_calls(), any)
+                  .matches("<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n<parameter=b>\n5\n</parameter>\n"
+                           "</function>\n</tool_call>"));
+  EXPECT_TRUE(match(gemma_calls(), any).matches("<|tool_call>call:f{a:<|\"|>x<|\"|>,b:[5]}<tool_call|>"));
+  EXPECT_TRUE(match(python_calls(), any).matches("<|tool_call_start|>[f(a=\"x\", b=5)]<|tool_call_end|>"));
+  EXPECT_TRUE(match(python_calls(), any).matches("<|tool_call_start|>[f()]<|tool_call_end|>"));
+}
+
+TEST(CallGrammar, a_key_that_no_reader_could_tell_from_what_stands_around_it_is_refused) {
+  const auto with_key = [](const char* key) {
+    return CallChoice{.tools = {{.name = "f", .parameters = {{"properties", {{key, {{"enum", {1}}}}}}}}}};
+  };
+  for (const char* key : {"a b", "a=b", "q\"t", "a,b", "f(x)"}) {
+    EXPECT_EQ(call_grammar(python_calls(), with_key(key)).status().code(), Code::kUnsupported) << key;
+  }
+  EXPECT_EQ(call_grammar(gemma_calls(), with_key("a:b")).status().code(), Code::kUnsupported);
+  EXPECT_TRUE(call_grammar(python_calls(), with_key("-n")).ok());
+  EXPECT_TRUE(call_grammar(gemma_calls(), with_key("a b")).ok());
+}
+
 TEST(CallGrammar, begins_with_the_mark_that_the_format_names) {
   for (const auto& [format, text] : good_calls()) {
     EXPECT_TRUE(text.starts_with(format->forced_opener())) << text;

@@ -308,6 +308,13 @@ TEST(ReplyParser, gives_of_a_list_that_broke_off_the_beginning_of_an_object) {
   expect_reply(parse(python_calls(), "<|tool_call_start|>[read(pa"), "", {{"read", "{", false}});
 }
 
+// LFM2.5's template does.
+TEST(ReplyParser, reads_texts_whose_apostrophes_nobody_escaped) {
+  expect_reply(
+      parse(python_calls(), "<|tool_call_start|>[read(path='it's here', n=4), read(path='' , n=5)]<|tool_call_end|>"),
+      "", {{"read", R"({"path":"it's here","n":4})", true}, {"read", R"({"path":"","n":5})", true}});
+}
+
 // By what the templates of these families say, their replies as their models write them.
 TEST(ReplyParser, reads_what_stands_around_thinking_and_answers_of_other_families) {
   const auto read = [](const std::string& source, std::string_view text) {

@@ -69,6 +69,13 @@ const std::vector<Shape>& shapes() {
                 "c.function.arguments.items() %}<|D|parameter name=\"{{ k }}\" string=\"{{ 'true' if v is string else "
                 "'false' }}\">{{ v if v is string else v | tojson }}</|D|parameter>\n{% endfor %}</|D|invoke>\n"
                 "{% endfor %}</|D|calls>"},
+      {.name = "tags that name types, null among them",
+       .calls =
+           "{% for c in m.tool_calls %}<|call|>{{ c.function.name }}<|args|>{% for k, v in "
+           "c.function.arguments.items() "
+           "%}<|arg key=\"{{ k }}\" type=\"{{ 'string' if v is string else 'null' if v is none else 'boolean' if v is "
+           "boolean else 'number' if v is number else 'object' }}\"|>{{ v if v is string else v | tojson "
+           "}}<|end|>{% endfor %}<|done|>{% endfor %}"},
       {.name = "values as Python writes them, line breaks at their ends kept",
        .calls = "{% for c in m.tool_calls %}\n<s:call>\n<function={{ c.function.name }}>{% for k, v in "
                 "c.function.arguments.items() %}\n<parameter={{ k }}>{{ v }}</parameter>{% endfor %}\n</function>\n"

@@ -168,7 +168,8 @@ TEST(TemplateLosses, calls_without_ids_are_numbered_and_their_results_answer_the
 const std::string kResultThenAssistant =
     "{% set ns = namespace(last='') %}{% for m in messages %}{% if ns.last == 'tool' and m.role == 'user' %}{{ "
     "raise_exception('roles must alternate') }}{% endif %}{% if m.role == 'assistant' and not m.content and not "
-    "m.tool_calls %}{{ raise_exception('must have a string') }}{% endif %}{% if ns.last == m.role and m.role == 'user' %}{{ "
+    "m.tool_calls %}{{ raise_exception('must have a string') }}{% endif %}{% if ns.last == m.role and m.role == 'user' "
+    "%}{{ "
     "raise_exception('roles must alternate') }}{% endif %}{% set ns.last = m.role %}{% endfor %}" +
     kAll;
 

@@ -208,10 +208,11 @@ void add_serve_flags(CLI::App* command, ServeFlags* flags) {
       ->capture_default_str()
       ->group(group);
   command
-      ->add_option("--kv-reuse", flags->reuse,
-                   "What follows an edit of the history (a cleared tool result, dropped thinking): exact computes it "
-                   "again; fresh computes what relied on what changed and takes the rest as it was computed behind the "
-                   "old text, counted apart; approximate takes all of it; both for requests that name their session alone")
+      ->add_option(
+          "--kv-reuse", flags->reuse,
+          "What follows an edit of the history (a cleared tool result, dropped thinking): exact computes it "
+          "again; fresh computes what relied on what changed and takes the rest as it was computed behind the "
+          "old text, counted apart; approximate takes all of it; both for requests that name their session alone")
       ->check(CLI::IsMember(kReuses))
       ->type_name("exact|fresh|approximate")
       ->capture_default_str()

@@ -77,8 +77,7 @@ class MessagesShape final : public ReplyShape {
 
   std::string end_all(std::span<const Choice> choices) override {
     const Choice& choice = choices.front();
-    Json ended = {
-        {"delta", ending(choice)}, {"usage", usage(choices)}, {"ebb", ebb_json(options_.head, choices)}};
+    Json ended = {{"delta", ending(choice)}, {"usage", usage(choices)}, {"ebb", ebb_json(options_.head, choices)}};
     if (options_.cleared) ended["context_management"] = applied_edits_json(*options_.cleared);
     event("message_delta", ended);
     event("message_stop", Json::object());

@@ -9,7 +9,8 @@ namespace {
 // A string, also as llama.cpp's {"prompt_string": ...}, or token ids and strings mixed. A beginning-of-text token comes before text that begins the prompt.
 Result<TextPrompt> read_prompt(const Json& given, const Vocabulary& vocabulary) {
   if (given.is_object() && given.contains("multimodal_data") && !given["multimodal_data"].empty()) {
-    return error(Code::kInvalidArgument, "Field 'prompt.multimodal_data': images and sound are not read; send text alone");
+    return error(Code::kInvalidArgument,
+                 "Field 'prompt.multimodal_data': images and sound are not read; send text alone");
   }
   const Json* const text_of = given.is_object() && given.contains("prompt_string") ? &given["prompt_string"] : &given;
   const Json list = text_of->is_string() ? Json::array({*text_of}) : *text_of;

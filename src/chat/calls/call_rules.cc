@@ -102,10 +102,14 @@ class TaggedArguments {
 
  private:
   std::string add_any() {
-    const auto end = std::ranges::find_if(tags_.key_ends, [](const auto& one) { return (one.first & JsonType::kString) != 0; });
+    const auto end =
+        std::ranges::find_if(tags_.key_ends, [](const auto& one) { return (one.first & JsonType::kString) != 0; });
     const std::string key_end = end == tags_.key_ends.end() ? tags_.key_ends.begin()->second : end->second;
-    return rules_.grammar().add_fresh(fmt::format("({} [a-zA-Z0-9_.-]{{1,64}} {} {}){{0,64}}", grammar_literal(tags_.before_key),
-                                                  grammar_literal(key_end), add_any_string(rules_.grammar(), strings_)));
+    const std::string key = rules_.grammar().add_fresh("[a-zA-Z0-9_.-]{1,64}");
+    const std::string argument =
+        rules_.grammar().add_fresh(fmt::format("{} {} {} {}", grammar_literal(tags_.before_key), key,
+                                               grammar_literal(key_end), add_any_string(rules_.grammar(), strings_)));
+    return argument + "*";
   }
 
   // One for each end of the key. A string that may be any text is all that is written.

@@ -130,7 +130,8 @@ class GemmaCalls : public CallFormat {
       const auto write_value = [&](const auto& root, const std::string& key, const auto& schema) {
         return rules.add_part(root, schema, tool_title(tool) + "/properties/" + key, kGemmaValues);
       };
-      EBB_ASSIGN_OR_RETURN(const std::string arguments, add_listed_arguments(rules, tool, ":", ",", ",:[]{}<", write_value));
+      EBB_ASSIGN_OR_RETURN(const std::string arguments,
+                           add_listed_arguments(rules, tool, ":", ",", ",:[]{}<", write_value));
       return fmt::format("{} {} {}", grammar_literal(fmt::format("{}call:{}{{", kGemmaOpen, tool.name)), arguments,
                          grammar_literal(fmt::format("}}{}", kGemmaClose)));
     };

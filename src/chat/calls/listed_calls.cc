@@ -147,7 +147,8 @@ bool ListedReader::finish(CallEvents& events) {
 
 // Two rules for each argument: where none came before it, and where one did.
 Result<std::string> add_listed_arguments(
-    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between, std::string_view barred,
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    std::string_view barred,
     const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
                                             const nlohmann::ordered_json& schema)>& write_value) {
   EBB_ASSIGN_OR_RETURN(const ToolArguments arguments, read_tool_arguments(tool));
@@ -155,7 +156,7 @@ Result<std::string> add_listed_arguments(
     EBB_ASSIGN_OR_RETURN(const std::string value, write_value(arguments.parameters, "", true));
     const std::string member = rules.grammar().add_fresh(
         fmt::format("[a-zA-Z_] [a-zA-Z0-9_]{{0,63}} {} {}", grammar_literal(behind_key), value));
-    return fmt::format("({0} ({1} {0}){{0,63}})?", member, grammar_literal(between));
+    return fmt::format("({0} ({1} {0})*)?", member, grammar_literal(between));
   }
   std::string first = "\"\"";
   std::string next = "\"\"";

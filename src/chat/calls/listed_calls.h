@@ -74,7 +74,8 @@ class ListedReader : public CallReader {
 // The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value. kUnsupported where a key has one
 // of the bytes `barred`, which no reader could tell from what stands around it.
 [[nodiscard]] Result<std::string> add_listed_arguments(
-    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between, std::string_view barred,
+    SchemaRules& rules, const Tool& tool, std::string_view behind_key, std::string_view between,
+    std::string_view barred,
     const std::function<Result<std::string>(const nlohmann::ordered_json& root, const std::string& key,
                                             const nlohmann::ordered_json& schema)>& write_value);
 

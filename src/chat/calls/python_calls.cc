@@ -119,7 +119,8 @@ class PythonCalls : public CallFormat {
       const auto write_value = [&](const auto& root, const std::string& key, const auto& schema) {
         return rules.add_part(root, schema, tool_title(tool) + "/properties/" + key);
       };
-      EBB_ASSIGN_OR_RETURN(const std::string arguments, add_listed_arguments(rules, tool, "=", ", ", kNoKey, write_value));
+      EBB_ASSIGN_OR_RETURN(const std::string arguments,
+                           add_listed_arguments(rules, tool, "=", ", ", kNoKey, write_value));
       return fmt::format("{} {} {}", grammar_literal(tool.name + "("), arguments, grammar_literal(")"));
     };
     EBB_ASSIGN_OR_RETURN(const std::string calls, add_calls(rules, tools, ", ", parallel, write_call));
