@@ -5,6 +5,7 @@
 
 #include "base/split_text.h"
 #include "policy/asking.h"
+#include "policy/cue_sentences.h"
 #include "policy/referring.h"
 #include "policy/sentences.h"
 #include "policy/words.h"
@@ -15,16 +16,6 @@ namespace {
 // Cues that are looked for. More: each costs a ranking, and the least of them say nothing. Fewer: of a message that asks for
 // many things some are not found.
 constexpr std::size_t kMostCues = 24;
-
-// An outer paragraph of a long message that asks farther than kCueEdgeBytes from its end is one of its ends where it is no longer. More: the
-// document's own paragraphs ask. Less: what stands in front of rules for the answer is not found.
-constexpr std::size_t kMostEdgeBytes = 2048;
-
-// A sentence of fewer words is no cue by itself, and part of the one before it: "And in spring?"
-constexpr std::size_t kLeastWords = 3;
-// A line of more words is something to be read. More: the last of a document without marks is taken for what is asked. Fewer: long
-// questions without any are not.
-constexpr std::size_t kMostWords = 48;
 
 // What a sentence weighs beside those of its message that ask.
 constexpr double kBesideQuestion = 0.25;
@@ -40,206 +31,6 @@ constexpr double kNotTheUsers = 0.6;
 constexpr double kBesideAsking = 0.5;
 // And what the user said last weighs at least, however many calls it took since.
 constexpr double kTask = 0.3;
-
-struct Sentence {
-  std::string_view text;
-  // With a question mark; or by how it begins.
-  bool asks = false;
-  bool demands = false;
-  // A line by itself, without an end mark.
-  bool is_line = false;
-  // The first or the last of a long message.
-  bool is_outermost = false;
-  // Somebody in what is to be read says it.
-  bool is_quoted = false;
-  // Of a long message, between its ends; of a line that goes on into one of them.
-  bool is_within = false;
-  bool is_cut_line = false;
-};
-
-void add_sentence(const Sentence& sentence, bool goes_on, std::vector<Sentence>& sentences) {
-  const std::size_t n_words = split_words(sentence.text).size();
-  if (n_words == 0) {
-    if (sentence.asks && !sentences.empty()) sentences.back().asks = true;
-    return;
-  }
-  if (n_words < kLeastWords && goes_on && !sentences.empty()) {
-    // Both are views of one text, so that what lies between them comes along.
-    Sentence& before = sentences.back();
-    const char* const end = sentence.text.data() + sentence.text.size();
-    before.text = {before.text.data(), static_cast<std::size_t>(end - before.text.data())};
-    before.asks |= sentence.asks;
-    return;
-  }
-  sentences.push_back(sentence);
-  sentences.back().demands = demands_something(sentence.text);
-  sentences.back().is_line &= n_words <= kMostWords;
-}
-
-// "Where does Ada live? Tell me the code of the red box. When is the second page due?": what demands beside what asks does so too. Elsewhere
-// it may tell: "When the winter came".
-void join_questions(std::vector<Sentence>& sentences) {
-  const auto join = [](Sentence& one, const Sentence& beside) {
-    one.asks |= one.demands && beside.asks && one.is_quoted == beside.is_quoted;
-  };
-  for (std::size_t i = 1; i < sentences.size(); ++i) join(sentences[i], sentences[i - 1]);
-  for (std::size_t i = sentences.size(); i-- > 1;) join(sentences[i - 1], sentences[i]);
-}
-
-// The text may begin or go on beyond what is given.
-enum class CutAt : std::uint8_t { kNowhere, kBegin, kEnd };
-
-// How far quotation marks are open at a place in a text, whose paragraphs close them.
-QuoteMarks quotes_before(std::string_view text, std::size_t at) {
-  const std::size_t paragraph = text.rfind("\n\n", at);
-  const std::size_t begin = paragraph == std::string_view::npos ? 0 : paragraph;
-  QuoteMarks quotes;
-  quotes.read(text.substr(begin, at - begin));
-  return quotes;
-}
-
-// Of a list a word or two to a line go with what stands before them; of a document, which is to be read, they do not.
-std::vector<Sentence> split_sentences(std::string_view text, CutAt cut, QuoteMarks quotes = {}) {
-  std::vector<Sentence> sentences;
-  const bool is_document = cut != CutAt::kNowhere;
-  std::size_t begin = 0;
-  bool begins_line = cut != CutAt::kBegin;
-  const std::size_t last_line = cut == CutAt::kEnd ? text.size() : last_line_begin(text);
-  const auto is_quoted = [&](std::string_view sentence) {
-    return is_document && (quotes.are_open() || QuoteMarks::begin(sentence));
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t n = sentence_mark_bytes(text, at);
-    if (n == 0) {
-      ++at;
-      continue;
-    }
-    const std::string_view mark = text.substr(at, n);
-    const std::string_view sentence = text.substr(begin, at - begin);
-    const bool ends_line = mark == "\n";
-    const bool goes_on = !is_document || !begins_line;
-    if (ends_line && begins_line && sentence.empty()) quotes.close();
-    add_sentence({.text = sentence,
-                  .asks = is_question_mark(mark),
-                  .is_line = begins_line && ends_line,
-                  .is_quoted = is_quoted(sentence)},
-                 goes_on, sentences);
-    quotes.read(sentence);
-    at += n;
-    begin = at;
-    begins_line = ends_line;
-    if (begin == last_line) quotes.close();
-  }
-  const std::string_view rest = text.substr(begin);
-  add_sentence({.text = rest, .is_line = begins_line && cut != CutAt::kEnd, .is_quoted = is_quoted(rest)},
-               !is_document || !begins_line, sentences);
-  join_questions(sentences);
-  return sentences;
-}
-
-// Of a long message: cues stand before n_first and from last_begin on. Where an outer paragraph asks farther from its end of the message, as
-// where how to answer stands beside what is asked, the end is as long as that paragraph.
-struct Ends {
-  std::size_t n_first = 0;
-  std::size_t last_begin = 0;
-};
-
-Ends find_ends(std::string_view text) {
-  constexpr std::string_view kBreak = "\n\n";
-  Ends ends{.n_first = first_bytes(text, kCueEdgeBytes).size(),
-            .last_begin = text.size() - last_bytes(text, kCueEdgeBytes).size()};
-  const std::size_t paragraph_end = text.find(kBreak, ends.n_first);
-  const bool reaches_first = paragraph_end <= kMostEdgeBytes && paragraph_end < ends.last_begin;
-  if (reaches_first && has_question(text.substr(ends.n_first, paragraph_end - ends.n_first)) &&
-      !has_question(text.substr(0, ends.n_first))) {
-    ends.n_first = paragraph_end;
-  }
-  const std::size_t before = text.rfind(kBreak, ends.last_begin);
-  if (before == std::string_view::npos || before < ends.n_first) return ends;
-  const std::size_t paragraph = before + kBreak.size();
-  if (text.size() - paragraph <= kMostEdgeBytes && !has_question(text.substr(ends.last_begin)) &&
-      has_question(text.substr(paragraph, ends.last_begin - paragraph))) {
-    ends.last_begin = paragraph;
-  }
-  return ends;
-}
-
-// A sentence, which is a view of the text, with the question mark behind it, if there is one.
-std::string_view with_question_mark(std::string_view text, std::string_view sentence) {
-  const auto end = static_cast<std::size_t>(sentence.data() - text.data()) + sentence.size();
-  const std::size_t n = end < text.size() ? sentence_mark_bytes(text, end) : 0;
-  const bool is_asked = n > 0 && is_question_mark(text.substr(end, n));
-  return {sentence.data(), sentence.size() + (is_asked ? n : 0)};
-}
-
-// What lines between the ends of a long message ask, the last first; and of lines that an end cuts, what it has not whole.
-struct Within {
-  std::vector<Sentence> sentences;
-  // Between the ends as a whole.
-  std::size_t n_lines = 0;
-  bool cuts_first = false;
-  bool cuts_last = false;
-};
-
-// Each question with its mark, so that it is told from what answers in the same words. What is whole in an end is not told twice.
-Within find_within(std::string_view text, const Ends& ends) {
-  Within within;
-  const auto& [n_first, last_begin] = ends;
-  for (const std::string_view line : find_asked_lines(text)) {
-    const auto begin = static_cast<std::size_t>(line.data() - text.data());
-    const std::size_t end = begin + line.size();
-    if (end <= n_first || begin >= last_begin) continue;
-    const bool is_cut = begin < n_first || end > last_begin;
-    if (!is_cut) ++within.n_lines;
-    within.cuts_first |= begin < n_first;
-    within.cuts_last |= end > last_begin;
-    for (Sentence sentence : split_sentences(line, CutAt::kNowhere)) {
-      const auto sentence_begin = static_cast<std::size_t>(sentence.text.data() - text.data());
-      const std::size_t sentence_end = sentence_begin + sentence.text.size();
-      if (sentence_end <= n_first || sentence_begin >= last_begin) continue;
-      sentence.text = with_question_mark(text, sentence.text);
-      sentence.is_within = true;
-      sentence.is_cut_line = is_cut;
-      if (sentence.asks || sentence.demands) within.sentences.push_back(sentence);
-    }
-  }
-  std::ranges::reverse(within.sentences);
-  return within;
-}
-
-// The last first; of a long text its last, its first, the one before the last, and so on inwards.
-std::vector<Sentence> find_sentences(std::string_view text, const Ends& ends, const Within& within) {
-  if (text.size() <= 2 * kCueEdgeBytes) {
-    std::vector<Sentence> sentences = split_sentences(text, CutAt::kNowhere);
-    std::ranges::reverse(sentences);
-    return sentences;
-  }
-  std::vector<Sentence> first = split_sentences(text.substr(0, ends.n_first), CutAt::kEnd);
-  const std::string_view end = text.substr(ends.last_begin);
-  std::vector<Sentence> last = split_sentences(end, CutAt::kBegin, quotes_before(text, text.size() - end.size()));
-  if (within.cuts_first && !first.empty()) first.pop_back();
-  if (within.cuts_last && !last.empty()) last.erase(last.begin());
-  if (!first.empty()) first.front().is_outermost = true;
-  if (!last.empty()) last.back().is_outermost = true;
-  for (std::vector<Sentence>* of_end : {&first, &last}) {
-    for (Sentence& sentence : *of_end) {
-      const auto begin = static_cast<std::size_t>(sentence.text.data() - text.data());
-      sentence.is_within = begin >= kCueEdgeBytes && begin + sentence.text.size() + kCueEdgeBytes <= text.size();
-      if (sentence.is_within) sentence.text = with_question_mark(text, sentence.text);
-    }
-  }
-  // What is to be read may ask where it begins; "Tell me the owner of the mill" at the end, in a line by itself, asks as much.
-  if (!last.empty() && last.back().demands && !last.back().is_quoted && line_demands(text, last.back().text)) {
-    last.back().asks = true;
-    join_questions(last);
-  }
-  std::vector<Sentence> sentences;
-  for (std::size_t i = 0; i < std::max(first.size(), last.size()); ++i) {
-    if (i < last.size()) sentences.push_back(last[last.size() - 1 - i]);
-    if (i < first.size()) sentences.push_back(first[i]);
-  }
-  return sentences;
-}
 
 // What somebody says in what is to be read asks nobody, where anything else asks.
 void leave_quoted(std::vector<Sentence>& sentences, bool asks_within) {
@@ -257,6 +48,13 @@ double weight_within(std::size_t n_lines, bool ends_ask, bool outer_demands) {
   if (!ends_ask && !outer_demands) return 1.0;
   if (n_lines > kFew) return kBesideQuestion;
   return ends_ask ? kOuterLineWeight : 1.0;
+}
+
+// Of one text.
+bool in_one_line(const Sentence& a, const Sentence& b) {
+  const char* const from = std::min(a.text.data(), b.text.data());
+  const char* const to = std::max(a.text.data(), b.text.data());
+  return std::string_view(from, static_cast<std::size_t>(to - from)).find('\n') == std::string_view::npos;
 }
 
 struct SaidHow {
@@ -290,6 +88,7 @@ bool add_cues(const SaidText& said, const SaidHow& how, std::vector<Cue>& cues) 
                     .where = sentence.is_within ? SaidWhere::kWithin : SaidWhere::kAtEnds});
   };
   const bool outer_demands = !within.empty() && outer_line_demands(said.text);
+  const bool any_apart = std::ranges::any_of(sentences, &Sentence::is_apart);
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     // Where nothing tells, what stands outermost in a long message is likeliest asked.
     const bool is_outermost = !any_asks && (!is_long || i < 2);
@@ -298,10 +97,19 @@ bool add_cues(const SaidText& said, const SaidHow& how, std::vector<Cue>& cues) 
     // What is there to be read stands in blocks word for word, and would find itself.
     if (is_long && !is_asked && !is_outer_line && any_asks) continue;
     const double of_asked = ends_ask || within.empty() || outer_demands ? 1.0 : kBesideWithin;
-    add(sentences[i], is_asked ? of_asked : is_outer_line ? kOuterLineWeight : kBesideQuestion);
+    const bool is_documents = any_apart && is_asked && !sentences[i].is_apart;
+    add(sentences[i], is_documents    ? kBesideQuestion
+                      : is_asked      ? of_asked
+                      : is_outer_line ? kOuterLineWeight
+                                      : kBesideQuestion);
   }
   const double share = weight_within(lines.n_lines, ends_ask, outer_demands);
-  for (const Sentence& sentence : within) add(sentence, sentence.is_cut_line ? 1.0 : share);
+  const auto leads = [&](const Sentence& sentence) {
+    return sentence.is_cut_line && (!any_apart || std::ranges::any_of(sentences, [&](const Sentence& other) {
+             return other.is_apart && in_one_line(other, sentence);
+           }));
+  };
+  for (const Sentence& sentence : within) add(sentence, leads(sentence) ? 1.0 : share);
   return any_asks;
 }
 

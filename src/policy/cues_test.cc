@@ -236,6 +236,26 @@ TEST(Cues, of_lines_that_ask_within_beside_ends_that_ask_few_weigh_nearly_as_muc
   EXPECT_LT(many[1].weight, 0.5);
 }
 
+// Chats and novels ask at their ends too.
+TEST(Cues, what_asks_in_a_paragraph_or_line_of_its_own_comes_before_what_the_document_asks_beside_it) {
+  std::string chat;
+  for (int i = 0; i < 60; ++i)
+    chat += "Tom: yes, I will be there at two.\nUma: can we meet at six instead?\nPaul: no.\n";
+  const std::string question = "What is the code of the blue chest?";
+  for (const std::string& text : {chat + "\n" + question, chat + question, question + "\n\n" + chat}) {
+    const std::vector<Cue> cues = find_cues(text);
+    ASSERT_GT(cues.size(), 1U);
+    EXPECT_EQ(cues[0].text, question.substr(0, question.size() - 1));
+    EXPECT_LT(cues[1].weight, kOuterLineWeight * cues[0].weight) << cues[1].text;
+  }
+  // Several questions lead together, in a paragraph, in lines and in paragraphs of their own.
+  const std::string other = "Who owns the silver mill?";
+  for (const char* between : {" ", "\n", "\n\n", " Tell me both. "}) {
+    const std::vector<Cue> cues = find_cues(chat + "\n" + question + between + other);
+    EXPECT_EQ(leading_cues(cues).size(), std::string_view(between).size() > 2 ? 3U : 2U) << between;
+  }
+}
+
 TEST(Cues, rules_that_stand_beside_a_question_in_its_paragraph_do_not_hide_it) {
   std::string rules;
   for (int i = 0; i < 12; ++i)

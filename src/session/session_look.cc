@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/to_size.h"
+#include "policy/behind_question.h"
 #include "policy/crowd.h"
 #include "policy/links.h"
 #include "session/session.h"
@@ -93,15 +94,15 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<CueRanking> words;
   if (seeks_question || asks_words) words = finder_.rank(ask.cues);
   double words_ms = ranking.elapsed_ms();
+  const BlockTexts texts{.words = finder_.words(),
+                         .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
   if (seeks_question && !ask.cues.empty()) {
     RecallLook question = look_for_question(ask.cues, words, moment);
-    leave_out(words, asking_blocks({&question, 1}));
+    leave_out_questions(ask.cues, words, asking_blocks({&question, 1}), texts);
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   if (asks_words) {
     const Stopwatch reading;
-    const BlockTexts texts{.words = finder_.words(),
-                           .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
     prefer_telling(ask.cues, words, texts);
     std::vector<CueRanking> linked = follow_links(ask.cues, words, texts);
     words.insert(words.end(), std::make_move_iterator(linked.begin()), std::make_move_iterator(linked.end()));
@@ -145,16 +146,17 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
   std::vector<Cue> cues = {saying.cue != nullptr ? unweighed(*saying.cue) : Cue{.text = std::string(saying.text)}};
   if (saying.next != nullptr) cues.push_back(unweighed(*saying.next));
   std::vector<CueRanking> words = finder_.rank(cues);
+  const BlockTexts texts{.words = finder_.words(),
+                         .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
   std::vector<RecallLook> looks;
   if (saying.cue != nullptr) {
     RecallLook question = look_for_question(cues, words, Moment::kWhileWriting);
-    leave_out(words, asking_blocks({&question, 1}));
+    leave_out_questions(cues, words, asking_blocks({&question, 1}), texts);
     if (!question.told.empty()) looks.push_back(std::move(question));
   }
   words.resize(1);
   leave_out(words, saying.asking);
-  prefer_telling(std::span(cues).first(1), words,
-                 {.words = finder_.words(), .passage = [this](BlockIndex block) { return passage_of(*this, block); }});
+  prefer_telling(std::span(cues).first(1), words, texts);
   std::vector<Scored>& ranked = words.front().ranked;
   std::erase_if(ranked, [&](const Scored& scored) { return scored.block >= saying.before; });
   if (ranked.empty()) return looks;
