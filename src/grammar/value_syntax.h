@@ -41,7 +41,7 @@ inline constexpr ValueSyntax kJsonSyntax;
 // A key and the colon behind it.
 [[nodiscard]] std::string written_key(const ValueSyntax& syntax, std::string_view key);
 
-// The expression of an opening or closing mark around `inside`.
+// The expression `inside` with the marks of a string around it.
 [[nodiscard]] std::string string_around(const ValueSyntax& syntax, std::string_view inside);
 
 // Each adds its rule, and those it needs, once, and returns an expression that may stand in a sequence.
