@@ -64,9 +64,10 @@ std::string reply_stats_text(const Generation& generation, const Session& sessio
   TextTable table({{"", TextTable::Align::kLeft}, {"", TextTable::Align::kLeft}});
   const std::int32_t n_adopted = generation.turn_stats().n_adopted;
   const std::int32_t n_again = generation.turn_stats().n_computed_again;
-  table.add_row({"prompt", speed_text(stats.n_prompt - n_adopted, stats.prefill_ms) +
-                               (n_adopted > 0 ? fmt::format(", {} tokens from the cold store", n_adopted) : "") +
-                               (n_again > 0 ? fmt::format(", {} of them a second time, to look with them", n_again) : "")});
+  table.add_row(
+      {"prompt", speed_text(stats.n_prompt - n_adopted, stats.prefill_ms) +
+                     (n_adopted > 0 ? fmt::format(", {} tokens from the cold store", n_adopted) : "") +
+                     (n_again > 0 ? fmt::format(", {} of them a second time, to look with them", n_again) : "")});
   // The first token comes with the prompt: its time is the prompt's.
   table.add_row({"reply", fmt::format("{} tokens, {} behind the first ({})", stats.n_generated,
                                       speed_text(std::max(0, stats.n_generated - 1), stats.decode_ms),
@@ -83,9 +84,10 @@ std::string session_stats_text(Engine& engine, const Session& session) {
                                         session.block_size())});
   table.add_row({"KV", fmt::format("{} of {} tokens hot, in {} blocks; peak {}", session.n_hot_tokens(),
                                    session.budget_tokens(), session.n_hot_blocks(), session.peak_hot_tokens())});
-  table.add_row({"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed, {} lost and computed again",
-                                       stats.n_evicted_blocks, stats.n_saved_blocks, stats.n_recalled_blocks,
-                                       stats.n_missed_recalls, stats.n_recomputed_blocks)});
+  table.add_row(
+      {"blocks", fmt::format("{} evicted, {} saved, {} recalled, {} recalls missed, {} lost and computed again",
+                             stats.n_evicted_blocks, stats.n_saved_blocks, stats.n_recalled_blocks,
+                             stats.n_missed_recalls, stats.n_recomputed_blocks)});
   if (stats.n_moved_blocks > 0) {
     table.add_row({"anchors", fmt::format("{} rebases, {} blocks moved: positions are approximate", stats.n_rebases,
                                           stats.n_moved_blocks)});
