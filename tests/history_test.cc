@@ -154,5 +154,19 @@ TEST_F(Histories, a_clock_in_the_instructions_is_an_edit_and_no_other_session) {
   EXPECT_EQ(ask_at("10:01")["ebb"]["prompt"]["new"], 1);
 }
 
+TEST_F(Histories, what_was_computed_behind_another_text_stays_with_its_session) {
+  const auto ask_as = [&](std::string_view who, Json more) {
+    more["kv_reuse"] = "approximate";
+    return chat(Json::array({message("user", fmt::format("I am {}. {}", who, sentences(30)))}), more)->json();
+  };
+  const Json hint = {{"prompt_cache_key", "team"}};
+  (void)ask_as("Ann", hint);
+  const Json second = ask_as("Bob", hint);
+  EXPECT_EQ(second["ebb"]["prompt"]["recalled_approximate"], 0) << "whose history it is, nobody has said";
+  EXPECT_THAT(second["ebb"]["warnings"].dump(), testing::HasSubstr("kv_reuse approximate: has no effect"));
+  const Json text = ask("POST", "/v1/completions", R"({"prompt":"x","max_tokens":1,"kv_reuse":"fresh"})")->json();
+  EXPECT_THAT(text["ebb"]["warnings"].dump(), testing::HasSubstr("kv_reuse fresh: has no effect"));
+}
+
 }  // namespace
 }  // namespace ebb

@@ -159,10 +159,9 @@ std::string prompts_differ_text(const AgentSessionsReport& report) {
       const AgentAnswer& theirs = asked.answers.back();
       if (!ours.refusal.empty() || !theirs.refusal.empty() || ours.n_prompt == theirs.n_prompt) continue;
       return fmt::format(
-          "\nThe servers read the same messages as other prompts ({}: {} tokens, {}: {}), of which ebb's say what a "
-          "template "
-          "leaves out\n(tools, calls, results). --chat-template-file with one that shows all of them makes them "
-          "equal.\n",
+          "\nThe servers read the same messages as other prompts ({}: {} tokens, {}: {}): ebb says what a template "
+          "leaves "
+          "out\n(tools, calls, results). With --chat-template-file, and one that shows all of them, they are equal.\n",
           report.contenders.front(), ours.n_prompt, report.contenders.back(), theirs.n_prompt);
     }
   }

@@ -33,8 +33,8 @@ to the first token, tokens computed, and what was refused, at --shares of the lo
 moves, the servers are killed, another session comes between, tool results are cleared, and all is summed up and begun
 anew. With a model that answers (-m) each session tells facts on the way, in user messages and tool results, and when it
 is over each server is asked for each of them behind the whole session. Both servers read the same prompts where the
-template shows tools, calls and results (--chat-template-file); else the report says so. `script/bench agent --workload sessions.jsonl`
-builds llama-server from the sources of the libllama that ebb is built with, and names it.)";
+template shows tools, calls and results (--chat-template-file); else the report says so. `script/bench agent
+--workload sessions.jsonl` builds llama-server from the sources of the libllama that ebb is built with, and names it.)";
 
 struct AgentFlags {
   AgentOptions options;

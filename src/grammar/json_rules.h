@@ -1,7 +1,6 @@
 // Grammar rules for JSON's characters, numbers and booleans (values and strings: grammar/value_syntax.h).
 //
-// White space: at most one space behind ':' and ',', none elsewhere; a model that may write as much as it likes can stall
-// there until it is cut. Strings reach every Unicode scalar value; control characters only escaped, \u only as scalar
+// Strings reach every Unicode scalar value; control characters only escaped, \u only as scalar
 // values. Numbers have at most 16 digits before and after the point, so that none goes on for ever.
 //
 // Thread rule: functions on a GrammarRules of one thread.

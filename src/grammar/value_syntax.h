@@ -3,7 +3,8 @@
 //   JSON                        {"path": "a\"b", "n": [1, 2]}
 //   raw strings, bare keys      {path:<|"|>a"b<|"|>,n:[1,2]}
 //
-// It does not know schemas. A raw string never holds the mark that ends it: such a text has no way to be written.
+// White space: at most one space behind ':' and ',', none elsewhere; a model that may write as much as it likes can stall there until it is
+// cut. It does not know schemas. A raw string never holds the mark that ends it: such a text has no way to be written.
 //
 // Thread rule: values; functions on a GrammarRules of one thread.
 #pragma once

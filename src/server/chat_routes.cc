@@ -27,11 +27,7 @@ Result<AskedChoices> asked_choices(const ApiState& state, const ApiCall& call, C
                      .n = plan.generation.n_choices};
   EBB_ASSIGN_OR_RETURN(asked.history, chat_history(state, plan, body["messages"]));
   asked.options.recall.cues = chat_cues(plan.request);
-  if (asked.lane_id.empty() && asked.resuming.reuse != Reuse::kExact) {
-    plan.warnings.push_back(
-        fmt::format("kv_reuse {}: has no effect without a session's id (the header x-session-id, or another)",
-                    name_of(asked.resuming.reuse)));
-  }
+  warn_of_reuse(asked.lane_id, asked.resuming.reuse, plan.warnings);
   const auto rules = std::make_shared<const ReplyRules>(plan.rules);
   asked.resuming.same_reply = {
       .whole = [rules](std::string_view written,

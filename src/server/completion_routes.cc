@@ -39,6 +39,7 @@ void send_native(ApiState& state, const ApiCall& call, const Json& body) {
   if (!fields.status().ok()) return refuse(call, fields.status());
   Result<TextPlan> plan = plan_text(state, body);
   if (!plan.ok()) return refuse(call, plan.status());
+  warn_of_reuse(client_session_id(call.request, body), plan->generation.resuming.reuse, plan->warnings);
   const Vocabulary& vocabulary = state.engine.vocabulary();
   NativeShapeOptions shape{.head = reply_head(state, "cmpl-", plan->generation, plan->warnings),
                            .generation = plan->generation,
@@ -62,6 +63,7 @@ void answer_completion(ApiState& state, const ApiCall& call) {
   Result<TextPlan> plan = plan_text(state, *body);
   if (!plan.ok()) return refuse(call, plan.status());
   warn_of_tokens(plan->generation, plan->warnings);
+  warn_of_reuse(client_session_id(call.request, *body), plan->generation.resuming.reuse, plan->warnings);
   start_answer(state, call, plan->generation, asked_choices(*plan, call, *body),
                make_text_shape(state.engine.vocabulary(), reply_head(state, "cmpl-", plan->generation, plan->warnings),
                                plan->generation.include_usage));

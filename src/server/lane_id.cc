@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
 #include "json/parse_json.h"
 
@@ -67,6 +69,12 @@ std::string chat_lane_id(const HttpRequest& request, const Json& body) {
     }
   }
   return id + "~" + root.finish().hex().substr(0, 8);
+}
+
+void warn_of_reuse(std::string_view lane_id, Reuse reuse, std::vector<std::string>& warnings) {
+  if (!lane_id.empty() || reuse == Reuse::kExact) return;
+  warnings.push_back(fmt::format(
+      "kv_reuse {}: has no effect without a session's id (the header x-session-id, or another)", name_of(reuse)));
 }
 
 }  // namespace ebb

@@ -7,7 +7,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/request.h"
 #include "json/json_fields.h"
 #include "server/http_message.h"
 
@@ -20,5 +22,7 @@ namespace ebb {
 [[nodiscard]] std::string lane_hint(const Json& body);
 // "" without an id.
 [[nodiscard]] std::string chat_lane_id(const HttpRequest& request, const Json& body);
+// Tells where a request without an id asks for reuse that only sessions with one have.
+void warn_of_reuse(std::string_view lane_id, Reuse reuse, std::vector<std::string>& warnings);
 
 }  // namespace ebb

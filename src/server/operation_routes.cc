@@ -32,9 +32,8 @@ Json slot_json(const Seat& seat, std::size_t index, const ApiState& state, bool 
                {"is_processing", seat.busy},
                {"id_task", seat.busy && is_own ? Json(seat.request) : Json(-1)}};
   const Seat shown = is_own ? seat : Seat{};
-  // Before its first request a seat samples as the server does.
-  const bool has_sampled = is_own && seat.request != 0;
-  const GenerationOptions& options = has_sampled ? shown.options : state.default_request.options;
+  // Of one that is idle, and of others', how the server samples.
+  const GenerationOptions& options = shown.request != 0 ? shown.options : state.default_request.options;
   const std::int32_t n_generated = shown.progress.stats.n_generated;
   const std::int32_t n_left = options.max_tokens < 0 ? -1 : std::max(0, options.max_tokens - n_generated);
   json.update({{"n_prompt_tokens", shown.progress.n_prompt},

@@ -48,6 +48,10 @@ Passage passage_of(const Session& session, BlockIndex block) {
   return {.text = *std::move(text), .begin = before->size(), .end = until->size()};
 }
 
+BlockTexts texts_of(const Session& session, const WordIndex& words) {
+  return {.words = words, .passage = [&session](BlockIndex block) { return passage_of(session, block); }};
+}
+
 }  // namespace
 
 std::unique_ptr<TailQueries> Session::make_tail_queries(std::int32_t n_rows) const {
@@ -94,8 +98,7 @@ std::vector<RecallLook> Session::look(const RecallAsk& ask, Moment moment, const
   std::vector<CueRanking> words;
   if (seeks_question || asks_words) words = finder_.rank(ask.cues);
   double words_ms = ranking.elapsed_ms();
-  const BlockTexts texts{.words = finder_.words(),
-                         .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
+  const BlockTexts texts = texts_of(*this, finder_.words());
   if (seeks_question && !ask.cues.empty()) {
     RecallLook question = look_for_question(ask.cues, words, moment);
     leave_out_questions(ask.cues, words, asking_blocks({&question, 1}), texts);
@@ -146,8 +149,7 @@ std::vector<RecallLook> Session::look_for_words(const RecallAsk& ask, const Sayi
   std::vector<Cue> cues = {saying.cue != nullptr ? unweighed(*saying.cue) : Cue{.text = std::string(saying.text)}};
   if (saying.next != nullptr) cues.push_back(unweighed(*saying.next));
   std::vector<CueRanking> words = finder_.rank(cues);
-  const BlockTexts texts{.words = finder_.words(),
-                         .passage = [this](BlockIndex block) { return passage_of(*this, block); }};
+  const BlockTexts texts = texts_of(*this, finder_.words());
   std::vector<RecallLook> looks;
   if (saying.cue != nullptr) {
     RecallLook question = look_for_question(cues, words, Moment::kWhileWriting);
