@@ -27,7 +27,7 @@ std::vector<Range> ranges_of(const ChatPrompt& prompt) {
 }
 
 // Whether the text, read at once, would make a control token out of anything but the template's words.
-bool is_forged(const ControlTokens& control, std::string_view text, const std::vector<Range>& ranges) {
+bool is_forged(const TokenTexts& control, std::string_view text, const std::vector<Range>& ranges) {
   std::size_t next = 0;
   for (auto match = control.find(text, 0); match; match = control.find(text, match->end)) {
     while (ranges[next].end <= match->begin) ++next;
@@ -36,9 +36,9 @@ bool is_forged(const ControlTokens& control, std::string_view text, const std::v
   return false;
 }
 
-std::vector<ControlTokens::Match> written_by_template(const ControlTokens& control, std::string_view text,
-                                                      const std::vector<Range>& ranges) {
-  std::vector<ControlTokens::Match> matches;
+std::vector<TokenTexts::Match> written_by_template(const TokenTexts& control, std::string_view text,
+                                                   const std::vector<Range>& ranges) {
+  std::vector<TokenTexts::Match> matches;
   for (const Range& range : ranges) {
     if (range.from_user) continue;
     const std::string_view reach = text.substr(0, range.end);
@@ -74,7 +74,7 @@ Result<std::vector<Token>> tokenize_prompt(const Vocabulary& vocabulary, const C
     tokens.insert(tokens.end(), plain.begin(), plain.end());
     return {};
   };
-  for (const ControlTokens::Match& match : written_by_template(vocabulary.control_tokens(), text, ranges)) {
+  for (const TokenTexts::Match& match : written_by_template(vocabulary.control_tokens(), text, ranges)) {
     std::size_t end = std::max(match.begin, at);
     while (match.strips_left && end > at && is_white_space(text[end - 1])) --end;
     EBB_RETURN_IF_ERROR(append_plain(end));

@@ -23,7 +23,9 @@ inline std::string bpe_letter(unsigned byte) {
 
 struct ToyBpe {
   std::string pre = "qwen2";
-  std::vector<std::string> words = {};  // beyond the bytes, marks and merges
+  std::vector<std::string> words = {};         // beyond the bytes, marks and merges
+  std::vector<std::string> marks = {};         // control tokens behind the words
+  std::vector<std::string> user_defined = {};  // behind those
   std::string chat_template =
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
       "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -38,6 +40,10 @@ inline ToyHeader toy_bpe(const ToyBpe& toy = {}) {
   for (const std::size_t mark : {258U, 259U, 260U}) types[mark] = 3;
   tokens.insert(tokens.end(), toy.words.begin(), toy.words.end());
   types.resize(tokens.size(), 1);
+  tokens.insert(tokens.end(), toy.marks.begin(), toy.marks.end());
+  types.resize(tokens.size(), 3);
+  tokens.insert(tokens.end(), toy.user_defined.begin(), toy.user_defined.end());
+  types.resize(tokens.size(), 4);
   ToyHeader gguf;
   gguf.text("general.architecture", "qwen2").text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", toy.pre);
   gguf.texts("tokenizer.ggml.tokens", tokens).numbers("tokenizer.ggml.token_type", types);

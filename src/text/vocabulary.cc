@@ -9,6 +9,7 @@
 
 #include "gguf/gguf_file.h"
 #include "text/libllama.h"
+#include "text/tokenizer_pieces.h"
 #include "text/tokenizer_section.h"
 #include "text/utf8_stream.h"
 
@@ -20,28 +21,6 @@ namespace {
 constexpr std::array<std::string_view, 8> kLinearPreTokenizers = {
     "llama3", "llama-v3", "llama-bpe", "qwen2", "qwen35", "gpt-2", "smaug-bpe", "deepseek-r1-qwen",
 };
-// Longest stretch without (or of nothing but) white space that std::regex gets, in bytes. Measured: on 8 MB of stack it
-// survives 20000 bytes and not 40000. Shorter cuts would change the tokens of more texts.
-constexpr std::size_t kMaxStretchBytes = 4096;
-
-bool is_white_space(char c) { return c == ' ' || ('\t' <= c && c <= '\r'); }
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-// Cuts the text where a stretch exceeds kMaxStretchBytes, between characters. Ordinary text is one piece.
-std::vector<std::string_view> cut_stretches(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  std::size_t piece = 0;
-  std::size_t stretch = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i > 0 && is_white_space(text[i]) != is_white_space(text[i - 1])) stretch = i;
-    if (i - stretch < kMaxStretchBytes || is_continuation(text[i])) continue;
-    pieces.push_back(text.substr(piece, i - piece));
-    piece = stretch = i;
-  }
-  pieces.push_back(text.substr(piece));
-  return pieces;
-}
-
 Status append_tokens(const llama_vocab* vocab, std::string_view text, bool parse_special, std::vector<Token>& tokens) {
   const auto n_bytes = static_cast<std::int32_t>(text.size());
   std::vector<llama_token> ids(text.size() + 16);
@@ -99,7 +78,12 @@ Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::filesystem::path
 }
 
 Vocabulary::Vocabulary(llama_model* model, const llama_vocab* vocab)
-    : model_(model), vocab_(vocab), n_tokens_(llama_vocab_n_tokens(vocab)), control_tokens_(vocab) {
+    : model_(model),
+      vocab_(vocab),
+      n_tokens_(llama_vocab_n_tokens(vocab)),
+      control_tokens_(vocab, TokenTexts::Kinds::kControl),
+      user_defined_(vocab, TokenTexts::Kinds::kUserDefined),
+      read_first_(vocab, TokenTexts::Kinds::kBoth) {
   if (const char* source = llama_model_chat_template(model, nullptr); source != nullptr) chat_template_ = source;
   if (const char* source = llama_model_chat_template(model, "tool_use"); source != nullptr) tool_use_template_ = source;
 }
@@ -118,9 +102,11 @@ Result<std::vector<Token>> Vocabulary::tokenize(std::string_view text, TokenizeO
   if (options.add_bos && adds_bos()) tokens.push_back(*bos());
   if (text.empty()) return tokens;
   try {
-    const auto pieces = cuts_stretches_ ? cut_stretches(text) : std::vector<std::string_view>{text};
-    for (const std::string_view piece : pieces) {
-      EBB_RETURN_IF_ERROR(append_tokens(vocab_, piece, options.parse_special, tokens));
+    for (const std::string_view part : cut_behind_tokens(text, options.parse_special ? read_first_ : user_defined_)) {
+      const auto pieces = cuts_stretches_ ? cut_stretches(part) : std::vector<std::string_view>{part};
+      for (const std::string_view piece : pieces) {
+        EBB_RETURN_IF_ERROR(append_tokens(vocab_, piece, options.parse_special, tokens));
+      }
     }
   } catch (const std::exception& failure) {  // e.g. SentencePiece without tokens for single bytes
     return error(Code::kUnsupported, "the vocabulary has no tokens for this text ({})", failure.what());

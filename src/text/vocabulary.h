@@ -21,7 +21,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "text/control_tokens.h"
+#include "text/token_texts.h"
 
 struct llama_model;
 struct llama_vocab;
@@ -78,7 +78,7 @@ class Vocabulary {
   [[nodiscard]] const std::optional<std::string>& tool_use_template() const { return tool_use_template_; }
 
   // The texts that parse_special reads as control tokens.
-  [[nodiscard]] const ControlTokens& control_tokens() const { return control_tokens_; }
+  [[nodiscard]] const TokenTexts& control_tokens() const { return control_tokens_; }
 
   // For samplers and grammars of libllama, in .cc files that may include llama.h.
   [[nodiscard]] const llama_vocab* llama() const { return vocab_; }
@@ -94,7 +94,10 @@ class Vocabulary {
   bool cuts_stretches_ = false;
   std::optional<std::string> chat_template_;
   std::optional<std::string> tool_use_template_;
-  ControlTokens control_tokens_;
+  TokenTexts control_tokens_;
+  // What is read before all else, with parse_special the latter; see tokenizer_pieces.h.
+  TokenTexts user_defined_;
+  TokenTexts read_first_;
 };
 
 }  // namespace ebb
