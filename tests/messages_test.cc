@@ -218,6 +218,25 @@ TEST_F(Messages, edits_wait_for_their_trigger_and_leave_what_they_exclude) {
   EXPECT_EQ(applied(by_uses)[0]["cleared_tool_uses"], 2);
 }
 
+TEST_F(Messages, results_that_fill_no_block_stay_and_that_is_said) {
+  Json history = files_read(2);
+  for (Json& one : history) {
+    if (one["role"] != "user" || !one["content"].is_array()) continue;
+    for (Json& block : one["content"]) {
+      if (block["type"] == "tool_result") block["content"] = "ok";
+    }
+  }
+  const Json said = tell({{"messages", history}, {"context_management", clearing(0, 0)}})->json();
+  EXPECT_TRUE(said["context_management"]["applied_edits"].empty()) << said;
+  EXPECT_THAT(said["ebb"]["warnings"].dump(), HasSubstr("fills no block of")) << said;
+}
+
+TEST_F(Messages, a_request_whose_messages_say_nothing_is_told_so) {
+  const auto refused = tell({{"messages", {{{"role", "user"}, {"content", Json::array()}}}}});
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->json().dump(), HasSubstr("the content of each message is empty"));
+}
+
 TEST_F(Messages, a_stream_tells_what_was_cleared_with_its_end) {
   const auto kept = tell({{"messages", files_read(3)}, {"stream", true}, {"context_management", clearing(0, 1)}});
   const std::size_t at = kept->body().find("event: message_delta\ndata: ");

@@ -232,7 +232,7 @@ TEST_F(PolicyAttention, adakv_gives_heads_what_they_win) {
 TEST_F(PolicyAttention, defensivekv_weighs_the_largest_look_with_what_values_add) {
   read_rows();
   const auto kept = keep("defensivekv:window=16,sinks=0", 40, kWindow);
-  const auto kept_of_all = keep("layer_defensivekv:window=16,sinks=0", 40, kWindow);
+  const auto kept_of_all = keep("layer_defensivekv:window=16,sinks=0,floor=0", 40, kWindow);
   Rows all;
   std::vector<Tokens> all_kept;
   const Heads itself(to_size(shape_.n_kv_heads), Rows(1, Row(1, 1.0)));

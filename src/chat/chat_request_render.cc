@@ -4,10 +4,14 @@
 #include <bit>
 #include <ctime>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "chat/calls/call_format.h"
 #include "chat/chat_request.h"
 #include "chat/message_mending.h"
+#include "chat/prompt_thinking.h"
+#include "chat/reply_parser.h"
 #include "chat/template_losses.h"
 #include "chat/tool_text.h"
 
@@ -130,6 +134,17 @@ Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, TemplateInpu
   return first;
 }
 
+// Templates of models that always think open it themselves, whatever is asked for. Closed at once, as templates that listen
+// write it, the answer begins behind it.
+void close_unasked_thinking(const ChatTemplate& chat_template, const ChatRequest& request, ChatPrompt& prompt) {
+  const auto asked = request.arguments.find("enable_thinking");
+  if (asked == request.arguments.end() || *asked != false || request.continues_last_message) return;
+  const std::optional<ThinkTags> tags = find_think_tags(chat_template.source());
+  if (!tags || find_prompt_thinking(prompt, *tags, false) != PromptThinking::kOpen) return;
+  const std::string_view line_end = prompt.pieces.back().text.ends_with('\n') ? "\n" : "\n\n";
+  prompt.pieces.push_back({.text = fmt::format("{}{}\n\n", line_end, tags->close)});
+}
+
 }  // namespace
 
 Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const ChatRequest& request,
@@ -144,6 +159,7 @@ Result<ChatPrompt> render_chat_request(const ChatTemplate& chat_template, const 
                               .from_user = true,
                               .message = request.messages.size() - 1});
   }
+  if (prompt.ok()) close_unasked_thinking(chat_template, request, *prompt);
   return prompt;
 }
 

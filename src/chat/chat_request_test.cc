@@ -134,6 +134,21 @@ TEST(ChatRequest, a_model_thinks_unless_the_request_says_otherwise) {
   EXPECT_EQ(text(R"(, "chat_template_kwargs": {"enable_thinking": false})"), "a<think></think>");
 }
 
+TEST(ChatRequest, thinking_that_a_template_opens_unasked_is_closed_where_none_is_wanted) {
+  const std::string source =
+      "{{ messages[0].content }}[assistant]{% if add_generation_prompt %}<think>\n{% endif %}{# </think> #}";
+  const auto text = [&](const std::string& more) {
+    return text_of(source, R"({"messages": [{"role": "user", "content": "<think>"}])" + more + "}");
+  };
+  EXPECT_EQ(text(""), "<think>[assistant]<think>\n");
+  EXPECT_EQ(text(R"(, "reasoning_effort": "low")"), "<think>[assistant]<think>\n");
+  EXPECT_EQ(text(R"(, "reasoning_effort": "none")"), "<think>[assistant]<think>\n\n</think>\n\n");
+  EXPECT_EQ(text(R"(, "reasoning_effort": "none", "add_generation_prompt": false)"), "<think>[assistant]");
+  EXPECT_EQ(text_of("{{ messages[0].content }}<think>{# </think> #}",
+                    R"({"messages": [{"role": "user", "content": "a"}], "reasoning_effort": "none"})"),
+            "a<think>\n\n</think>\n\n");
+}
+
 TEST(ChatRequest, a_reply_of_which_nothing_came_blocks_no_later_turn) {
   EXPECT_EQ(text_of(kPlain, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null},
       {"role": "user", "content": "b"}]})"),

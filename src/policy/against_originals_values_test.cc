@@ -142,7 +142,7 @@ TEST_P(AgainstOriginalsOfValues, defensivekv_of_a_layer_and_of_all_layers) {
                                          kept.begin() + static_cast<std::ptrdiff_t>((layer + 1) * kKvHeads));
       EXPECT_EQ(of_layer, originals::keep_highest_of_all(by_layer[layer], budget * kKvHeads)) << layer;
     }
-    EXPECT_EQ(keep("layer_defensivekv:window=8", evidence, budget * evidence.scopes.size()),
+    EXPECT_EQ(keep("layer_defensivekv:window=8,floor=0", evidence, budget * evidence.scopes.size()),
               originals::keep_highest_of_all(all, budget * evidence.scopes.size()));
   }
 }

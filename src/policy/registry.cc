@@ -171,19 +171,24 @@ constexpr Parameter kKvZip[] = {
      .most = 1,
      .summary = "part of an even share that each head has for certain"}};
 
-constexpr Parameter kDefensiveKv[] = {kWindow,
-                                      {.name = "floor",
-                                       .value = 0,
-                                       .least = 0,
-                                       .most = 1,
-                                       .summary = "part of an even share that each head has for certain"},
-                                      {.name = "sinks",
+constexpr Parameter floor_of_head(double value) {
+  return {.name = "floor",
+          .value = value,
+          .least = 0,
+          .most = 1,
+          .summary = "part of an even share that each head has for certain"};
+}
+constexpr Parameter kSinksLeaveLast = {.name = "sinks",
                                        .value = 1,
                                        .least = 0,
                                        .most = 1,
                                        .is_whole = true,
-                                       .summary = "1: the first tokens leave last; 0: they compete, as the original "
-                                                  "has it"}};
+                                       .summary =
+                                           "1: the first tokens leave last; 0: they compete, as the original "
+                                           "has it"};
+constexpr Parameter kDefensiveKv[] = {kWindow, floor_of_head(0), kSinksLeaveLast};
+// The definition has no floor. Heads of layers whose values are short would have next to nothing without: decision 0018.
+constexpr Parameter kLayerDefensiveKv[] = {kWindow, floor_of_head(0.2), kSinksLeaveLast};
 constexpr Parameter kDropKv[] = {kWindow};
 constexpr Parameter kLagKv[] = {
     {.name = "lag", .value = 128, .least = 1, .most = 65536, .is_whole = true, .summary = "tokens of a partition"},
@@ -256,7 +261,7 @@ constexpr PolicyEntry kPolicies[] = {
      "least of the last queries' largest look times the length of values; heads of a layer win budget from each other",
      "DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_defensivekv_policy},
     {"layer_defensivekv", "defensivekv, all heads of all layers win budget from each other",
-     "Layer-DefensiveKV, arXiv 2510.13334", kDefensiveKv, make_layer_defensivekv_policy},
+     "Layer-DefensiveKV, arXiv 2510.13334", kLayerDefensiveKv, make_layer_defensivekv_policy},
     {"dropkv", "what a head's output would change least without, by head", "DropKV", kDropKv, make_dropkv_policy},
     {"kvzip", "least needed to say the session again, over all heads; reads every prompt twice",
      "KVzip, arXiv 2505.23416", kKvZip, make_kvzip_policy, false},

@@ -127,10 +127,12 @@ void answer_messages(ApiState& state, const ApiCall& call) {
   auto planned = plan_as_chat(state, call, read_messages_request);
   if (!planned) return;
   auto& [body, request, plan] = *planned;
+  std::optional<ClearedContext> cleared = clear_as_asked(state, request, plan);
+  if (cleared && cleared->n_too_small > 0) plan.warnings.push_back(say_what_is_too_small(*cleared));
   MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, plan.warnings),
                              .max_tokens = plan.generation.options.max_tokens,
                              .hides_thinking = request.hides_thinking,
-                             .cleared = clear_as_asked(state, request, plan)};
+                             .cleared = std::move(cleared)};
   if (shape.cleared) plan.cleared = shape.cleared->spans;
   if (request.n_marked) shape.n_marked_tokens = tokens_of_first(state, plan, *request.n_marked);
   const Result<AskedChoices> asked = asked_choices(state, call, plan, request.chat);

@@ -207,7 +207,7 @@ ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRe
       std::int32_t n_tokens = 0;
       for (std::size_t i = 0; i < of_item.size(); ++i) n_tokens += tokens_of_blocks(*place++, block_size);
       applied.n_tokens += n_tokens;
-      applied.n_items += n_tokens > 0 ? 1 : 0;
+      (n_tokens > 0 ? applied.n_items : cleared.n_too_small) += 1;
     }
     if (applied.n_tokens == 0 || applied.n_tokens < edit.clear_at_least) continue;
     std::ranges::copy_if(found, std::back_inserter(cleared.spans), [](Span span) { return !span.empty(); });
@@ -221,6 +221,13 @@ std::int32_t ClearedContext::n_tokens_of_first(std::int32_t n) const {
   std::int32_t n_tokens = 0;
   for (const Span span : spans) n_tokens += tokens_of_blocks(intersect(span, {Position(0), Position(n)}), block_size);
   return n_tokens;
+}
+
+std::string say_what_is_too_small(const ClearedContext& cleared) {
+  if (cleared.n_too_small == 0) return {};
+  return fmt::format(
+      "context_management: {} of what was to be cleared stays in sight: it fills no block of {} tokens (--block-size)",
+      cleared.n_too_small, cleared.block_size);
 }
 
 Json applied_edits_json(const ClearedContext& cleared) {

@@ -51,6 +51,8 @@ struct AppliedEdit {
 struct ClearedContext {
   std::vector<Span> spans = {};  // of the prompt's tokens, ascending
   std::vector<AppliedEdit> applied = {};
+  // Tool uses and turns that were to leave and stay, since none of their texts fills a block.
+  std::int32_t n_too_small = 0;
   std::int32_t block_size = 1;
 
   [[nodiscard]] std::int32_t n_tokens() const {
@@ -66,6 +68,9 @@ struct ClearedContext {
 [[nodiscard]] ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRequest& request,
                                            const ChatPrompt& prompt, const std::vector<Token>& tokens,
                                            const Vocabulary& vocabulary, std::int32_t block_size);
+
+// What stays in sight though it was to leave, in words; empty: nothing does.
+[[nodiscard]] std::string say_what_is_too_small(const ClearedContext& cleared);
 
 // {"applied_edits": [...]}
 [[nodiscard]] Json applied_edits_json(const ClearedContext& cleared);

@@ -288,11 +288,15 @@ void read_messages(JsonFields& body, bool marks_tools, MessagesRequest& request)
   messages.add_system(body);
   if (marks_tools) messages.mark();
   const std::size_t n_before = messages.size();
-  for (JsonFields& message : body.objects("messages")) {
+  std::vector<JsonFields> said = body.objects("messages");
+  for (JsonFields& message : said) {
     messages.add(message);
     if (!body.status().ok()) return;
   }
-  if (messages.size() == n_before) body.refuse("messages", "must be an array with at least one message");
+  if (messages.size() == n_before) {
+    body.refuse("messages", said.empty() ? "must be an array with at least one message"
+                                         : "must say something: the content of each message is empty");
+  }
   // The whole request is marked by itself.
   if (body.object("cache_control")) messages.mark();
   request.n_marked = messages.n_marked();
