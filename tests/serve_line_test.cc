@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/files.h"
 #include "tests/program.h"
 
 namespace ebb {
@@ -38,6 +39,13 @@ TEST(ServeLine, refuses_what_it_cannot_take_with_what_to_do) {
   EXPECT_THAT(refused({"--reasoning-format", "foo"}), HasSubstr("foo not in {"));
   EXPECT_THAT(refused({"--chat-template-kwargs", "{"}), HasSubstr("--chat-template-kwargs"));
   EXPECT_THAT(refused({"--top-p", "7"}), HasSubstr("top_p is 7"));
+}
+
+TEST(ServeLine, a_grammar_for_all_requests_is_read_before_any_comes) {
+  const ProgramResult result = run_ebb(
+      {"serve", "-m", find_test_file("models/ebb-recall.gguf")->string(), "--port", "0", "--grammar", "root ::= ("});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("--grammar: "));
 }
 
 TEST(ServeLine, takes_flags_of_llama_server_and_says_which_have_no_effect) {

@@ -1,6 +1,7 @@
 #include "server/api_state.h"
 
 #include "chat/model_template.h"
+#include "grammar/gbnf.h"
 #include "json/parse_json.h"
 
 namespace ebb {
@@ -20,6 +21,10 @@ Status ApiState::open() {
   EBB_ASSIGN_OR_RETURN(default_members, ebb::default_members(options.defaults));
   EBB_ASSIGN_OR_RETURN(default_request,
                        parse_generation_request(default_members, vocabulary, limits(), options.resuming));
+  if (const std::string& grammar = default_request.options.sampling.grammar; !grammar.empty()) {
+    const Result<Gbnf> read = read_gbnf(vocabulary, grammar, default_request.options.sampling.grammar_root);
+    if (!read.ok()) return error(Code::kInvalidArgument, "--grammar: {}", read.status().message());
+  }
   taught_calls = TaughtCalls::find(tool_template != nullptr ? *tool_template : *chat_template, template_tokens);
   return {};
 }
