@@ -160,8 +160,8 @@ std::string prompts_differ_text(const AgentSessionsReport& report) {
       if (!ours.refusal.empty() || !theirs.refusal.empty() || ours.n_prompt == theirs.n_prompt) continue;
       return fmt::format(
           "\nThe servers read the same messages as other prompts ({}: {} tokens, {}: {}): ebb says what a template "
-          "leaves "
-          "out\n(tools, calls, results). With --chat-template-file, and one that shows all of them, they are equal.\n",
+          "leaves out\n(tools, calls, results). With --chat-template-file, and one that shows all of them, they are "
+          "equal.\n",
           report.contenders.front(), ours.n_prompt, report.contenders.back(), theirs.n_prompt);
     }
   }

@@ -4,7 +4,8 @@
 // from each other, and in the layer form all heads of all layers do.
 //
 // The definition gives heads no floor and protects no first tokens. The parameters do, the former in the layer form and the latter
-// in both unless told otherwise: without a floor whole layers are left with next to nothing in some prompts, and a first token takes much of every head's attention, and the length of its value is next to nothing in many models. The largest is of
+// in both unless told otherwise: without a floor whole layers are left with next to nothing in some prompts; a first token takes
+// much of every head's attention, and the length of its value is next to nothing in many models. The largest is of
 // what the query heads of a KV head give together, the length is the mean over them and over the block's tokens, and a norm
 // behind the output matrix (gemma3) is not looked at.
 #include "policy/all.h"

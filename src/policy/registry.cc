@@ -96,16 +96,15 @@ constexpr Parameter kPyramidKv[] = {
     slice(0),
     kLift,
     {.name = "beta", .value = 20, .least = 1, .most = 1000, .summary = "even share / share of the highest layer"}};
-constexpr Parameter kAdaKv[] = {kWindow,
-                                kernel(7),
-                                kMax,
-                                slice(0),
-                                kLift,
-                                {.name = "floor",
-                                 .value = 0.5,
-                                 .least = 0,
-                                 .most = 1,
-                                 .summary = "part of an even share that each head has for certain"}};
+constexpr Parameter floor_of_head(double value) {
+  return {.name = "floor",
+          .value = value,
+          .least = 0,
+          .most = 1,
+          .summary = "part of an even share that each head has for certain"};
+}
+
+constexpr Parameter kAdaKv[] = {kWindow, kernel(7), kMax, slice(0), kLift, floor_of_head(0.5)};
 
 constexpr Parameter tokens(std::string_view name, double value, double most, std::string_view summary) {
   return {.name = name, .value = value, .most = most, .is_whole = true, .summary = summary};
@@ -165,19 +164,8 @@ constexpr Parameter kKvZip[] = {
      .most = 1,
      .is_whole = true,
      .summary = "1: each layer keeps its share; 0: heads of all layers win from each other"},
-    {.name = "floor",
-     .value = 0,
-     .least = 0,
-     .most = 1,
-     .summary = "part of an even share that each head has for certain"}};
+    floor_of_head(0)};
 
-constexpr Parameter floor_of_head(double value) {
-  return {.name = "floor",
-          .value = value,
-          .least = 0,
-          .most = 1,
-          .summary = "part of an even share that each head has for certain"};
-}
 constexpr Parameter kSinksLeaveLast = {.name = "sinks",
                                        .value = 1,
                                        .least = 0,

@@ -128,7 +128,7 @@ void answer_messages(ApiState& state, const ApiCall& call) {
   if (!planned) return;
   auto& [body, request, plan] = *planned;
   std::optional<ClearedContext> cleared = clear_as_asked(state, request, plan);
-  if (cleared && cleared->n_too_small > 0) plan.warnings.push_back(say_what_is_too_small(*cleared));
+  if (cleared && cleared->n_too_small > 0) plan.warnings.push_back(too_small_to_clear(*cleared));
   MessagesShapeOptions shape{.head = reply_head(state, "msg_", plan.generation, plan.warnings),
                              .max_tokens = plan.generation.options.max_tokens,
                              .hides_thinking = request.hides_thinking,

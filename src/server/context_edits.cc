@@ -223,8 +223,7 @@ std::int32_t ClearedContext::n_tokens_of_first(std::int32_t n) const {
   return n_tokens;
 }
 
-std::string say_what_is_too_small(const ClearedContext& cleared) {
-  if (cleared.n_too_small == 0) return {};
+std::string too_small_to_clear(const ClearedContext& cleared) {
   return fmt::format(
       "context_management: {} of what was to be cleared stays in sight: it fills no block of {} tokens (--block-size)",
       cleared.n_too_small, cleared.block_size);

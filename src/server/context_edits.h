@@ -69,8 +69,8 @@ struct ClearedContext {
                                            const ChatPrompt& prompt, const std::vector<Token>& tokens,
                                            const Vocabulary& vocabulary, std::int32_t block_size);
 
-// What stays in sight though it was to leave, in words; empty: nothing does.
-[[nodiscard]] std::string say_what_is_too_small(const ClearedContext& cleared);
+// A warning of what is too small, which there is.
+[[nodiscard]] std::string too_small_to_clear(const ClearedContext& cleared);
 
 // {"applied_edits": [...]}
 [[nodiscard]] Json applied_edits_json(const ClearedContext& cleared);

@@ -1,10 +1,12 @@
 #include "text/tokenizer_pieces.h"
 
-#include <optional>
+#include <cstddef>
 
 namespace ebb {
 namespace {
 
+// Texts up to this size are never cut at tokens: libllama reads any of them in milliseconds.
+constexpr std::size_t kMaxUncutBytes = 8192;
 // Tokens that a piece holds at least, if the text has more.
 constexpr std::size_t kTokensOfPiece = 256;
 
@@ -15,15 +17,21 @@ constexpr std::size_t kMaxStretchBytes = 4096;
 bool is_white_space(char c) { return c == ' ' || ('\t' <= c && c <= '\r'); }
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Whether one of them begins before the match and reaches into it, or begins in it and ends behind it: libllama looks
-// for the longest first, wherever they stand.
-bool is_overlapped(std::string_view text, const TokenTexts& tokens, const TokenTexts::Match& match) {
+// Where what the match takes ends: white space behind it is a token's that strips it.
+std::size_t end_of(std::string_view text, const TokenTexts::Match& match) {
+  std::size_t end = match.end;
+  while (match.strips_right && end < text.size() && is_white_space(text[end])) ++end;
+  return end;
+}
+
+// Whether one of them begins before the match and reaches into it, begins in it and ends behind it, or begins in white space
+// that it takes: libllama looks for the longest first, wherever they stand.
+bool is_overlapped(std::string_view text, const TokenTexts& tokens, const TokenTexts::Match& match, std::size_t end) {
   const std::size_t reach = tokens.longest() - 1;
-  const std::size_t first = match.begin > reach ? match.begin - reach : 0;
-  for (std::size_t at = first; at < match.end; ++at) {
+  for (std::size_t at = match.begin > reach ? match.begin - reach : 0; at < end; ++at) {
     if (at == match.begin) continue;
-    const std::size_t end = tokens.longest_at(text, at);
-    if (end > (at < match.begin ? match.begin : match.end)) return true;
+    const std::size_t border = at < match.begin ? match.begin : at < match.end ? match.end : at;
+    if (tokens.longest_at(text, at) > border) return true;
   }
   return false;
 }
@@ -36,10 +44,11 @@ std::vector<std::string_view> cut_behind_tokens(std::string_view text, const Tok
   std::size_t n = 0;
   if (text.size() > kMaxUncutBytes) {
     for (auto match = read_first.find(text, 0); match; match = read_first.find(text, match->end)) {
-      // White space behind a token that takes it belongs to the token's piece.
-      if (++n < kTokensOfPiece || match->strips_right || is_overlapped(text, read_first, *match)) continue;
-      pieces.push_back(text.substr(begin, match->end - begin));
-      begin = match->end;
+      if (++n < kTokensOfPiece) continue;
+      const std::size_t end = end_of(text, *match);
+      if (is_overlapped(text, read_first, *match, end)) continue;
+      pieces.push_back(text.substr(begin, end - begin));
+      begin = end;
       n = 0;
     }
   }

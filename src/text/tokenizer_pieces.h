@@ -4,7 +4,6 @@
 // Thread rule: functions of their arguments.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -12,13 +11,10 @@
 
 namespace ebb {
 
-// Texts up to this size are never cut at tokens: libllama reads any of them in milliseconds.
-inline constexpr std::size_t kMaxUncutBytes = 8192;
-
 // Cuts the text behind tokens that libllama looks for before all others, so that no piece holds many: for each that it
 // finds it walks a list from its beginning, and 20 000 took 16 seconds. `read_first` are those tokens. The pieces' tokens
 // in a row are the text's: no other of `read_first` overlaps the one that a cut stands behind, so that it is found with or
-// without the cut, and what follows such a token is read as what begins a text is.
+// without the cut, and what follows such a token is read as what begins a text is. Texts of some kilobytes are one piece.
 [[nodiscard]] std::vector<std::string_view> cut_behind_tokens(std::string_view text, const TokenTexts& read_first);
 
 // Cuts the text where a stretch without (or of nothing but) white space is longer than std::regex bears, between
