@@ -146,6 +146,11 @@ std::vector<ReplyDelta> ReplyParser::finish() {
   while (reader_) {
     const bool dropped = reader_->finish(events_);
     give_calls();
+    if (reader_->n_again() > 0) {
+      take_held_again(reader_->n_again());
+      take_again();
+      continue;
+    }
     if (!dropped) {
       refuse();
       take_again();
@@ -286,13 +291,20 @@ void ReplyParser::take_call(char c) {
     refuse();
     return;
   }
-  held_.clear();
+  take_held_again(reader_->n_again());
   n_begun_ = n_opener_ = n_space_ = 0;
   if (step == CallReader::Step::kDone) {
     reader_.reset();
     place_ = Place::kBehindCall;
     find_markers();
   }
+}
+
+// The last bytes that were held come again; the others are out.
+void ReplyParser::take_held_again(std::size_t n) {
+  EBB_CHECK(n <= held_.size());
+  again_.insert(again_.begin(), held_.end() - static_cast<std::ptrdiff_t>(n), held_.end());
+  held_.clear();
 }
 
 // What was held is text: the opening mark surely, the rest unless it holds another one.

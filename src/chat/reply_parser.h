@@ -145,6 +145,7 @@ class ReplyParser {
   void take_text(char c);
   void take_call(char c);
   void settle_text();
+  void take_held_again(std::size_t n);
   void refuse();
   [[nodiscard]] bool pass_longest_mark(std::size_t n_space);
   void pass_mark(const Marker& marker, std::size_t n_space);

@@ -25,6 +25,17 @@ const std::vector<std::pair<const CallFormat*, std::string>>& samples() {
       {&qwen_xml_calls(),
        "a\n<tool_call>\n<function=read>\n<parameter=path>\n</parameter\n<b>\n</parameter>\n<parameter=n>\n-3\n"
        "</parameter>\n<parameter=tags>\n(1, 'a\\'')\n</parameter> </function>\n</tool_call>\n\n<function=x"},
+      {&qwen_xml_calls(),
+       "<tool_call>\n<function=read>\n<parameter=path>\nA "
+       "<tool_call>\n<function=read>\n<parameter=path>\n<function=ls>\n"
+       "</function>\n</parameter>\n<parameter=n>\n3\n</parameter>\n</function>\n</tool_call> "
+       "B\n</parameter>\n</function>\n"
+       "</tool_call>\n<tool_call>\n<function=read>\n<parameter=path>\n<tool_call>\n<function=ls>\n<parameter=a>x\n"
+       "</parameter>\n</function>\n</tool_call>"},
+      {&gemma_calls(),
+       "<|tool_call>call:read{path:<|\"|>A <|tool_call>call:read{path:<|\"|>b<|\"|>,n:2}<tool_call|> "
+       "B<|\"|>,n:1}<tool_call|>"
+       "<|tool_call>call:read{path:<|\"|>one <|\"|> mark<|\"|>}<tool_call|> z"},
       {&qwen_xml_calls(), "<function=read><parameter=all>maybe</parameter><parameter=\nx></function>"},
       {&llama3_calls(),
        " {\"name\": \"read\", \"parameters\": {\"path\": \"a\"}} ; {\"name\": \"no\", \"parameters\": {}}"},
@@ -103,6 +114,15 @@ std::string random_text(std::mt19937& random) {
                                                   ":",
                                                   "null",
                                                   "-1.5e3",
+                                                  "<function=read>\n<parameter=path>\n",
+                                                  "\n</parameter>\n</function>",
+                                                  "<tool_call>read\n",
+                                                  "<arg_key>path</arg_key>\n<arg_value>",
+                                                  "</arg_value>\n",
+                                                  "<|tool_call>call:read{",
+                                                  "path:<|\"|>",
+                                                  "<|\"|>",
+                                                  "}<tool_call|>",
                                                   "<function=",
                                                   "read>",
                                                   "<parameter=",
@@ -137,7 +157,9 @@ TEST(ReplyParserRandom, loses_nothing_and_cuts_nothing_whatever_the_text_is) {
     SCOPED_TRACE(rounds.seed());
     std::mt19937 random(rounds.seed());
     const std::string text = random_text(random);
-    const CallFormat* format = call_formats()[random() % call_formats().size()];
+    const std::size_t n_formats = call_formats().size();
+    const std::size_t chosen = random() % (n_formats + 1);
+    const CallFormat* format = chosen == n_formats ? &glm_form() : call_formats()[chosen];
     ReplyRules rules = rules_for(format);
     rules.thinking_open = random() % 4 == 0;
     rules.reasoning = static_cast<ReasoningFormat>(random() % 3);

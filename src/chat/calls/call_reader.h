@@ -58,7 +58,6 @@ class CallReader {
   };
 
   CallReader() = default;
-  CallReader(const CallReader&) = delete;
   CallReader& operator=(const CallReader&) = delete;
   virtual ~CallReader() = default;
 
@@ -67,6 +66,11 @@ class CallReader {
   [[nodiscard]] virtual bool finish(CallEvents& events) = 0;
   // Bytes of values that the reader itself keeps until they are certain.
   [[nodiscard]] virtual std::size_t n_held() const { return 0; }
+  // Of what was held, the last bytes that are to be taken again: by this reader or, if it is done, by whoever reads on. Of the last step alone.
+  [[nodiscard]] virtual std::size_t n_again() const { return 0; }
+
+ protected:
+  CallReader(const CallReader&) = default;
 };
 
 [[nodiscard]] inline bool is_call_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "chat/calls/call_rules.h"
-#include "chat/calls/form_reader.h"
+#include "chat/calls/nesting_reader.h"
 #include "json/parse_json.h"
 
 namespace ebb {
@@ -44,6 +44,8 @@ FormCalls::FormCalls(CallForm form, std::string_view name, std::string_view taug
       (of_call.starts_with('<') || of_call.starts_with('['))) {
     opener_texts_.push_back(of_call);
   }
+  one_call_ = form_;
+  one_call_.between = one_call_.close = "";
   for (const std::string& text : opener_texts_) openers_.push_back({.text = text, .only_first = !is_mark(text)});
 }
 
@@ -67,7 +69,11 @@ std::string FormCalls::write(const std::vector<WrittenCall>& calls) const {
 }
 
 std::unique_ptr<CallReader> FormCalls::make_reader(std::size_t opener, const std::vector<Tool>& tools) const {
-  return std::make_unique<FormReader>(form_, tools, opener_texts_[opener], opener > 0);
+  if (!form_.tags || openers_.front().only_first) {
+    return std::make_unique<FormReader>(form_, tools, opener_texts_[opener], opener > 0);
+  }
+  const NestingForm form = {.all = form_, .one = one_call_, .openers = opener_texts_, .tools = tools};
+  return std::make_unique<NestingReader>(form, opener);
 }
 
 Result<std::string> FormCalls::add_call_rules(SchemaRules& rules, const std::vector<Tool>& tools, bool parallel) const {

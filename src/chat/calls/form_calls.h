@@ -38,6 +38,7 @@ class FormCalls : public CallFormat {
 
  private:
   CallForm form_;
+  CallForm one_call_;
   std::string_view name_;
   std::string_view taught_by_;
   std::vector<std::string> opener_texts_;  // of all calls, of one

@@ -85,7 +85,9 @@ CallReader::Step FormReader::take_text(char c, CallEvents& events) {
 
 CallReader::Step FormReader::reach(const Way& way, CallEvents& events) {
   switch (way.goal) {
-    case Goal::kDone: return Step::kDone;
+    case Goal::kDone:
+      if (form_.tags && !ended_) close_arguments(events);
+      return Step::kDone;
     case Goal::kPiece: return go_on(way.piece, events);
     case Goal::kKey:
       if (!begun_) begin_call(events);
@@ -105,9 +107,7 @@ CallReader::Step FormReader::go_on(std::size_t piece, CallEvents& events) {
   using Kind = CallPiece::Kind;
   // The text behind arguments in tags closes them.
   if (form_.tags && piece > 1 && form_.call[piece - 2].kind == Kind::kArguments) {
-    if (!begun_) begin_call(events);
-    arguments_.close(events);
-    ended_ = true;
+    close_arguments(events);
   }
   if (piece == 1) {
     begun_ = ended_ = false;
@@ -160,18 +160,26 @@ void FormReader::expect_behind() {
   }
 }
 
-// Another argument, or the text behind them all.
+// Another argument, or the text behind them all; models forget it in front of what closes all calls.
 void FormReader::expect_argument() {
   state_ = State::kText;
   const ArgumentTags& tags = *form_.tags;
   ways_ = {{.text = squeezed(form_.call[piece_ + 1].text), .goal = Goal::kPiece, .piece = piece_ + 2},
            {.text = squeezed(tags.before_key), .goal = Goal::kKey}};
+  const std::string close = squeezed(form_.close);
+  if (!close.empty()) ways_.push_back({.text = close, .goal = Goal::kDone});
 }
 
 void FormReader::begin_call(CallEvents& events) {
   events.begin(name_, id_);
   begun_ = true;
   if (form_.tags) arguments_.open(find_tool(tools_, name_), events);
+}
+
+void FormReader::close_arguments(CallEvents& events) {
+  if (!begun_) begin_call(events);
+  arguments_.close(events);
+  ended_ = true;
 }
 
 // The whole object is one call; what stands behind it is the last piece.
@@ -341,6 +349,11 @@ CallReader::Step FormReader::take_value(char c, CallEvents& events) {
   held_.clear();
   arguments_.end_value(events);
   return reach(Way(*end.way), events);
+}
+
+void FormReader::add_to_value(std::string_view text, CallEvents& events) {
+  arguments_.value(std::exchange(held_, {}), events);
+  arguments_.value(text, events);
 }
 
 bool FormReader::finish(CallEvents& events) {

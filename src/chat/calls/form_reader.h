@@ -30,6 +30,16 @@ class FormReader : public CallReader {
   bool finish(CallEvents& events) override;
   std::size_t n_held() const override;
 
+  [[nodiscard]] bool in_value() const {
+    return state_ == State::kValueBegin || state_ == State::kWrap || state_ == State::kValue;
+  }
+  // The value that is read ends where its closing tag and what may follow stand, and not behind marks of its own.
+  [[nodiscard]] bool ends_by_tags() const {
+    return state_ == State::kValue && value_end_.size() == form_.tags->value_end.size();
+  }
+  // The text is the value's, whatever it holds.
+  void add_to_value(std::string_view text, CallEvents& events);
+
  private:
   enum class State { kText, kObject, kName, kId, kJson, kRaw, kKey, kValueBegin, kWrap, kValue };
   // A text that may come, and what is reached behind it.
@@ -62,6 +72,7 @@ class FormReader : public CallReader {
   void expect_behind();
   void expect_argument();
   void begin_call(CallEvents& events);
+  void close_arguments(CallEvents& events);  // in tags
   [[nodiscard]] Step undecided() const { return begun_ && !ended_ ? Step::kTaken : Step::kHeld; }
 
   const CallForm& form_;

@@ -20,7 +20,7 @@ constexpr std::string_view kGemmaText = "<|\"|>";
 
 class GemmaValues {
  public:
-  explicit GemmaValues(std::string_view text) : text_(text) {}
+  GemmaValues(std::string_view text, bool nests) : text_(text), nests_(nests) {}
 
   // Of the inside of an object; empty: it is none.
   std::string read_object() {
@@ -50,7 +50,7 @@ class GemmaValues {
       if (!is_first && !take(",")) return false;
       skip_space();
       const bool is_quoted = take(kGemmaText);
-      const std::size_t n = is_quoted ? text_.find(kGemmaText) : text_.find(':');
+      const std::size_t n = is_quoted ? text_end() : text_.find(':');
       if (n == std::string_view::npos || n == 0) return false;
       if (!is_quoted && text_.substr(0, n).find_first_of(",[]{}") != std::string_view::npos) return false;
       json += (is_first ? "" : ",") + to_json_string(text_.substr(0, n)) + ":";
@@ -80,7 +80,7 @@ class GemmaValues {
     if (take("{")) return read_members(depth, '}', json);
     if (take("[")) return read_list(depth, json);
     if (take(kGemmaText)) {
-      const std::size_t n = text_.find(kGemmaText);
+      const std::size_t n = text_end();
       if (n == std::string_view::npos) return false;
       json += to_json_string(text_.substr(0, n));
       text_.remove_prefix(n + kGemmaText.size());
@@ -93,8 +93,16 @@ class GemmaValues {
     return !read.empty();
   }
 
+  [[nodiscard]] std::size_t text_end() const { return find_marked_end(text_, kGemmaText, nests_); }
+
   std::string_view text_;
+  bool nests_;
 };
+
+std::string gemma_list_to_json(std::string_view list) {
+  const std::string json = GemmaValues(list, true).read_object();
+  return json.empty() ? GemmaValues(list, false).read_object() : json;
+}
 
 constexpr ListedSyntax kGemma = {.close = kGemmaClose,
                                  .before_name = "call:",
@@ -102,7 +110,7 @@ constexpr ListedSyntax kGemma = {.close = kGemmaClose,
                                  .end = '}',
                                  .quotes = {},
                                  .text_mark = kGemmaText,
-                                 .to_json = [](std::string_view list) { return GemmaValues(list).read_object(); }};
+                                 .to_json = gemma_list_to_json};
 
 constexpr ValueSyntax kGemmaValues = {.name = "gemma-",
                                       .open = kGemmaText,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/split_text.h"
 #include "chat/calls/call_rules.h"
 #include "grammar/schema_rules.h"
 
@@ -20,7 +21,22 @@ bool ends_quoted_text(std::string_view text, std::size_t at) {
   return at >= text.size() || follows_value(text[at]);
 }
 
+std::size_t find_marked_end(std::string_view text, std::string_view mark, bool nests) {
+  std::size_t n_nested = 0;
+  for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + mark.size())) {
+    if (!ends_quoted_text(text, at + mark.size() - 1)) {
+      n_nested += nests ? 1 : 0;
+    } else if (n_nested > 0) {
+      --n_nested;
+    } else {
+      return at;
+    }
+  }
+  return text.npos;
+}
+
 CallReader::Step ListedReader::take(char c, CallEvents& events) {
+  n_again_ = 0;
   switch (state_) {
     case State::kBefore:
       if (is_call_space(c)) return Step::kHeld;
@@ -47,10 +63,7 @@ CallReader::Step ListedReader::take(char c, CallEvents& events) {
 CallReader::Step ListedReader::take_name(char c, CallEvents& events) {
   if (c == syntax_.begin && !word_.empty()) {
     events.begin(std::exchange(word_, {}));
-    list_.clear();
-    n_whole_ = 0;
-    depth_ = 0;
-    state_ = State::kList;
+    begin_list();
     return Step::kTaken;
   }
   const auto byte = static_cast<unsigned char>(c);
@@ -63,12 +76,12 @@ CallReader::Step ListedReader::take_name(char c, CallEvents& events) {
 
 // Whether the byte is a text's, or its quote.
 bool ListedReader::is_in_text(char c) {
-  if (!syntax_.text_mark.empty()) {
-    const bool was_in = in_mark_;
-    if (list_.ends_with(syntax_.text_mark)) in_mark_ = !in_mark_;
-    return was_in || in_mark_;
+  const bool has_marks = !syntax_.text_mark.empty();
+  if (has_marks && !in_mark_) {
+    in_mark_ = list_.ends_with(syntax_.text_mark);
+    return in_mark_;
   }
-  if (quote_ == 0) {
+  if (!has_marks && quote_ == 0) {
     if (syntax_.quotes.find(c) == std::string_view::npos) return false;
     quote_ = c;
     return true;
@@ -76,10 +89,20 @@ bool ListedReader::is_in_text(char c) {
   if (may_be_over_) {
     if (is_call_space(c)) return true;
     may_be_over_ = false;
-    if (follows_value(c)) {
+    if (!follows_value(c)) {
+      has_nested_ = has_nested_ || (has_marks && nests_);
+      n_nested_ += has_marks && nests_ ? 1 : 0;
+    } else if (n_nested_ > 0) {
+      --n_nested_;
+    } else {
       quote_ = 0;
+      in_mark_ = false;
       return false;
     }
+  }
+  if (has_marks) {
+    may_be_over_ = list_.ends_with(syntax_.text_mark);
+    return true;
   }
   if (is_escaped_) {
     is_escaped_ = false;
@@ -91,6 +114,13 @@ bool ListedReader::is_in_text(char c) {
   return true;
 }
 
+void ListedReader::begin_list() {
+  state_ = State::kList;
+  list_.clear();
+  n_whole_ = depth_ = n_nested_ = 0;
+  in_mark_ = has_nested_ = may_be_over_ = false;
+}
+
 CallReader::Step ListedReader::take_list(char c, CallEvents& events) {
   list_ += c;
   if (list_.size() > CallLimits::kMaxHeldBytes) {
@@ -98,22 +128,23 @@ CallReader::Step ListedReader::take_list(char c, CallEvents& events) {
     state_ = State::kRaw;
     return Step::kTaken;
   }
-  if (is_in_text(c)) return Step::kTaken;
+  if (is_in_text(c)) return Step::kHeld;
   if (c == '(' || c == '[' || c == '{') {
     ++depth_;
   } else if ((c == ')' || c == ']' || c == '}') && depth_ > 0) {
     --depth_;
   } else if (c == ',' && depth_ == 0) {
     n_whole_ = list_.size() - 1;
-  } else if (c == syntax_.end) {
+  } else if (c == syntax_.end && depth_ == 0) {
     list_.pop_back();
     const std::string json = syntax_.to_json(list_);
     events.arguments(json.empty() ? list_ : json);
     if (!json.empty()) events.end();
     list_.clear();
     state_ = State::kBehind;
+    return Step::kTaken;
   }
-  return Step::kTaken;
+  return Step::kHeld;
 }
 
 CallReader::Step ListedReader::take_behind(char c) {
@@ -138,11 +169,26 @@ std::string ListedReader::cut_arguments() const {
   return json;
 }
 
+// Whether marks inside a text opened others, and the text would be whole if they had not.
+bool ListedReader::opens_too_much() const {
+  if (!in_mark_ || !has_nested_) return false;
+  std::string_view text = trimmed(list_);
+  if (text.ends_with(syntax_.close)) text.remove_suffix(syntax_.close.size());
+  return trimmed(text).ends_with(syntax_.end);
+}
+
 bool ListedReader::finish(CallEvents& events) {
+  n_again_ = 0;
+  if (state_ == State::kList && opens_too_much()) {
+    n_again_ = list_.size();
+    begin_list();
+    nests_ = false;
+    return false;
+  }
   events.arguments(cut_arguments());
   list_.clear();
   raw_.finish(events);
-  return state_ == State::kBehind;
+  return state_ == State::kBehind || state_ == State::kList;
 }
 
 // Two rules for each argument: where none came before it, and where one did.

@@ -3,8 +3,11 @@
 //   <|tool_call_start|>[read(path='a.c', n=2), list()]<|tool_call_end|>
 //   <|tool_call>call:read{n:2,path:<|"|>a.c<|"|>}<tool_call|>
 //
-// byte by byte. Arguments are kept until they are whole, and then go on as JSON; what is no such list goes on as it was written, and the call
+// byte by byte. Arguments are held until they are whole, and then go on as JSON; what is no such list goes on as it was written, and the call
 // is not complete. Of one that breaks off what is whole goes on.
+//
+// A text between marks ends at a mark behind which a value may end. Others open a text inside of it, up to a mark of their own, so that a text
+// may hold a whole call; if none comes, they are read again as text alone.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -43,12 +46,15 @@ class ListedReader : public CallReader {
 
   Step take(char c, CallEvents& events) override;
   bool finish(CallEvents& events) override;
-  std::size_t n_held() const override { return list_.size() + raw_.n_held(); }
+  std::size_t n_held() const override { return raw_.n_held(); }
+  std::size_t n_again() const override { return n_again_; }
 
  private:
   enum class State { kBefore, kName, kList, kRaw, kBehind };
 
   Step take_name(char c, CallEvents& events);
+  void begin_list();
+  [[nodiscard]] bool opens_too_much() const;
   Step take_list(char c, CallEvents& events);
   Step take_behind(char c);
   [[nodiscard]] bool is_in_text(char c);
@@ -62,14 +68,21 @@ class ListedReader : public CallReader {
   std::size_t depth_ = 0;
   char quote_ = 0;
   bool is_escaped_ = false;
-  bool may_be_over_ = false;  // a quote came, and nothing but white space since
+  bool may_be_over_ = false;  // a quote or mark came, and nothing but white space since
   bool in_mark_ = false;
+  bool nests_ = true;         // marks inside a text may open others
+  std::size_t n_nested_ = 0;  // open in the text
+  bool has_nested_ = false;
+  std::size_t n_again_ = 0;
   RawArguments raw_{syntax_.close};
 };
 
 // Does the quote there end its text? It does in front of what may follow a value; elsewhere it is an apostrophe that a template did not
 // escape.
 [[nodiscard]] bool ends_quoted_text(std::string_view text, std::size_t at);
+
+// Where the mark stands that ends a text which begins behind one; npos: nowhere. `nests`: marks inside may open other texts.
+[[nodiscard]] std::size_t find_marked_end(std::string_view text, std::string_view mark, bool nests);
 
 // The expression of a tool's keys and values in the schema's order, `write_value` giving that of a value. kUnsupported where a key has one
 // of the bytes `barred`, which no reader could tell from what stands around it.

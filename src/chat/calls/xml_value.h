@@ -1,6 +1,6 @@
 // Values of XML-like calls: untyped text, made JSON by the tool's schema.
 //
-// It does not know the tags around the values (xml_reader.h).
+// It does not know the tags around the values (form_reader.h).
 //
 // Thread rule: functions without state; an XmlArguments belongs to one thread at a time.
 #pragma once
