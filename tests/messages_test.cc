@@ -190,6 +190,14 @@ TEST_F(Messages, what_is_cleared_leaves_and_is_counted_and_comes_back_when_it_is
   const Json asked = tell({{"messages", history}, {"context_management", clearing(100, 1)}})->json();
   EXPECT_THAT(asked["content"][0]["text"].get<std::string>(), HasSubstr("4711"));
   EXPECT_GT(asked["ebb"]["cleared_in_sight"], 0);
+  // Where its tokens came from is all of the prompt; of them usage has those that are not cleared, in sight or not.
+  for (const Json& answer : {plain, cleared, asked}) {
+    int n_tokens = 0;
+    for (const auto& [origin, n] : answer["ebb"]["prompt"].items()) n_tokens += origin == "cleared" ? 0 : n.get<int>();
+    EXPECT_EQ(n_tokens - answer["ebb"]["cleared_in_sight"].get<int>(),
+              answer["usage"]["input_tokens"].get<int>() + answer["usage"]["cache_read_input_tokens"].get<int>())
+        << answer["ebb"]["prompt"] << answer["usage"] << answer["ebb"]["cleared_in_sight"];
+  }
   EXPECT_LT(asked["ebb"]["computed_again"].get<int>() + asked["usage"]["input_tokens"].get<int>(), 120)
       << "nothing of what is cleared is computed again";
   // Whoever no longer clears has all of it again.

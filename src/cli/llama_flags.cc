@@ -154,7 +154,11 @@ class Translation {
     const std::string bare(bare_variable(flag));
     name = std::string(kVariables) + bare;
     const std::optional<std::string> value = variable_(name);
-    if (when_off && (variable_(std::string(kVariables) + "NO_" + bare) || (value && is_off(*value)))) return "";
+    if (when_off && value && is_off(*value)) return "";
+    if (const std::string no = std::string(kVariables) + "NO_" + bare; when_off && variable_(no)) {
+      name = no;
+      return "";
+    }
     const bool is_given = value && !when_off && (flag.takes != Takes::kNothing || !is_off(*value));
     return is_given ? value : std::nullopt;
   }

@@ -127,6 +127,8 @@ TEST(LlamaFlags, may_be_variables_behind_the_command_line_and_ebbs_own) {
   EXPECT_THAT(line->notes, ElementsAre(HasSubstr("LLAMA_ARG_CONT_BATCHING has no effect")));
   EXPECT_THAT(ours({}, {{"LLAMA_ARG_ENDPOINT_SLOTS", "1"}}), IsEmpty());
   EXPECT_THAT(ours({}, {{"LLAMA_ARG_NO_ENDPOINT_SLOTS", "1"}}), ElementsAre("--no-slots"));
+  EXPECT_THAT(translate({}, {{"LLAMA_ARG_NO_MMAP", "1"}})->notes,
+              ElementsAre(HasSubstr("LLAMA_ARG_NO_MMAP has no effect: the file is mapped")));
   EXPECT_THAT(translate({}, {{"LLAMA_ARG_NO_HOST", "1"}})->notes, ElementsAre(HasSubstr("LLAMA_ARG_NO_HOST")));
 }
 

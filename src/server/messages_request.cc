@@ -48,6 +48,16 @@ void settle_stamp(std::string& text) {
   text.replace(begin + kStamp.size(), end - begin - kStamp.size(), "0");
 }
 
+// Whether cache_control marks it. How long is the store's affair, but a value that Anthropic does not know is a slip.
+bool is_to_be_kept(JsonFields& marked) {
+  std::optional<JsonFields> control = marked.object("cache_control");
+  if (!control) return false;
+  if (control->text("type", "ephemeral") != "ephemeral") control->refuse("type", "must be 'ephemeral'");
+  const std::string ttl = control->text("ttl", "5m");
+  if (ttl != "5m" && ttl != "1h") control->refuse("ttl", "must be '5m' or '1h'");
+  return true;
+}
+
 // Messages as chat has them, of blocks.
 class Messages {
  public:
@@ -196,7 +206,7 @@ class Messages {
     said["tool_calls"].push_back({{"id", block.needed_text("id")}, {"type", "function"}, {"function", function}});
   }
 
-  void note_mark(JsonFields& block) { is_marked_ = block.object("cache_control").has_value() || is_marked_; }
+  void note_mark(JsonFields& block) { is_marked_ = is_to_be_kept(block) || is_marked_; }
   void take_mark() {
     if (std::exchange(is_marked_, false)) mark();
   }
@@ -213,7 +223,7 @@ bool read_tools(JsonFields& body, MessagesRequest& request) {
   Json list = Json::array();
   bool is_marked = false;
   for (JsonFields& tool : body.objects("tools")) {
-    is_marked = tool.object("cache_control").has_value() || is_marked;
+    is_marked = is_to_be_kept(tool) || is_marked;
     std::string name = tool.needed_text("name");
     const auto is_it = [&](const Json& one) { return one["function"]["name"] == name; };
     if (std::ranges::any_of(list, is_it)) tool.refuse("name", fmt::format("'{:.40}' is declared twice", name));
@@ -298,7 +308,7 @@ void read_messages(JsonFields& body, bool marks_tools, MessagesRequest& request)
                                          : "must say something: the content of each message is empty");
   }
   // The whole request is marked by itself.
-  if (body.object("cache_control")) messages.mark();
+  if (is_to_be_kept(body)) messages.mark();
   request.n_marked = messages.n_marked();
   request.chat["messages"] = messages.take();
 }

@@ -103,6 +103,11 @@ TEST(MessagesRequest, marks_say_how_many_messages_are_kept_longer) {
   EXPECT_GT(request.chat["messages"][0]["ebb"]["priority"], 1.0);
   EXPECT_EQ(request.chat["messages"][1]["ebb"], Json::parse(R"({"pin":true})"));
   EXPECT_FALSE(request.chat["messages"][2].contains("ebb"));
+  EXPECT_THAT(error_of(R"({"messages":[{"role":"user","content":[{"type":"text","text":"q","cache_control":
+      {"type":"ephemeral","ttl":"2h"}}]}]})"),
+              HasSubstr("cache_control.ttl': must be '5m' or '1h'"));
+  EXPECT_THAT(error_of(R"({"cache_control":{"type":"for ever"},"messages":[{"role":"user","content":"q"}]})"),
+              HasSubstr("'cache_control.type'"));
 }
 
 TEST(MessagesRequest, a_stamp_that_differs_in_each_request_is_settled) {

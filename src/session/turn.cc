@@ -384,7 +384,7 @@ void Turn::count_origins() {
     const Span span = session_->hot().span(block);
     const bool is_cleared = session_->is_cleared(block);
     const bool is_unseen = session_->is_unseen(block);
-    if (is_cleared && is_hot(block)) stats_.n_cleared_back += span.n_tokens();
+    if (is_cleared && !is_unseen) stats_.n_cleared_back += intersect(span, {Position(0), prompt_end}).n_tokens();
     const bool is_hole = is_unseen && !is_cleared;
     if (is_hole && session_->source(block) == Source::kSystem) stats_.n_instruction_holes += span.n_tokens();
     if (const Span before = intersect(span, {Position(0), first_}); !before.empty()) {
