@@ -1,13 +1,13 @@
 # Who lies below whom: the one place that says it (docs/house.md §5).
 #
-#   base < {json, gguf, policy, device} < {text, store, cache, replay, budget} < {grammar, model} < {chat, session}
+#   base < {json, gguf, policy, device, matrix} < {text, store, cache, replay, budget} < {grammar, model} < {chat, session}
 #        < {engine, plain} < server < bench < cli
 #
 # One list entry per level, lowest first; the rooms of one level are separated by commas and do not know each other.
 # tools/check_house reads this file too, so that CMake and the include check cannot disagree.
 set(EBB_ROOM_LEVELS
   base
-  json,gguf,policy,device
+  json,gguf,policy,device,matrix
   text,store,cache,replay,budget
   grammar,model
   chat,session

@@ -13,10 +13,10 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/page_memory.h"
 #include "bench/read_stream.h"
 
 namespace ebb {
@@ -67,29 +67,6 @@ std::int32_t count_cpus() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<std::int32_t>(std::max(std::thread::hardware_concurrency(), 1U));
 }
-
-// Huge pages where the system has them: with small ones, looking up addresses is part of what is measured.
-class Buffer {
- public:
-  explicit Buffer(std::size_t n_bytes) : n_bytes_(n_bytes) {
-    void* data = mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) return;
-    madvise(data, n_bytes, MADV_HUGEPAGE);  // advice: a refusal costs speed only
-    data_ = static_cast<std::byte*>(data);
-  }
-  ~Buffer() {
-    if (data_ != nullptr) munmap(data_, n_bytes_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  [[nodiscard]] bool ok() const { return data_ != nullptr; }
-  [[nodiscard]] std::span<std::byte> bytes() const { return {data_, n_bytes_}; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t n_bytes_;
-};
 
 // Runs work(thread, n_threads) on all threads at once, n_repeats times, and returns GB/s of n_bytes each time. The
 // threads live through all repeats, so that starting them is not measured.
@@ -144,9 +121,9 @@ Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repea
                  n_repeats);
   }
   const std::size_t n_bytes = std::clamp(read_last_cache_bytes() * kCachesPerBuffer, kMinBufferBytes, kMaxBufferBytes);
-  const Buffer source(n_bytes);
-  const Buffer target(n_bytes / 2);
-  if (!source.ok() || !target.ok()) {
+  const PageMemory source(n_bytes);
+  const PageMemory target(n_bytes / 2);
+  if (!source.is_there() || !target.is_there()) {
     return error(Code::kOutOfBudget, "measuring memory bandwidth takes {} MiB, which the system refuses",
                  (n_bytes + n_bytes / 2) >> 20);
   }

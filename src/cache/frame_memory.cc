@@ -4,7 +4,6 @@
 
 #include <ggml-backend.h>
 #include <ggml.h>
-#include <sys/mman.h>
 
 #include "cache/row_types.h"
 
@@ -24,14 +23,11 @@ struct FrameMemory::DeviceRows {
 
 namespace {
 
-Result<std::byte*> map_bytes(std::size_t n_bytes, std::string_view what) {
-  void* bytes = mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (bytes == MAP_FAILED) {
-    return error(Code::kOutOfBudget, "{} MB for {} could not be reserved; use a smaller budget", n_bytes >> 20, what);
-  }
-  // Scattered frames of some KB each: large pages spare the address translation, where the system has them.
-  madvise(bytes, n_bytes, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(bytes);
+// Frames are scattered, of some KB each.
+Result<PageMemory> reserve(std::size_t n_bytes, std::string_view what) {
+  PageMemory memory(n_bytes);
+  if (memory.is_there()) return memory;
+  return error(Code::kOutOfBudget, "{} MB for {} could not be reserved; use a smaller budget", n_bytes >> 20, what);
 }
 
 }  // namespace
@@ -39,10 +35,7 @@ Result<std::byte*> map_bytes(std::size_t n_bytes, std::string_view what) {
 FrameMemory::FrameMemory(const FrameLayout& layout, std::int32_t n_frames, std::int32_t n_open_frames)
     : layout_(layout), n_frames_(n_frames), n_open_frames_(n_open_frames) {}
 
-FrameMemory::~FrameMemory() {
-  if (host_bytes_ != nullptr) munmap(host_bytes_, reserved_bytes());
-  if (open_host_bytes_ != nullptr) munmap(open_host_bytes_, open_reserved_bytes());
-}
+FrameMemory::~FrameMemory() = default;
 
 Result<std::unique_ptr<FrameMemory>> FrameMemory::open(Backend& backend, const FrameLayout& layout,
                                                        std::int32_t n_frames, std::int32_t n_open_frames) {
@@ -59,9 +52,9 @@ Result<std::unique_ptr<FrameMemory>> FrameMemory::open(Backend& backend, const F
 }
 
 Status FrameMemory::reserve_host() {
-  EBB_ASSIGN_OR_RETURN(host_bytes_, map_bytes(reserved_bytes(), "the KV budget"));
+  EBB_ASSIGN_OR_RETURN(host_, reserve(reserved_bytes(), "the KV budget"));
   if (n_open_frames_ == 0) return {};
-  EBB_ASSIGN_OR_RETURN(open_host_bytes_, map_bytes(open_reserved_bytes(), "open blocks"));
+  EBB_ASSIGN_OR_RETURN(open_host_, reserve(open_reserved_bytes(), "open blocks"));
   return {};
 }
 
@@ -88,7 +81,7 @@ ggml_tensor* FrameMemory::v_rows() const { return device_rows_ ? device_rows_->v
 
 void FrameMemory::prepare(FrameIndex frame) {
   EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames_, "frame {} of {}", frame.value(), n_frames_);
-  if (host_bytes_ != nullptr) return;
+  if (host_bytes() != nullptr) return;
   for (ggml_tensor* rows : {device_rows_->k, device_rows_->v}) {
     const std::size_t bytes = rows->nb[1] * static_cast<std::size_t>(layout_.block_size);
     ggml_backend_tensor_memset(rows, 0, frame.index() * bytes, bytes);
@@ -98,8 +91,8 @@ void FrameMemory::prepare(FrameIndex frame) {
 void FrameMemory::read(FrameIndex frame, std::span<std::byte> out) const {
   EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames_, "frame {} of {}", frame.value(), n_frames_);
   EBB_CHECK(out.size() == frame_bytes(), "{} bytes for a frame of {}", out.size(), frame_bytes());
-  if (host_bytes_ != nullptr) {
-    std::memcpy(out.data(), host_bytes_ + frame.index() * frame_bytes(), frame_bytes());
+  if (host_bytes() != nullptr) {
+    std::memcpy(out.data(), host_bytes() + frame.index() * frame_bytes(), frame_bytes());
     return;
   }
   const auto n_slots = static_cast<std::size_t>(layout_.block_size);
@@ -115,8 +108,8 @@ void FrameMemory::read(FrameIndex frame, std::span<std::byte> out) const {
 void FrameMemory::write(FrameIndex frame, std::span<const std::byte> bytes) {
   EBB_CHECK(frame.value() >= 0 && frame.value() < n_frames_, "frame {} of {}", frame.value(), n_frames_);
   EBB_CHECK(bytes.size() == frame_bytes(), "{} bytes for a frame of {}", bytes.size(), frame_bytes());
-  if (host_bytes_ != nullptr) {
-    std::memcpy(host_bytes_ + frame.index() * frame_bytes(), bytes.data(), frame_bytes());
+  if (host_bytes() != nullptr) {
+    std::memcpy(host_bytes() + frame.index() * frame_bytes(), bytes.data(), frame_bytes());
     return;
   }
   const auto n_slots = static_cast<std::size_t>(layout_.block_size);
@@ -129,7 +122,7 @@ void FrameMemory::write(FrameIndex frame, std::span<const std::byte> bytes) {
 std::byte* FrameMemory::open_bytes(FrameIndex frame, std::size_t n_bytes) const {
   EBB_CHECK(frame.value() >= 0 && frame.value() < n_open_frames_, "open frame {} of {}", frame.value(), n_open_frames_);
   EBB_CHECK(n_bytes == open_frame_bytes(), "{} bytes for an open frame of {}", n_bytes, open_frame_bytes());
-  return open_host_bytes_ + frame.index() * n_bytes;
+  return open_host_bytes() + frame.index() * n_bytes;
 }
 
 void FrameMemory::read_open(FrameIndex frame, std::span<std::byte> out) const {

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "base/ids.h"
+#include "base/page_memory.h"
 #include "base/status.h"
 #include "cache/frame_layout.h"
 #include "device/backend.h"
@@ -49,9 +50,9 @@ class FrameMemory {
   }
 
   // Null unless kByDim.
-  [[nodiscard]] std::byte* host_bytes() const { return host_bytes_; }
+  [[nodiscard]] std::byte* host_bytes() const { return host_.data(); }
   // Null where there are no open frames.
-  [[nodiscard]] std::byte* open_host_bytes() const { return open_host_bytes_; }
+  [[nodiscard]] std::byte* open_host_bytes() const { return open_host_.data(); }
   // Null unless kByRow.
   [[nodiscard]] ggml_tensor* k_rows() const;
   [[nodiscard]] ggml_tensor* v_rows() const;
@@ -77,8 +78,8 @@ class FrameMemory {
   FrameLayout layout_;
   std::int32_t n_frames_;
   std::int32_t n_open_frames_;
-  std::byte* host_bytes_ = nullptr;
-  std::byte* open_host_bytes_ = nullptr;
+  PageMemory host_;
+  PageMemory open_host_;
   std::unique_ptr<DeviceRows> device_rows_;
 };
 

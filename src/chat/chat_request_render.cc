@@ -118,13 +118,18 @@ Result<ChatPrompt> render_mended(const ChatTemplate& chat_template, TemplateInpu
   };
   Result<ChatPrompt> first = render(chat_template, inputs, mend(messages, always, calls));
   if (is_over(first)) return first;
+  if (const unsigned broken = mendings_of_broken(messages); broken != 0) {
+    always |= broken;
+    Result<ChatPrompt> prompt = render(chat_template, inputs, mend(messages, always, calls));
+    if (is_over(prompt)) return prompt;
+  }
   const std::optional<Json> tools = find_other_tools(chat_template, inputs);
   if (tools) {
     if (request.may_describe_tools && !inputs.tools.empty() && !messages.empty()) {
       messages = with_described_tools(messages, inputs.tools, calls);
     }
     inputs.tools = *tools;
-    always = mendings_always(chat_template, inputs, messages, request);
+    always = mendings_always(chat_template, inputs, messages, request) | mendings_of_broken(messages);
   }
   for (const unsigned set : attempts(applicable_mendings(messages))) {
     if (set == 0 && !tools) continue;

@@ -205,6 +205,27 @@ TEST(ChatRequest, gives_arguments_as_text_where_objects_fail) {
             "gotext<f{}><g{\"x\":1}>twoone");
 }
 
+// A call that broke off comes back as the client was given it, and a template that goes through its members must not stop the session.
+TEST(ChatRequest, gives_what_is_whole_of_broken_arguments_where_a_template_wants_objects) {
+  const std::string source =
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<{{ c.function.name }}{% for k, v in "
+      "c.function.arguments | items %}[{{ k }}={{ v }}]{% endfor %}>{% endfor %}{% endfor %}";
+  const auto said = [&](const std::string& arguments) {
+    const Json call = {{"id", "1"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", arguments}}}};
+    const Json messages = {{{"role", "user"}, {"content", "a"}},
+                           {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+                           {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "cut"}},
+                           {{"role", "user"}, {"content", "again"}}};
+    return text_of(source, Json{{"messages", messages}}.dump());
+  };
+  EXPECT_EQ(said(R"({"p": "x", "t": "one, tw)"), "a<f[p=x][t=one, tw]>cutagain");
+  EXPECT_EQ(said(R"({"p": "x", "t": [1, 2, {"z)"), "a<f[p=x][t=[1, 2]]>cutagain");
+  EXPECT_EQ(said(R"({"path": "p",}})"), "a<f[path=p]>cutagain");
+  EXPECT_EQ(said(R"({"a":)"), "a<f>cutagain");
+  EXPECT_EQ(said("ls -l"), "a<f[text=ls -l]>cutagain");
+  EXPECT_EQ(said(std::string(200'000, '{')), "a<f>cutagain");
+}
+
 TEST(ChatRequest, joins_system_text_and_neighbours_where_roles_must_alternate) {
   const std::string source =
       "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('alternate!') "

@@ -1,11 +1,13 @@
 #include "chat/message_mending.h"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <utility>
 
 #include "chat/call_ids.h"
 #include "chat/calls/call_format.h"
+#include "json/parse_json.h"
 
 namespace ebb {
 namespace {
@@ -26,6 +28,52 @@ void write_arguments(Json& message) {
   for (Json& call : message["tool_calls"]) {
     Json& arguments = call["function"]["arguments"];
     if (!arguments.is_string()) arguments = arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+// The object that a text begins, as far as its members are whole; a text that begins none as the value of one.
+Json closed_object(const std::string& text) {
+  constexpr std::size_t kMostLevels = 64;
+  constexpr std::size_t kMostTries = 8;
+  std::string closers;
+  // Where the last members ended, and what was open there.
+  std::deque<std::pair<std::size_t, std::string>> ends;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size() && (i == 0 || !closers.empty()); ++i) {
+    if (closers.size() > kMostLevels) return Json::object();
+    if (ends.size() >= kMostTries) ends.pop_front();
+    const char c = text[i];
+    if (c == '\\' && in_text) {
+      ++i;
+    } else if (c == '"') {
+      in_text = !in_text;
+    } else if (!in_text && (c == '{' || c == '[')) {
+      closers.insert(closers.begin(), c == '{' ? '}' : ']');
+    } else if (!in_text && (c == '}' || c == ']')) {
+      closers.erase(0, 1);
+    } else if (c == ',' && !in_text) {
+      ends.emplace_back(i, closers);
+    }
+  }
+  ends.emplace_back(text.size(), (in_text ? "\"" : "") + closers);
+  for (; !ends.empty(); ends.pop_back()) {
+    const Result<Json> read = parse_json(text.substr(0, ends.back().first) + ends.back().second);
+    if (read.ok() && read->is_object()) return *read;
+  }
+  return text.starts_with('{') ? Json::object() : Json{{"text", text}};
+}
+
+bool has_broken_arguments(const Json& message) {
+  return has_calls(message) && std::ranges::any_of(message["tool_calls"], [](const Json& call) {
+           return call["function"]["arguments"].is_string();
+         });
+}
+
+void close_arguments(Json& message) {
+  if (!has_calls(message)) return;
+  for (Json& call : message["tool_calls"]) {
+    Json& arguments = call["function"]["arguments"];
+    if (arguments.is_string()) arguments = closed_object(arguments.get<std::string>());
   }
 }
 
@@ -213,6 +261,11 @@ SourcedMessages join_neighbours(const SourcedMessages& messages) {
 
 }  // namespace
 
+unsigned mendings_of_broken(const SourcedMessages& messages) {
+  const auto is_broken = [](const SourcedMessage& entry) { return has_broken_arguments(entry.message); };
+  return bit(std::ranges::any_of(messages, is_broken), Mending::kClosedArguments);
+}
+
 unsigned applicable_mendings(const SourcedMessages& messages) {
   const auto any = [&](auto is) {
     return std::ranges::any_of(messages, [&](const SourcedMessage& entry) { return is(entry.message); });
@@ -241,6 +294,7 @@ SourcedMessages mend(SourcedMessages messages, unsigned mendings, const CallForm
   if (has(mendings, Mending::kCallsApart)) messages = part_calls(messages);
   if (has(mendings, Mending::kOneSystem)) messages = keep_one_system(messages);
   for (SourcedMessage& entry : messages) {
+    if (has(mendings, Mending::kClosedArguments)) close_arguments(entry.message);
     if (has(mendings, Mending::kArgumentsAsText)) write_arguments(entry.message);
     if (has(mendings, Mending::kResultsAsUser)) say_result(entry.message);
     if (has(mendings, Mending::kCallsAsText)) write_calls(entry.message, calls);

@@ -31,6 +31,12 @@ std::optional<ThinkTags> find_think_tags(std::string_view template_source) {
   const Known kKnown[] = {
       {{.open = "Here are my reasoning steps:", .close = "[BEGIN FINAL RESPONSE]"}, "[BEGIN FINAL RESPONSE]"},
       {{}, "<beginning_of_sentence>ai name="},
+      {{.open = "<|open|>think<|sep|>", .close = "<|close|>think<|sep|>"}, "open_tag('think')"},
+      {{.open = "<think:opensource>", .close = "</think:opensource>"}, ":opensource"},
+      {{.open = "<|think|>", .close = "<|end|>", .reopen = "<|begin|>assistant<|think|>"},
+       "<|begin|>assistant<|think|>"},
+      {{.open = "to=self<|message|>", .close = "<|eom|>", .reopen = "<|start|>assistant to=self<|message|>"},
+       "to=self"},
       {{.open = "<seed:think>", .close = "</seed:think>"}},
       {{.open = "[THINK]", .close = "[/THINK]"}},
       {{.open = "<mm:think>", .close = "</mm:think>"}},
@@ -66,6 +72,11 @@ std::vector<std::string> find_dress(std::string_view template_source) {
     return dress;
   }
   if (says(">>>all")) return {">>>all\n"};
+  // Kimi K3's, Solar's and Muse's.
+  if (says("open_tag('think')"))
+    return {"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"};
+  if (says("<|begin|>assistant<|think|>")) return {"<|begin|>assistant<|content|>", "<|content|>", "<|end|>"};
+  if (says("to=self")) return {"<|start|>assistant to=user<|message|>", "to=user<|message|>", "<|eot|>"};
   if (says("[BEGIN FINAL RESPONSE]")) return {"[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"};
   // Granite's and Cohere's.
   constexpr std::pair<const char*, const char*> kAround[] = {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/half.h"
 #include "model/attention_kernel_body.h"
 
 namespace ebb {
@@ -11,16 +12,6 @@ namespace {
 using kernel::BF16;
 using kernel::F16;
 using kernel::kVectorFloats;
-
-float f16_to_float(std::uint16_t h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000U) << 16;
-  const std::uint32_t magnitude = h & 0x7FFFU;
-  if (magnitude > 0x7C00U) return std::bit_cast<float>(sign | 0x7FC00000U | (magnitude << 13));  // a quiet NaN
-  if (magnitude == 0x7C00U) return std::bit_cast<float>(sign | 0x7F800000U);
-  if (magnitude >= 0x0400U) return std::bit_cast<float>(sign | ((magnitude << 13) + (112U << 23)));
-  const float value = static_cast<float>(magnitude) * 0x1p-24F;  // subnormal: exact
-  return sign != 0 ? -value : value;
-}
 
 std::uint16_t float_to_f16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
@@ -42,7 +33,7 @@ std::uint16_t float_to_f16(float x) {
 
 float value_of(float e) { return e; }
 float value_of(std::int8_t e) { return static_cast<float>(e); }
-float value_of(F16 e) { return f16_to_float(static_cast<std::uint16_t>(e)); }
+float value_of(F16 e) { return half_to_float(static_cast<std::uint16_t>(e)); }
 float value_of(BF16 e) { return std::bit_cast<float>(static_cast<std::uint32_t>(e) << 16); }
 
 struct Vector {

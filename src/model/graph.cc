@@ -5,7 +5,6 @@
 
 #include <ggml.h>
 
-#include "model/product.h"
 #include "model/tail_queries.h"
 
 namespace ebb {
@@ -114,6 +113,7 @@ Graph::Graph(const Model& model, const GraphAttention& attention, const GraphSha
   context_ = ggml_init({.mem_size = bytes, .mem_buffer = nullptr, .no_alloc = true});
   EBB_CHECK(context_ != nullptr, "no memory for the metadata of a graph");
   graph_ = ggml_new_graph_custom(context_, n_nodes, false);
+  products_ = std::make_unique<ProductNodes>(context_, model.weights().packed());
   if (attention.plan != nullptr) {
     composed_ = std::make_unique<ComposedAttention>(
         context_, *attention.memory,
@@ -250,7 +250,7 @@ ggml_tensor* Graph::build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor
 }
 
 ggml_tensor* Graph::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
-  return ebb::multiply(context_, model_.weights().wide().choose(matrix, rows->ne[1]), rows);
+  return products_->multiply(model_.weights().wide().choose(matrix, rows->ne[1]), rows);
 }
 
 ggml_tensor* Graph::build_norm(ggml_tensor* x, ggml_tensor* weight) {

@@ -22,6 +22,7 @@
 #include "model/composed_attention.h"
 #include "model/composed_mass.h"
 #include "model/model.h"
+#include "model/product.h"
 #include "model/square_choice.h"
 #include "model/step_mass.h"
 
@@ -110,6 +111,7 @@ class Graph {
 
   const Model& model_;
   std::span<AttentionOp> ops_;
+  std::unique_ptr<ProductNodes> products_;
   std::unique_ptr<ComposedAttention> composed_;
   std::unique_ptr<ComposedMass> composed_mass_;
   GraphShape shape_;

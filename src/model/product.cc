@@ -1,139 +1,100 @@
 #include "model/product.h"
 
-#include <array>
-#include <cstring>
-#include <string_view>
-#include <vector>
+#include <algorithm>
 
-#include "ggml-cpp.h"
-#include "ggml.h"
+#include <ggml.h>
 
 #include "base/check.h"
+#include "model/attention.h"
 
 namespace ebb {
 namespace {
 
-constexpr std::size_t kBlock = 256;            // values of a block
-constexpr std::size_t kGroup = 8;              // rows that are interleaved, and sub-blocks of a block
-constexpr std::size_t kChunk = 8;              // bytes of a row that stay together
-constexpr std::size_t kPackedScaleBytes = 12;  // of eight scales and eight mins, 6 bits each
-
-struct PlainBlock {
-  std::uint16_t d, dmin;
-  std::array<std::uint8_t, kPackedScaleBytes> scales;
-  std::array<std::uint8_t, kBlock / 2> values;
-};
-static_assert(sizeof(PlainBlock) == 144);
-
-struct PackedBlock {
-  std::array<std::uint16_t, kGroup> d, dmin;
-  std::array<std::uint8_t, kPackedScaleBytes * kGroup> scales;
-  std::array<std::uint8_t, kBlock / 2 * kGroup> values;
-};
-static_assert(sizeof(PackedBlock) == kGroup * sizeof(PlainBlock));
-
-// Eight scales and eight mins in 12 bytes: the low four pairs' 6 bits in bytes 0-3 and 4-7, with the high pairs' top 2
-// bits above them; the high pairs' low 4 bits in bytes 8-11.
-struct Scales {
-  std::array<std::uint8_t, kGroup> scale, min;
-};
-
-Scales read_scales(const std::uint8_t* b) {
-  Scales s;
-  for (std::size_t i = 0; i < 4; ++i) {
-    s.scale[i] = b[i] & 63U;
-    s.min[i] = b[i + 4] & 63U;
-    s.scale[i + 4] = static_cast<std::uint8_t>((b[i + 8] & 15U) | ((b[i] >> 6U) << 4U));
-    s.min[i + 4] = static_cast<std::uint8_t>((b[i + 8] >> 4U) | ((b[i + 4] >> 6U) << 4U));
+// Of the current set, or null where plain C++ would be slower than ggml.
+const ProductKernels* find_product_kernels() {
+#if defined(__x86_64__)
+  static const bool kHasVnni = __builtin_cpu_supports("avx512vnni") != 0;
+  switch (current_kernel_set()) {
+    case KernelSet::kAvx512: return kHasVnni ? &kAvx512VnniProductKernels : &kAvx2ProductKernels;
+    case KernelSet::kAvx2: return &kAvx2ProductKernels;
+    case KernelSet::kPortable: break;
   }
-  return s;
+#endif
+  return nullptr;
 }
 
-void write_scales(const Scales& s, std::uint8_t* b) {
-  for (std::size_t i = 0; i < 4; ++i) {
-    b[i] = static_cast<std::uint8_t>(s.scale[i] | ((s.scale[i + 4] >> 4U) << 6U));
-    b[i + 4] = static_cast<std::uint8_t>(s.min[i] | ((s.min[i + 4] >> 4U) << 6U));
-    b[i + 8] = static_cast<std::uint8_t>((s.scale[i + 4] & 15U) | ((s.min[i + 4] & 15U) << 4U));
-  }
+const ProductKernels& product_kernels() {
+  const ProductKernels* const found = find_product_kernels();
+  return found != nullptr ? *found : kPortableProductKernels;
 }
 
-// `stride`: blocks from one row to the next.
-void unpack_block(const PackedBlock& from, PlainBlock* to, std::size_t stride) {
-  std::array<Scales, kGroup> of_row;
-  for (std::size_t sub = 0; sub < kGroup; ++sub) {
-    const Scales of_sub = read_scales(from.scales.data() + sub * kPackedScaleBytes);
-    for (std::size_t row = 0; row < kGroup; ++row) {
-      of_row[row].scale[sub] = of_sub.scale[row];
-      of_row[row].min[sub] = of_sub.min[row];
-    }
-  }
-  for (std::size_t row = 0; row < kGroup; ++row) {
-    PlainBlock& block = to[row * stride];
-    block.d = from.d[row];
-    block.dmin = from.dmin[row];
-    write_scales(of_row[row], block.scales.data());
-    for (std::size_t at = 0; at < block.values.size(); at += kChunk) {
-      std::memcpy(block.values.data() + at, from.values.data() + at * kGroup + row * kChunk, kChunk);
-    }
+RoundedRows rounded_rows(const ggml_tensor* tensor) {
+  return {.data = static_cast<RoundedBlock*>(tensor->data),
+          .n_rows = static_cast<std::size_t>(tensor->ne[1]),
+          .n_blocks = static_cast<std::size_t>(tensor->ne[0]) / sizeof(RoundedBlock)};
+}
+
+// Blocks of all rows in equal parts: a single row has work for all threads, too.
+void run_round(ggml_tensor* dst, int ith, int nth, void*) {
+  const ggml_tensor* const from = dst->src[0];
+  const RoundedRows to = rounded_rows(dst);
+  const std::size_t n_blocks = to.n_rows * to.n_blocks;
+  const auto first_of = [&](int part) {
+    return n_blocks * static_cast<std::size_t>(part) / static_cast<std::size_t>(nth);
+  };
+  const ProductKernels& kernels = product_kernels();
+  for (std::size_t at = first_of(ith); at < first_of(ith + 1);) {
+    const std::size_t row = at / to.n_blocks;
+    const std::size_t block = at % to.n_blocks;
+    const std::size_t n = std::min(to.n_blocks - block, first_of(ith + 1) - at);
+    const auto* const values =
+        reinterpret_cast<const float*>(static_cast<const std::byte*>(from->data) + row * from->nb[1]);
+    kernels.round_row(values + block * kBlockValues, n, to.data + at);
+    at += n;
   }
 }
-
-void run_unpack(ggml_tensor* dst, int ith, int nth, void*) {
-  const ggml_tensor* packed = dst->src[0];
-  const std::size_t n_bytes = ggml_nbytes(dst);
-  unpack_q4_k({static_cast<const std::byte*>(packed->data), n_bytes}, {static_cast<std::byte*>(dst->data), n_bytes},
-              {.n_in = static_cast<std::size_t>(dst->ne[0]), .n_rows = static_cast<std::size_t>(dst->ne[1])}, ith, nth);
-}
-
-bool is_repacked_q4_k(const ggml_tensor* weight) {
-  return weight->type == GGML_TYPE_Q4_K && weight->buffer != nullptr &&
-         std::string_view(ggml_backend_buft_name(ggml_backend_buffer_get_type(weight->buffer))) == "CPU_REPACK";
-}
-
-// Below, unpacking costs more than the tiles win.
-constexpr std::int64_t kManyRows = 48;
 
 }  // namespace
 
-ggml_tensor* multiply(ggml_context* context, ggml_tensor* weight, ggml_tensor* rows) {
-  if (rows->ne[1] >= kManyRows && is_repacked_q4_k(weight)) {
-    weight = ggml_custom_4d(context, GGML_TYPE_Q4_K, weight->ne[0], weight->ne[1], 1, 1, &weight, 1, run_unpack,
-                            GGML_N_TASKS_MAX, nullptr);
+std::optional<WeightKind> packed_kind(int ggml_type) {
+  if (find_product_kernels() == nullptr) return std::nullopt;
+  switch (ggml_type) {
+    case GGML_TYPE_Q8_0: return WeightKind::kQ8_0;
+    case GGML_TYPE_Q4_0: return WeightKind::kQ4_0;
+    case GGML_TYPE_IQ4_NL: return WeightKind::kIq4Nl;
+    case GGML_TYPE_Q4_K: return WeightKind::kQ4K;
+    case GGML_TYPE_Q5_K: return WeightKind::kQ5K;
+    case GGML_TYPE_Q6_K: return WeightKind::kQ6K;
+    case GGML_TYPE_IQ4_XS: return WeightKind::kIq4Xs;
+    default: return std::nullopt;
   }
-  return ggml_mul_mat(context, weight, rows);
 }
 
-bool can_unpack_q4_k(ggml_backend_buffer_type_t memory) {
-  constexpr PackedRows kRows = {.n_in = 2 * kBlock, .n_rows = 2 * kGroup};
-  const ggml_context_ptr context(ggml_init({2 * ggml_tensor_overhead(), nullptr, true}));
-  ggml_tensor* tensor = ggml_new_tensor_2d(context.get(), GGML_TYPE_Q4_K, kRows.n_in, kRows.n_rows);
-  const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(context.get(), memory));
-  if (buffer == nullptr || tensor->data == nullptr) return false;
-
-  std::vector<std::byte> plain(ggml_nbytes(tensor));
-  std::uint32_t state = 1;  // any bytes, all of them different in kind
-  for (std::byte& b : plain) b = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24U);
-  ggml_backend_tensor_set(tensor, plain.data(), 0, plain.size());
-  std::vector<std::byte> unpacked(plain.size());
-  unpack_q4_k({static_cast<const std::byte*>(tensor->data), plain.size()}, unpacked, kRows, 0, 1);
-  return plain == unpacked;
+ggml_tensor* ProductNodes::round(ggml_tensor* rows) {
+  ggml_tensor*& rounded = rounded_[rows];
+  if (rounded != nullptr) return rounded;
+  EBB_CHECK(rows->type == GGML_TYPE_F32 && rows->nb[0] == sizeof(float) && rows->ne[2] == 1, "rows of another form");
+  const auto n_bytes =
+      rows->ne[0] / static_cast<std::int64_t>(kBlockValues) * static_cast<std::int64_t>(sizeof(RoundedBlock));
+  rounded = ggml_custom_4d(context_, GGML_TYPE_I8, n_bytes, rows->ne[1], 1, 1, &rows, 1, run_round, GGML_N_TASKS_MAX,
+                           nullptr);
+  return rounded;
 }
 
-void unpack_q4_k(std::span<const std::byte> packed, std::span<std::byte> plain, const PackedRows& rows, int part,
-                 int n_parts) {
-  const std::size_t n_blocks = rows.n_in / kBlock;
-  EBB_CHECK(rows.n_in % kBlock == 0 && rows.n_rows % kGroup == 0 && packed.size() == plain.size() &&
-                plain.size() == rows.n_rows * n_blocks * sizeof(PlainBlock),
-            "{} rows of {} values, {} and {} bytes", rows.n_rows, rows.n_in, packed.size(), plain.size());
-  const auto* from = reinterpret_cast<const PackedBlock*>(packed.data());
-  auto* to = reinterpret_cast<PlainBlock*>(plain.data());
-  const std::size_t n_groups = rows.n_rows / kGroup;
-  const auto first = [&](int p) { return n_groups * static_cast<std::size_t>(p) / static_cast<std::size_t>(n_parts); };
-  for (std::size_t group = first(part); group < first(part + 1); ++group) {
-    for (std::size_t block = 0; block < n_blocks; ++block) {
-      unpack_block(from[group * n_blocks + block], to + group * kGroup * n_blocks + block, n_blocks);
-    }
-  }
+void ProductNodes::run(ggml_tensor* dst, int /*ith*/, int nth, void* given) {
+  Task& task = *static_cast<Task*>(given);
+  task.matrix->multiply(product_kernels(), rounded_rows(dst->src[0]), static_cast<float*>(dst->data), task.queue,
+                        static_cast<std::size_t>(nth));
+}
+
+ggml_tensor* ProductNodes::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
+  const auto found = packed_.find(matrix);
+  if (found == packed_.end()) return ggml_mul_mat(context_, matrix, rows);
+  ggml_tensor* rounded = round(rows);
+  Task& task = tasks_.emplace_back();
+  task.matrix = &found->second;
+  return ggml_custom_4d(context_, GGML_TYPE_F32, matrix->ne[1], rows->ne[1], 1, 1, &rounded, 1, run, GGML_N_TASKS_MAX,
+                        &task);
 }
 
 }  // namespace ebb

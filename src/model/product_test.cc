@@ -1,32 +1,40 @@
 #include "model/product.h"
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
+#include <thread>
 #include <vector>
 
-#include "ggml-backend.h"
-#include "ggml-cpp.h"
-#include "ggml-cpu.h"
-#include "ggml.h"
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml.h>
+#include <gtest/gtest.h>
 
-#include "gtest/gtest.h"
+#include "base/toy_rounds.h"
+#include "device/backend.h"
+#include "matrix/pack.h"
+#include "model/attention.h"
 
 namespace ebb {
 namespace {
 
-// The memory that holds repacked matrices on this processor; null where ggml has none.
-ggml_backend_buffer_type_t repacked_memory() {
-  ggml_backend_dev_t device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-  const auto get_extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
-      ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_dev_get_extra_bufts"));
-  for (ggml_backend_buffer_type_t* type = get_extra(device); type != nullptr && *type != nullptr; ++type) {
-    if (std::string_view(ggml_backend_buft_name(*type)) == "CPU_REPACK") return *type;
-  }
-  return nullptr;
-}
+constexpr ggml_type kTypes[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K,
+                                GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS};
 
-// Where ggml must have the layout: a test that finds none there fails and does not pass over it.
-bool interleaves_by_eight() { return ggml_cpu_has_avx2() != 0; }
+std::vector<const ProductKernels*> kernel_sets() {
+  std::vector<const ProductKernels*> sets = {&kPortableProductKernels};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+    sets.push_back(&kAvx2ProductKernels);
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+      sets.push_back(&kAvx512VnniProductKernels);
+  }
+#endif
+  return sets;
+}
 
 std::vector<float> random_floats(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
@@ -36,84 +44,190 @@ std::vector<float> random_floats(std::size_t n, unsigned seed) {
   return values;
 }
 
-std::vector<std::byte> random_q4_k(std::int64_t n_in, std::int64_t n_out) {
-  const std::vector<float> values = random_floats(static_cast<std::size_t>(n_in * n_out), 7);
-  std::vector<std::byte> bytes(ggml_row_size(GGML_TYPE_Q4_K, n_in) * static_cast<std::size_t>(n_out));
-  ggml_quantize_chunk(GGML_TYPE_Q4_K, values.data(), bytes.data(), 0, n_out, n_in, nullptr);
-  return bytes;
-}
-
-// weight x rows with the weight in `memory`, by `product`.
-template <typename Product>
-std::vector<float> compute(ggml_backend_buffer_type_t memory, std::int64_t n_rows, Product product) {
-  constexpr std::int64_t kIn = 512;
-  constexpr std::int64_t kOut = 72;
-  const ggml_context_ptr weights(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
-  ggml_tensor* weight = ggml_new_tensor_2d(weights.get(), GGML_TYPE_Q4_K, kIn, kOut);
-  const ggml_backend_buffer_ptr held(ggml_backend_alloc_ctx_tensors_from_buft(weights.get(), memory));
-  const std::vector<std::byte> bytes = random_q4_k(kIn, kOut);
-  ggml_backend_tensor_set(weight, bytes.data(), 0, bytes.size());
-
-  const ggml_context_ptr context(ggml_init({16 * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true}));
-  ggml_tensor* rows = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, kIn, n_rows);
-  ggml_tensor* out = product(context.get(), weight, rows);
-  ggml_cgraph* graph = ggml_new_graph(context.get());
-  ggml_build_forward_expand(graph, out);
-  const ggml_backend_ptr backend(ggml_backend_cpu_init());
-  ggml_backend_cpu_set_n_threads(backend.get(), 3);
-  const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend.get()));
-  const std::vector<float> values = random_floats(static_cast<std::size_t>(kIn * n_rows), 8);
-  ggml_backend_tensor_set(rows, values.data(), 0, ggml_nbytes(rows));
-  EXPECT_EQ(ggml_backend_graph_compute(backend.get(), graph), GGML_STATUS_SUCCESS);
-  std::vector<float> result(static_cast<std::size_t>(kOut * n_rows));
-  ggml_backend_tensor_get(out, result.data(), 0, ggml_nbytes(out));
-  return result;
-}
-
-TEST(Product, many_rows_of_a_repacked_matrix_give_the_bits_of_the_plain_one) {
-  ggml_backend_buffer_type_t memory = repacked_memory();
-  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
-  ASSERT_NE(memory, nullptr);
-  ASSERT_TRUE(can_unpack_q4_k(memory)) << "ggml's layout is no longer the one that unpack_q4_k knows";
-  for (const std::int64_t n_rows : {48, 64, 512}) {
-    const std::vector<float> ours = compute(memory, n_rows, multiply);
-    EXPECT_EQ(ours, compute(ggml_backend_cpu_buffer_type(), n_rows, ggml_mul_mat)) << n_rows;
+// A random matrix as a file has it, packed, and in floats.
+struct ToyMatrix {
+  ToyMatrix(ggml_type type, std::size_t n_in, std::size_t n_out, unsigned seed = 7)
+      : bytes(ggml_row_size(type, static_cast<std::int64_t>(n_in)) * n_out),
+        values(n_in * n_out),
+        packed(PackedMatrix::create(packed_kind(type).value(), n_in, n_out).value()) {
+    const std::vector<float> random = random_floats(values.size(), seed);
+    ggml_quantize_chunk(type, random.data(), bytes.data(), 0, static_cast<std::int64_t>(n_out),
+                        static_cast<std::int64_t>(n_in), nullptr);
+    ggml_get_type_traits(type)->to_float(bytes.data(), values.data(), static_cast<std::int64_t>(values.size()));
+    packed.pack(bytes);
   }
-}
 
-TEST(Product, few_rows_use_the_repacked_matrix_as_it_lies) {
-  ggml_backend_buffer_type_t memory = repacked_memory();
-  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
-  ASSERT_NE(memory, nullptr);
-  for (const std::int64_t n_rows : {1, 2, 47}) {
-    EXPECT_EQ(compute(memory, n_rows, multiply), compute(memory, n_rows, ggml_mul_mat)) << n_rows;
-  }
-}
-
-TEST(Product, any_bytes_come_back_whatever_the_number_of_parts) {
-  ggml_backend_buffer_type_t memory = repacked_memory();
-  if (!interleaves_by_eight()) GTEST_SKIP() << "ggml interleaves Q4_K by eight rows from AVX2 on";
-  ASSERT_NE(memory, nullptr);
-  ASSERT_TRUE(can_unpack_q4_k(memory)) << "ggml's layout is no longer the one that unpack_q4_k knows";
-  const ggml_context_ptr context(ggml_init({2 * ggml_tensor_overhead(), nullptr, true}));
-  constexpr PackedRows kRows = {.n_in = 768, .n_rows = 40};
-  ggml_tensor* tensor = ggml_new_tensor_2d(context.get(), GGML_TYPE_Q4_K, kRows.n_in, kRows.n_rows);
-  const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(context.get(), memory));
-  std::mt19937 random(9);
-  std::vector<std::byte> plain(ggml_nbytes(tensor));
-  for (std::byte& b : plain) b = static_cast<std::byte>(random());
-  ggml_backend_tensor_set(tensor, plain.data(), 0, plain.size());
-  for (const int n_parts : {1, 2, 3, 5, 8}) {
-    std::vector<std::byte> unpacked(plain.size());
-    for (int part = 0; part < n_parts; ++part) {
-      unpack_q4_k({static_cast<const std::byte*>(tensor->data), plain.size()}, unpacked, kRows, part, n_parts);
+  // Of a row of the matrix and one of rows, and the sum of its terms' sizes.
+  [[nodiscard]] std::pair<double, double> exact(std::size_t out, const float* row) const {
+    double sum = 0.0;
+    double size = 0.0;
+    for (std::size_t i = 0; i < packed.n_in(); ++i) {
+      const double term = static_cast<double>(values[out * packed.n_in() + i]) * static_cast<double>(row[i]);
+      sum += term;
+      size += std::abs(term);
     }
-    EXPECT_EQ(plain, unpacked) << n_parts;
+    return {sum, size};
+  }
+
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+  PackedMatrix packed;
+};
+
+std::vector<float> multiply(const ProductKernels& kernels, const PackedMatrix& matrix, const std::vector<float>& rows,
+                            std::size_t n_threads = 1) {
+  const std::size_t n_blocks = matrix.n_in() / kBlockValues;
+  const std::size_t n_rows = rows.size() / matrix.n_in();
+  std::vector<RoundedBlock> rounded(n_rows * n_blocks);
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    kernels.round_row(rows.data() + r * matrix.n_in(), n_blocks, rounded.data() + r * n_blocks);
+  }
+  std::vector<float> out(n_rows * matrix.n_out(), std::numeric_limits<float>::quiet_NaN());
+  PanelQueue queue;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < n_threads; ++t) {
+      threads.emplace_back([&] {
+        matrix.multiply(kernels, {.data = rounded.data(), .n_rows = n_rows, .n_blocks = n_blocks}, out.data(), queue,
+                        n_threads);
+      });
+    }
+  }
+  return out;
+}
+
+bool is_same(const float* one, const float* other, std::size_t n) {
+  return std::memcmp(one, other, n * sizeof(float)) == 0;
+}
+
+// Rows of whole numbers of which each block has one of 127: nothing is rounded, and what is left is the order of sums.
+TEST(Product, of_rows_that_are_bytes_already_is_exact) {
+  for (const ggml_type type : kTypes) {
+    const ToyMatrix matrix(type, 512, 48);
+    std::vector<float> rows(512 * 20);
+    std::mt19937 random(3);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i] = i % kBlockValues == 5 ? 127.0F : static_cast<float>(static_cast<int>(random() % 255) - 127);
+    }
+    for (const ProductKernels* kernels : kernel_sets()) {
+      const std::vector<float> out = multiply(*kernels, matrix.packed, rows);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto [exact, size] = matrix.exact(i % 48, rows.data() + i / 48 * 512);
+        ASSERT_NEAR(out[i], exact, 1e-6 * size) << ggml_type_name(type) << " " << i;
+      }
+    }
   }
 }
 
-TEST(Product, memory_that_does_not_repack_is_not_unpacked) {
-  EXPECT_FALSE(can_unpack_q4_k(ggml_backend_cpu_buffer_type()));
+TEST(Product, of_other_rows_is_off_by_their_rounding) {
+  for (const ggml_type type : kTypes) {
+    const ToyMatrix matrix(type, 768, 32);
+    const std::vector<float> rows = random_floats(768 * 9, 5);
+    const std::vector<float> out = multiply(kPortableProductKernels, matrix.packed, rows);
+    double error = 0.0;
+    double all = 0.0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double exact = matrix.exact(i % 32, rows.data() + i / 32 * 768).first;
+      error += std::pow(exact - static_cast<double>(out[i]), 2);
+      all += exact * exact;
+    }
+    EXPECT_LT(std::sqrt(error / all), 0.007) << ggml_type_name(type);
+  }
+}
+
+// Decisions/0034: alone or with others, by any threads and instruction set.
+TEST(Product, has_the_same_bits_whatever_the_company_threads_and_instruction_set) {
+  std::size_t n_compared = 0;
+  for (RandomRounds rounds(60); rounds.next();) {
+    SCOPED_TRACE(rounds.seed());
+    std::mt19937 random(rounds.seed());
+    const ggml_type type = kTypes[random() % std::size(kTypes)];
+    const std::size_t n_in = 256 * (1 + random() % 3);
+    const std::size_t n_out = 1 + random() % 100;
+    const std::size_t n_rows = 1 + random() % 40;
+    const ToyMatrix matrix(type, n_in, n_out, rounds.seed());
+    const std::vector<float> rows = random_floats(n_in * n_rows, rounds.seed() + 1);
+    std::vector<float> alone;
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      const std::vector<float> row(rows.begin() + static_cast<std::ptrdiff_t>(r * n_in),
+                                   rows.begin() + static_cast<std::ptrdiff_t>((r + 1) * n_in));
+      const std::vector<float> out = multiply(kPortableProductKernels, matrix.packed, row);
+      alone.insert(alone.end(), out.begin(), out.end());
+    }
+    for (const ProductKernels* kernels : kernel_sets()) {
+      const std::vector<float> together = multiply(*kernels, matrix.packed, rows, 1 + random() % 3);
+      ASSERT_TRUE(is_same(together.data(), alone.data(), alone.size())) << ggml_type_name(type) << " " << n_rows;
+      const std::vector<float> first =
+          multiply(*kernels, matrix.packed, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n_in)});
+      ASSERT_TRUE(is_same(first.data(), alone.data(), n_out)) << ggml_type_name(type);
+      n_compared += alone.size() + n_out;
+    }
+  }
+  EXPECT_GT(n_compared, 100'000U);
+}
+
+TEST(Product, of_a_row_with_what_is_no_number_is_none_and_others_are_as_without) {
+  const ToyMatrix matrix(GGML_TYPE_Q4_K, 256, 32);
+  for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> rows = random_floats(256 * 3, 9);
+    for (const ProductKernels* kernels : kernel_sets()) {
+      const std::vector<float> before = multiply(*kernels, matrix.packed, rows);
+      std::vector<float> others = rows;
+      others[256 + 40] = odd;
+      const std::vector<float> out = multiply(*kernels, matrix.packed, others);
+      for (std::size_t i = 32; i < 64; ++i) EXPECT_TRUE(std::isnan(out[i]));
+      EXPECT_TRUE(is_same(out.data(), before.data(), 32) && is_same(out.data() + 64, before.data() + 64, 32));
+    }
+  }
+  for (const float small : {0.0F, 1e-38F, -1e-44F}) {
+    for (const float x : multiply(kPortableProductKernels, matrix.packed, std::vector<float>(256, small)))
+      EXPECT_EQ(x, 0.0F);
+  }
+}
+
+// The nodes of a graph, two matrices over the same rows.
+TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
+  if (!packed_kind(GGML_TYPE_Q8_0)) GTEST_SKIP() << "all products are ggml's on this processor";
+  const std::unique_ptr<Backend> backend = Backend::open("cpu", 2).value();
+  const ToyMatrix up(GGML_TYPE_Q8_0, 512, 72);
+  const ToyMatrix gate(GGML_TYPE_Q6_K, 512, 40);
+  for (const std::int64_t n_rows : {1, 2, 17, 100}) {
+    const std::vector<float> rows = random_floats(static_cast<std::size_t>(512 * n_rows), 11);
+    const ggml_context_ptr context(ggml_init({32 * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true}));
+    const ggml_context_ptr stand_ins(ggml_init({4 * ggml_tensor_overhead(), nullptr, true}));
+    ggml_tensor* const first = ggml_new_tensor_2d(stand_ins.get(), GGML_TYPE_Q8_0, 512, 72);
+    ggml_tensor* const second = ggml_new_tensor_2d(stand_ins.get(), GGML_TYPE_Q6_K, 512, 40);
+    PackedMatrices packed;
+    for (const auto& [tensor, matrix] : {std::pair(first, &up), std::pair(second, &gate)}) {
+      PackedMatrix own = PackedMatrix::create(*packed_kind(tensor->type), 512, matrix->packed.n_out()).value();
+      own.pack(matrix->bytes);
+      packed.emplace(tensor, std::move(own));
+    }
+    ProductNodes nodes(context.get(), packed);
+    ggml_tensor* const in = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, n_rows);
+    ggml_tensor* const plain = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, 3);
+    ggml_tensor* const one = nodes.multiply(first, in);
+    ggml_tensor* const two = nodes.multiply(second, in);
+    ggml_tensor* const three = nodes.multiply(plain, in);
+    ggml_cgraph* const graph = ggml_new_graph(context.get());
+    for (ggml_tensor* const node : {one, two, three}) {
+      ggml_set_output(node);
+      ggml_build_forward_expand(graph, node);
+    }
+    const ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors(context.get(), backend->handle()));
+    ggml_backend_tensor_set(in, rows.data(), 0, rows.size() * sizeof(float));
+    ggml_backend_tensor_set(plain, rows.data(), 0, 512 * sizeof(float));
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_TRUE(backend->compute(graph).ok());
+      EXPECT_TRUE(is_same(static_cast<const float*>(one->data),
+                          multiply(kPortableProductKernels, up.packed, rows).data(),
+                          static_cast<std::size_t>(72 * n_rows)));
+      EXPECT_TRUE(is_same(static_cast<const float*>(two->data),
+                          multiply(kPortableProductKernels, gate.packed, rows).data(),
+                          static_cast<std::size_t>(40 * n_rows)));
+      EXPECT_EQ(three->op, GGML_OP_MUL_MAT);
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -18,7 +19,6 @@
 #include "gguf/gguf_file.h"
 #include "model/architecture.h"
 #include "model/hparams.h"
-#include "model/product.h"
 #include "model/tensor_plan.h"
 
 namespace ebb {
@@ -38,6 +38,7 @@ constexpr std::size_t kChunkBytes = 4U << 20U;
 struct Placement {
   const TensorInfo* info = nullptr;
   ggml_backend_buffer_type_t memory = nullptr;  // null: it stays where it is mapped
+  std::optional<WeightKind> packed = {};        // copied to panels of that kind; `memory` says nothing
   bool rows_to_f16 = false;                     // copied, but in a type whose rows the device can look up
   bool read_ahead = true;                       // false: few of its rows will ever be read
   std::vector<ggml_tensor**> places;
@@ -65,13 +66,11 @@ bool can_compute(ggml_backend_dev_t device, ggml_backend_buffer_type_t memory, c
 }
 
 // ggml 0.25.3 multiplies many rows in tiles straight from the file's layout on x86. Repacked over plain time, 2048 x 8192
-// matrices, Zen 4 (one thread) and Sapphire Rapids (two): Q4_K 1.0 and 0.9 for one row, 0.8 and 0.5 for four, 1.9 and 1.8
-// for 512, which is why products of many rows unpack it. Q2_K 1.0 for one row, 2.7 for 512; it stays as it lies. Q4_0,
-// IQ4_NL and MXFP4 have no tiles: 0.65 to 0.75 repacked, MXFP4 0.33. (libllama repacks them all.)
+// matrices, Zen 4 (one thread) and Sapphire Rapids (two): Q2_K 1.0 for one row, 2.7 for 512; it stays as it lies. MXFP4 has no tiles: 0.33
+// repacked. (libllama repacks them all.)
 bool is_slower_repacked(ggml_backend_buffer_type_t memory, ggml_type type) {
 #if defined(__x86_64__)
-  if (std::string_view(ggml_backend_buft_name(memory)) != "CPU_REPACK") return false;
-  return type == GGML_TYPE_Q2_K || (type == GGML_TYPE_Q4_K && !can_unpack_q4_k(memory));
+  return std::string_view(ggml_backend_buft_name(memory)) == "CPU_REPACK" && type == GGML_TYPE_Q2_K;
 #else
   (void)memory, (void)type;
   return false;
@@ -102,7 +101,8 @@ class Loader {
   // Decides where each tensor of the plan lies.
   Status place(const std::vector<PlannedTensor>& plan, Weights& weights);
   // Makes the tensors and their memory.
-  Status allocate(std::vector<ggml_context_ptr>& contexts, std::vector<ggml_backend_buffer_ptr>& buffers);
+  Status allocate(std::vector<ggml_context_ptr>& contexts, std::vector<ggml_backend_buffer_ptr>& buffers,
+                  PackedMatrices& packed);
   // Reads the file into memory and copies what is to be copied.
   Status fill();
 
@@ -111,12 +111,17 @@ class Loader {
  private:
   Result<Placement> choose(const TensorInfo& info, TensorUse use) const;
   void make_tensors(std::vector<ggml_context_ptr>& contexts);
+  ggml_context* context_for(const Placement& placement, std::vector<ggml_context_ptr>& contexts);
+  Status make_packed(PackedMatrices& packed);
   Result<ggml_backend_buffer_ptr> map_tensors();
   Result<ggml_backend_buffer_ptr> copy_memory(ggml_backend_buffer_type_t memory, ggml_context* context);
   static std::size_t work_bytes(const Placement& placement);
   // The rest of the tensors, shared with other threads; only the loading thread reports progress.
   Status fill_some(bool reports);
   Status read_ahead(const TensorInfo& info, bool reports);
+  [[nodiscard]] static bool is_mapped(const Placement& placement) {
+    return placement.memory == nullptr && !placement.packed;
+  }
   Status copy_whole(const Placement& placement, bool reports);
   Status copy_pieces(const Placement& placement, bool reports);
   Status advance(std::size_t n_bytes, bool reports);
@@ -127,6 +132,8 @@ class Loader {
   std::vector<ggml_backend_buffer_type_t> repacked_;
   std::vector<Placement> placements_;
   std::map<ggml_backend_buffer_type_t, ggml_context*> context_of_;  // one per kind of memory; null: mapped
+  ggml_context* packed_context_ = nullptr;                          // of tensors that only stand for packed matrices
+  std::map<const ggml_tensor*, PackedMatrix*> packed_;
   WeightBytes bytes_;
 
   std::size_t n_work_bytes_ = 0;
@@ -139,6 +146,10 @@ Result<Placement> Loader::choose(const TensorInfo& info, TensorUse use) const {
   ggml_backend_dev_t device = backend_.device();
   ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device);
   Placement placement{.info = &info, .memory = backend_.is_cpu() ? nullptr : plain};
+  if (backend_.is_cpu() && options_.use_repacked && use == TensorUse::kMatrix) {
+    placement.packed = packed_kind(info.type);
+    if (placement.packed) return placement;
+  }
   for (ggml_backend_buffer_type_t memory : repacked_) {
     if (use != TensorUse::kMatrix || is_slower_repacked(memory, info.type)) continue;
     if (can_compute(device, memory, info, use)) {
@@ -169,7 +180,7 @@ Status Loader::place(const std::vector<PlannedTensor>& plan, Weights& weights) {
   // Tied: the embeddings are the output matrix too, as the same tensor where one layout serves both.
   Placement& embedding = placements_.front();
   EBB_ASSIGN_OR_RETURN(Placement output, choose(*embedding.info, TensorUse::kMatrix));
-  if (output.memory == embedding.memory && !embedding.rows_to_f16) {
+  if (output.memory == embedding.memory && !output.packed && !embedding.rows_to_f16) {
     embedding.places.push_back(&weights.output);
     embedding.read_ahead = true;
   } else {
@@ -179,15 +190,20 @@ Status Loader::place(const std::vector<PlannedTensor>& plan, Weights& weights) {
   return {};
 }
 
+ggml_context* Loader::context_for(const Placement& placement, std::vector<ggml_context_ptr>& contexts) {
+  ggml_context*& context = placement.packed ? packed_context_ : context_of_[placement.memory];
+  if (context == nullptr) {
+    contexts.emplace_back(ggml_init({placements_.size() * ggml_tensor_overhead(), nullptr, true}));
+    context = contexts.back().get();
+  }
+  return context;
+}
+
 void Loader::make_tensors(std::vector<ggml_context_ptr>& contexts) {
   for (Placement& placement : placements_) {
-    ggml_context*& context = context_of_[placement.memory];
-    if (context == nullptr) {
-      contexts.emplace_back(ggml_init({placements_.size() * ggml_tensor_overhead(), nullptr, true}));
-      context = contexts.back().get();
-    }
     const TensorInfo& info = *placement.info;
-    placement.tensor = ggml_new_tensor_2d(context, placement.type(), info.shape[0], info.shape[1]);
+    placement.tensor =
+        ggml_new_tensor_2d(context_for(placement, contexts), placement.type(), info.shape[0], info.shape[1]);
     ggml_set_name(placement.tensor, info.name.c_str());
     for (ggml_tensor** place : placement.places) *place = placement.tensor;
   }
@@ -202,7 +218,7 @@ Result<ggml_backend_buffer_ptr> Loader::map_tensors() {
       backend_.device(), const_cast<std::byte*>(bytes.data()), bytes.size(), n_largest));
   bool ok = buffer != nullptr;
   for (const Placement& placement : placements_) {
-    if (!ok || placement.memory != nullptr) continue;
+    if (!ok || !is_mapped(placement)) continue;
     auto* address = const_cast<std::byte*>(file_.bytes_of(*placement.info).data());
     ok = ggml_backend_tensor_alloc(buffer.get(), placement.tensor, address) == GGML_STATUS_SUCCESS;
     bytes_.mapped += placement.info->n_bytes;
@@ -224,8 +240,23 @@ Result<ggml_backend_buffer_ptr> Loader::copy_memory(ggml_backend_buffer_type_t m
   return buffer;
 }
 
-Status Loader::allocate(std::vector<ggml_context_ptr>& contexts, std::vector<ggml_backend_buffer_ptr>& buffers) {
+Status Loader::make_packed(PackedMatrices& packed) {
+  for (const Placement& placement : placements_) {
+    if (!placement.packed) continue;
+    const std::span<const std::int64_t> shape = placement.info->shape;
+    Result<PackedMatrix> matrix =
+        PackedMatrix::create(*placement.packed, static_cast<std::size_t>(shape[0]), static_cast<std::size_t>(shape[1]));
+    if (!matrix.ok()) return error(matrix.status().code(), "{}: {}", file_.name(), matrix.status().message());
+    bytes_.copied += matrix->bytes();
+    packed_[placement.tensor] = &packed.emplace(placement.tensor, *std::move(matrix)).first->second;
+  }
+  return {};
+}
+
+Status Loader::allocate(std::vector<ggml_context_ptr>& contexts, std::vector<ggml_backend_buffer_ptr>& buffers,
+                        PackedMatrices& packed) {
   make_tensors(contexts);
+  EBB_RETURN_IF_ERROR(make_packed(packed));
   for (const auto& [memory, context] : context_of_) {
     EBB_ASSIGN_OR_RETURN(ggml_backend_buffer_ptr buffer,
                          memory == nullptr ? map_tensors() : copy_memory(memory, context));
@@ -262,7 +293,7 @@ Status Loader::fill() {
 Status Loader::fill_some(bool reports) {
   for (std::size_t i = next_++; i < placements_.size() && !stop_; i = next_++) {
     const Placement& placement = placements_[i];
-    if (placement.memory == nullptr) {
+    if (is_mapped(placement)) {
       if (placement.read_ahead) EBB_RETURN_IF_ERROR(read_ahead(*placement.info, reports));
     } else if (backend_.is_cpu()) {
       EBB_RETURN_IF_ERROR(copy_whole(placement, reports));
@@ -274,8 +305,8 @@ Status Loader::fill_some(bool reports) {
 }
 
 std::size_t Loader::work_bytes(const Placement& placement) {
-  if (placement.memory == nullptr && !placement.read_ahead) return 0;
-  return placement.info->n_bytes * (placement.memory == nullptr ? 1 : 2);
+  if (is_mapped(placement) && !placement.read_ahead) return 0;
+  return placement.info->n_bytes * (is_mapped(placement) ? 1 : 2);
 }
 
 Status Loader::read_ahead(const TensorInfo& info, bool reports) {
@@ -287,12 +318,16 @@ Status Loader::read_ahead(const TensorInfo& info, bool reports) {
   return {};
 }
 
-// Repacked layouts mix rows, so ggml takes a tensor only in one piece.
+// Other layouts mix rows, so a tensor goes there only in one piece.
 Status Loader::copy_whole(const Placement& placement, bool reports) {
   const TensorInfo& info = *placement.info;
   EBB_RETURN_IF_ERROR(read_ahead(info, reports));
   if (stop_) return {};
-  ggml_backend_tensor_set(placement.tensor, file_.bytes_of(info).data(), 0, info.n_bytes);
+  if (placement.packed) {
+    packed_.at(placement.tensor)->pack(file_.bytes_of(info));
+  } else {
+    ggml_backend_tensor_set(placement.tensor, file_.bytes_of(info).data(), 0, info.n_bytes);
+  }
   file_.mapping().drop(info.file_offset, info.n_bytes);
   return advance(info.n_bytes, reports);
 }
@@ -359,7 +394,7 @@ Result<std::unique_ptr<Weights>> Weights::load(const GgufFile& file, const Hpara
   EBB_RETURN_IF_ERROR(check_tensors(file, plan, architecture));
   Loader loader(file, backend, options);
   EBB_RETURN_IF_ERROR(loader.place(plan, *weights));
-  EBB_RETURN_IF_ERROR(loader.allocate(weights->memory_->contexts, weights->memory_->buffers));
+  EBB_RETURN_IF_ERROR(loader.allocate(weights->memory_->contexts, weights->memory_->buffers, weights->packed_));
   EBB_RETURN_IF_ERROR(loader.fill());
   weights->bytes_ = loader.bytes();
   if (options.use_repacked) weights->wide_ = WideCopies(matrices_of(*weights));

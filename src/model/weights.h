@@ -1,8 +1,8 @@
 // Weights: the tensors of one model, ready for graphs, and the memory they lie in.
 //
 // Names and shapes are checked against the hparams before any tensor exists. On the CPU a tensor stays where the file
-// is mapped, unless ggml has a faster layout for its product (then it is copied there and its mapped pages dropped); on
-// another backend all tensors are copied to its memory. Thread rule: immutable after load().
+// is mapped, unless products are faster from another layout: ours (model/product.h), else one of ggml's. Then it is copied there and its
+// mapped pages dropped. On another backend all tensors are copied to its memory. Thread rule: immutable after load().
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include "ggml.h"
 
 #include "base/status.h"
+#include "model/product.h"
 #include "model/wide_copies.h"
 
 namespace ebb {
@@ -52,8 +53,8 @@ struct WeightBytes {
 };
 
 struct LoadOptions {
-  // Copy matrices to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has the figures), and
-  // small models' to f32 for products of several rows.
+  // Pack matrices for products of our own, or copy them to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has
+  // the figures), and small models' to f32 for products of several rows. Without, all products are ggml's, of the files' layout.
   bool use_repacked = true;
   // Called with the share done, 0..1, for every few MB read, from the loading thread. False cancels the load.
   std::function<bool(float)> progress = nullptr;
@@ -80,12 +81,14 @@ class Weights : public WeightTensors {
 
   [[nodiscard]] WeightBytes bytes() const { return bytes_; }
   [[nodiscard]] const WideCopies& wide() const { return wide_; }
+  [[nodiscard]] const PackedMatrices& packed() const { return packed_; }
 
  private:
   struct Memory;
   Weights();
 
   std::unique_ptr<Memory> memory_;
+  PackedMatrices packed_;
   WideCopies wide_;
   WeightBytes bytes_;
 };

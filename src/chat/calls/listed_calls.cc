@@ -172,9 +172,8 @@ std::string ListedReader::cut_arguments() const {
 // Whether marks inside a text opened others, and the text would be whole if they had not.
 bool ListedReader::opens_too_much() const {
   if (!in_mark_ || !has_nested_) return false;
-  std::string_view text = trimmed(list_);
-  if (text.ends_with(syntax_.close)) text.remove_suffix(syntax_.close.size());
-  return trimmed(text).ends_with(syntax_.end);
+  const std::string_view text = trimmed(list_);
+  return text.ends_with(syntax_.end) || text.find(fmt::format("{}{}", syntax_.end, syntax_.close)) != text.npos;
 }
 
 bool ListedReader::finish(CallEvents& events) {
