@@ -361,6 +361,8 @@ class Session {
   // What a choice needs that is not there yet, then a choice's evidence.
   [[nodiscard]] Evidence evidence_for_choice(CountedFrames counted = CountedFrames::kHot);
   void note_frames();
+  void note_frames_ahead();
+  void note_frame(BlockIndex block);
   void begin_queries();
   void note_expected();
   void expect(std::size_t head);
@@ -411,6 +413,8 @@ class Session {
     std::vector<FrameDigest> digests;  // [head]
   };
   std::map<BlockIndex, FrameNotes> frame_notes_;
+  std::int32_t n_noted_ahead_ = 0;  // blocks whose frames were read before they were asked for, or need not be
+  Position end_noted_;              // the end when that was last looked at
   // Where the policy asks for what is expected: the queries that were, and of each head what was expected at the last choice.
   std::optional<QueryMoments> queries_;
   std::vector<std::map<BlockIndex, ExpectedBlock>> expected_;  // [head]

@@ -12,6 +12,11 @@ namespace {
 // room. Less: there, a reply's beginning leaves for it.
 constexpr std::int32_t kNewestShare = 8;
 
+// From half of the budget on, frames are read before a choice asks for them: at each step so many blocks, and as many more for each that it filled.
+// More: steps take longer. Less: the first choice does.
+constexpr std::int32_t kAheadShare = 2;
+constexpr std::int32_t kAheadBlocks = 2;
+
 }  // namespace
 
 // --- blocks ---
@@ -94,37 +99,52 @@ ScopeEvidence Session::gather_scope(HeadRange heads, const Evidence& evidence, C
 
 // Rows of full blocks never change where they are; what leaves is forgotten, so that notes are bounded by what is hot.
 void Session::note_frames() {
-  const Ask ask = policy_->asks();
-  if (!ask.frames()) return;
+  if (!policy_->asks().frames()) return;
   std::erase_if(frame_notes_, [&](const auto& entry) {
     return hot().n_hot_frames(entry.first) == 0 || hot().anchor(entry.first) != entry.second.anchor ||
            hot().renewed(entry.first) != entry.second.renewed ||
            !std::ranges::equal(hot().advances(entry.first), entry.second.advances);
   });
-  const FrameLayout& layout = deps_.memory.layout();
-  std::vector<std::byte> frame(layout.frame_bytes());
-  for (const BlockIndex block : hot().hot_blocks()) {
-    // The rows of one that is computed again are not all there yet.
-    const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
-    if (!hot().is_full(block) || is_computing) continue;
-    FrameNotes& notes = frame_notes_[block];
-    notes.anchor = hot().anchor(block);
-    notes.renewed = hot().renewed(block);
-    notes.advances.assign(hot().advances(block).begin(), hot().advances(block).end());
-    notes.digests.resize(deps_.shape.n_heads());
-    hot().hot_heads(block).for_each([&](std::size_t head) {
-      if (notes.digests[head].is_read) return;
-      HeadSet one(deps_.shape.n_heads());
-      one.add(head);
-      read_frames(block, one, frame);
-      notes.digests[head] = digest_frame(layout, frame, block_size(),
-                                         {.directions = ask.keys,
-                                          .ranges = ask.ranges,
-                                          .value_means = ask.value_means,
-                                          .lengths = ask.output_lengths ? deps_.output_lengths : nullptr,
-                                          .head = head});
-    });
+  for (const BlockIndex block : hot().hot_blocks()) note_frame(block);
+}
+
+// Of blocks in the order in which they came, while the first choice is still some way off: what all of them take at once, others would wait for.
+void Session::note_frames_ahead() {
+  const std::int32_t n_filled = end() - std::exchange(end_noted_, end());
+  if (!policy_->asks().frames() || kAheadShare * hot().n_hot_frames() < budget_.n_frames) return;
+  std::int32_t n_left = kAheadBlocks * (1 + std::max(0, n_filled) / block_size());
+  for (; n_left > 0 && n_noted_ahead_ < n_blocks() && hot().is_full(BlockIndex(n_noted_ahead_)); ++n_noted_ahead_) {
+    const BlockIndex block(n_noted_ahead_);
+    if (hot().n_hot_frames(block) == 0 || frame_notes_.contains(block)) continue;
+    note_frame(block);
+    --n_left;
   }
+}
+
+void Session::note_frame(BlockIndex block) {
+  // The rows of one that is computed again are not all there yet.
+  const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
+  if (!hot().is_full(block) || is_computing) return;
+  const Ask ask = policy_->asks();
+  const FrameLayout& layout = deps_.memory.layout();
+  FrameNotes& notes = frame_notes_[block];
+  notes.anchor = hot().anchor(block);
+  notes.renewed = hot().renewed(block);
+  notes.advances.assign(hot().advances(block).begin(), hot().advances(block).end());
+  notes.digests.resize(deps_.shape.n_heads());
+  std::vector<std::byte> frame(layout.frame_bytes());
+  hot().hot_heads(block).for_each([&](std::size_t head) {
+    if (notes.digests[head].is_read) return;
+    HeadSet one(deps_.shape.n_heads());
+    one.add(head);
+    read_frames(block, one, frame);
+    notes.digests[head] = digest_frame(layout, frame, block_size(),
+                                       {.directions = ask.keys,
+                                        .ranges = ask.ranges,
+                                        .value_means = ask.value_means,
+                                        .lengths = ask.output_lengths ? deps_.output_lengths : nullptr,
+                                        .head = head});
+  });
 }
 
 void Session::fill_frames(HeadRange heads, const Evidence& evidence, ScopeEvidence& scope) const {
@@ -199,6 +219,7 @@ void Session::set_policy(std::shared_ptr<const Policy> policy, const OutputLengt
   if (ask.attention()) attention_.emplace(deps_.shape.n_heads(), ask, block_size(), to_size(deps_.shape.n_kv_heads));
   for (std::int32_t b = 0; b < n_blocks(); ++b) keeper_.hot().notes(BlockIndex(b)).attention = 0.0;
   frame_notes_.clear();
+  n_noted_ahead_ = 0;
   expected_.clear();
   if (!ask.reread) unread_ = {Position(0), Position(0)};
 }
@@ -215,6 +236,7 @@ std::int32_t Session::n_observed(std::int32_t n_rows, const AttentionNotes::Behi
 void Session::end_step(const std::optional<SequenceMass>& mass) {
   ++n_steps_;
   if (mass && attention_) note_mass(*mass);
+  note_frames_ahead();
 }
 
 // A state would have seen the tokens twice.

@@ -228,6 +228,7 @@ Acts Session::take_back(Position end) {
   unread_ = intersect(unread_, {Position(0), stays});
   if (reliances_) reliances_->cut(stays);
   frame_notes_.erase(frame_notes_.lower_bound(BlockIndex(n_kept)), frame_notes_.end());
+  n_noted_ahead_ = std::min(n_noted_ahead_, n_kept);
   for (auto& expected : expected_) expected.erase(expected.lower_bound(BlockIndex(n_kept)), expected.end());
   keeper_.cut(stays, n_free_frames() >= n_missing, acts);
   recall_window(acts);
