@@ -13,6 +13,7 @@
 namespace ebb {
 namespace {
 
+using testing::AnyOf;
 using testing::ContainsRegex;
 
 constexpr int kTurns = 14;
@@ -73,7 +74,8 @@ TEST(Demo, recalls_the_fact_of_the_first_turn_in_every_run_and_truncation_has_lo
     ASSERT_EQ(turns.size(), kTurns) << result.out;
     for (const PrintedTurn& turn : turns) EXPECT_LE(turn.n_hot, turn.n_budget);
     // The fact is in the first block: when it was last whole, and how many left before it came back. In some heads it may be hot between.
-    EXPECT_EQ(turns.back().first_block, "R");
+    // Behind the reply, some heads may have let go of it again.
+    EXPECT_THAT(turns.back().first_block, AnyOf("R", "▒"));
     const auto here = std::ranges::find_if(turns.rbegin() + 1, turns.rend(), [](const PrintedTurn& turn) {
       return turn.first_block == "█" || turn.first_block == "R";
     });

@@ -87,6 +87,21 @@ TEST_F(SealedSessions, hold_open_frames_for_the_block_that_is_written_to_and_for
   EXPECT_LT(4 * session->block_bytes(BlockIndex(0)), 2 * open_block_bytes());
 }
 
+// What policies read of frames is read of sealed ones: the rows of an open block are larger.
+TEST_F(SealedSessions, let_go_by_what_frames_hold_of_steps_that_end_inside_of_blocks) {
+  for (const char* const policy : {"layer_defensivekv", "keydiff", "lagkv"}) {
+    EngineOptions options = complete({});
+    options.kv_type = RowType::kKivi4;
+    options.policy = policy;
+    options.chunk = 41;
+    engine_ = Engine::open(options).value();
+    const auto session = open_session({.budget_tokens = 6 * kBlockSize});
+    EXPECT_TRUE(say(*session, kLongText).ok()) << policy;
+    EXPECT_TRUE(say(*session, kLongText + kLongText, {.max_tokens = 40}).ok()) << policy;
+    EXPECT_FALSE(last_.acts.evicted.empty()) << policy;
+  }
+}
+
 TEST_F(SealedSessions, more_than_there_are_open_blocks_for_are_refused_before_any_work) {
   open({.n_open_blocks = 1});
   auto first = open_session();

@@ -97,6 +97,9 @@ void read_unit(WeightKind kind, const std::uint8_t* file, Unit& unit) {
     case WeightKind::kQ5K: return read_k(file, true, unit);
     case WeightKind::kQ6K: return read_q6_k(file, unit);
     case WeightKind::kIq4Xs: return read_iq4_xs(file, unit);
+    case WeightKind::kF32:
+    case WeightKind::kF16:
+    case WeightKind::kBf16: return;
   }
 }
 
@@ -129,7 +132,10 @@ void put_scales(WeightKind kind, const Unit& unit, std::size_t row, std::uint8_t
   switch (kind) {
     case WeightKind::kQ8_0:
     case WeightKind::kQ4_0:
-    case WeightKind::kIq4Nl: return;
+    case WeightKind::kIq4Nl:
+    case WeightKind::kF32:
+    case WeightKind::kF16:
+    case WeightKind::kBf16: return;
     case WeightKind::kQ6K:
       for (std::size_t i = 0; i < 16; ++i) behind[i * kPanelRows + row] = unit.scales[i];
       return;
@@ -149,6 +155,15 @@ void put_scales(WeightKind kind, const Unit& unit, std::size_t row, std::uint8_t
   }
 }
 
+void put_floats(std::span<const std::byte> file, std::size_t n_rows, std::size_t n_in, std::byte* panel) {
+  const std::size_t n_bytes = file.size() / (n_rows * n_in);
+  const std::byte* from = file.data();
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    std::byte* to = panel + row * n_bytes;
+    for (std::size_t i = 0; i < n_in; ++i, from += n_bytes, to += kPanelRows * n_bytes) std::memcpy(to, from, n_bytes);
+  }
+}
+
 }  // namespace
 
 void pack_panel(WeightKind kind, std::span<const std::byte> file, std::size_t n_rows, std::size_t n_in,
@@ -162,6 +177,7 @@ void pack_panel(WeightKind kind, std::span<const std::byte> file, std::size_t n_
   auto* const codes = reinterpret_cast<std::uint8_t*>(panel);
   std::uint8_t* const scales = codes + panel_code_bytes(kind, n_in);
   std::memset(panel, 0, panel_bytes(kind, n_in));
+  if (is_float(kind)) return put_floats(file, n_rows, n_in, panel);
   for (std::size_t row = 0; row < n_rows; ++row) {
     for (std::size_t u = 0; u < n_units; ++u, from += shape.file_bytes) {
       Unit unit;

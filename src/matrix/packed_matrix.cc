@@ -63,10 +63,12 @@ ProductOut PackedMatrix::part_of(float* out, std::size_t panel) const {
   return {.data = out + first, .stride = n_out_, .n = std::min(kPanelRows, n_out_ - first)};
 }
 
-void PackedMatrix::multiply(const ProductKernels& kernels, const RoundedRows& rows, float* out, PanelQueue& queue,
-                            std::size_t n_threads) const {
+// Two panels at once where there are many rows: `loops` multiplies one as it is packed, widens one, and multiplies two wide ones.
+template <class Loops>
+void PackedMatrix::multiply_panels(const Loops& loops, std::size_t n_rows, float* out, PanelQueue& queue,
+                                   std::size_t n_threads) const {
   const std::size_t n_wide_bytes = (wide_panel_bytes(kind_, n_in_) + kLine - 1) / kLine * kLine;
-  std::byte* const wide = rows.n_rows > kFewRows ? scratch(2 * n_wide_bytes) : nullptr;
+  std::byte* const wide = n_rows > kFewRows ? scratch(std::max(kLine, 2 * n_wide_bytes)) : nullptr;
   const std::size_t n_pairs = (n_panels_ + 1) / 2;
   const std::size_t n_at_once = 2 * std::max<std::size_t>(1, n_pairs / (kTakesEach * n_threads));
   for (std::size_t first = queue.take(n_at_once); first < n_panels_; first = queue.take(n_at_once)) {
@@ -74,19 +76,62 @@ void PackedMatrix::multiply(const ProductKernels& kernels, const RoundedRows& ro
     for (std::size_t p = first; p < end; p += 2) {
       const std::size_t other = std::min(p + 1, end - 1);
       if (wide == nullptr) {
-        kernels.multiply(kind_, panel(p), rows, part_of(out, p));
-        if (other != p) kernels.multiply(kind_, panel(other), rows, part_of(out, other));
+        loops.multiply(panel(p), part_of(out, p));
+        if (other != p) loops.multiply(panel(other), part_of(out, other));
         continue;
       }
-      const WidePanel left = kernels.widen(kind_, panel(p), rows.n_blocks, wide);
-      const WidePanel right =
-          other == p ? left : kernels.widen(kind_, panel(other), rows.n_blocks, wide + n_wide_bytes);
+      const auto left = loops.widen(panel(p), wide);
+      const auto right = other == p ? left : loops.widen(panel(other), wide + n_wide_bytes);
       ProductOut right_out = part_of(out, other);
       if (other == p) right_out.n = 0;
-      kernels.multiply_wide(kind_, {left, right}, rows, {part_of(out, p), right_out});
+      loops.multiply_wide({left, right}, {part_of(out, p), right_out});
     }
   }
   queue.leave(n_threads);
+}
+
+namespace {
+
+struct OfRounded {
+  const ProductKernels& kernels;
+  WeightKind kind;
+  const RoundedRows& rows;
+
+  void multiply(const std::byte* panel, const ProductOut& out) const { kernels.multiply(kind, panel, rows, out); }
+  [[nodiscard]] WidePanel widen(const std::byte* panel, std::byte* memory) const {
+    return kernels.widen(kind, panel, rows.n_blocks, memory);
+  }
+  void multiply_wide(const std::array<WidePanel, 2>& panels, const std::array<ProductOut, 2>& out) const {
+    kernels.multiply_wide(kind, panels, rows, out);
+  }
+};
+
+struct OfFloats {
+  const ProductKernels& kernels;
+  WeightKind kind;
+  const FloatRows& rows;
+
+  void multiply(const std::byte* panel, const ProductOut& out) const {
+    kernels.multiply_floats(kind, panel, rows, out);
+  }
+  [[nodiscard]] const float* widen(const std::byte* panel, std::byte* memory) const {
+    return kernels.widen_floats(kind, panel, rows.n_blocks, memory);
+  }
+  void multiply_wide(const std::array<const float*, 2>& panels, const std::array<ProductOut, 2>& out) const {
+    kernels.multiply_wide_floats(panels, rows, out);
+  }
+};
+
+}  // namespace
+
+void PackedMatrix::multiply(const ProductKernels& kernels, const RoundedRows& rows, float* out, PanelQueue& queue,
+                            std::size_t n_threads) const {
+  multiply_panels(OfRounded{kernels, kind_, rows}, rows.n_rows, out, queue, n_threads);
+}
+
+void PackedMatrix::multiply(const ProductKernels& kernels, const FloatRows& rows, float* out, PanelQueue& queue,
+                            std::size_t n_threads) const {
+  multiply_panels(OfFloats{kernels, kind_, rows}, rows.n_rows, out, queue, n_threads);
 }
 
 }  // namespace ebb

@@ -48,14 +48,22 @@ class PackedMatrix {
   [[nodiscard]] std::size_t n_out() const { return n_out_; }
   [[nodiscard]] std::size_t bytes() const { return memory_.bytes().size(); }
 
-  // out[row * n_out + i]. Called by each of n_threads; returns when no panel is left to take.
+  // Whether its rows stay as they are: the weights are floats.
+  [[nodiscard]] bool takes_floats() const { return is_float(kind_); }
+
+  // out[row * n_out + i]. Called by each of n_threads; returns when no panel is left to take. FloatRows where takes_floats().
   void multiply(const ProductKernels& kernels, const RoundedRows& rows, float* out, PanelQueue& queue,
+                std::size_t n_threads) const;
+  void multiply(const ProductKernels& kernels, const FloatRows& rows, float* out, PanelQueue& queue,
                 std::size_t n_threads) const;
 
  private:
   PackedMatrix(WeightKind kind, std::size_t n_in, std::size_t n_out);
   [[nodiscard]] const std::byte* panel(std::size_t index) const { return memory_.data() + index * n_panel_bytes_; }
   [[nodiscard]] ProductOut part_of(float* out, std::size_t panel) const;
+  template <class Loops>
+  void multiply_panels(const Loops& loops, std::size_t n_rows, float* out, PanelQueue& queue,
+                       std::size_t n_threads) const;
 
   WeightKind kind_;
   std::size_t n_in_;

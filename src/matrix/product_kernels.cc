@@ -1,5 +1,6 @@
 #include "matrix/product_kernels.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -28,6 +29,13 @@ struct Lanes {
   static Floats of_halves(const std::byte* p) {
     Floats x;
     for (std::size_t i = 0; i < kLanes; ++i) x[i] = half_to_float(read<std::uint16_t>(p + 2 * i));
+    return x;
+  }
+  static Floats of_upper_halves(const std::byte* p) {
+    Floats x;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      x[i] = std::bit_cast<float>(std::uint32_t{read<std::uint16_t>(p + 2 * i)} << 16);
+    }
     return x;
   }
   static Floats of_signed(const std::uint8_t* p) {

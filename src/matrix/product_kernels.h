@@ -1,7 +1,8 @@
 // The loops in which matrix products spend their time, for each instruction set.
 //
 // They see panels and rows of numbers: no threads, no models. Every set gives the same bits: products of bytes are added as whole numbers,
-// exactly; what is left is one order of fused additions, block by block, for each row and each output by itself (decisions/0034). The files
+// exactly; what is left is one order of fused additions, block by block, for each row and each output by itself. Floats are added up block by
+// block, within each value by value (decisions/0034). The files
 // that implement them are built for their instruction set, so nothing here is a function with a body. Thread rule: pure functions of
 // their arguments.
 #pragma once
@@ -40,6 +41,11 @@ struct ProductKernels {
   // All rows with two panels side by side, for many of them. Of a single one give it twice, and to the second no outputs.
   void (*multiply_wide)(WeightKind kind, const std::array<WidePanel, 2>& panels, const RoundedRows& rows,
                         const std::array<ProductOut, 2>& out);
+  // The same of weights that are floats, of which wide panels have 32 bits; those that have are not copied.
+  void (*multiply_floats)(WeightKind kind, const std::byte* panel, const FloatRows& rows, const ProductOut& out);
+  const float* (*widen_floats)(WeightKind kind, const std::byte* panel, std::size_t n_blocks, std::byte* memory);
+  void (*multiply_wide_floats)(const std::array<const float*, 2>& panels, const FloatRows& rows,
+                               const std::array<ProductOut, 2>& out);
 };
 
 extern const ProductKernels kPortableProductKernels;

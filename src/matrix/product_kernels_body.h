@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "matrix/float_loops.h"
 #include "matrix/product_codes.h"
 #include "matrix/product_kernels.h"
+#include "matrix/row_tiles.h"
 
 namespace ebb {
 namespace {
@@ -46,15 +48,6 @@ struct ProductLoops {
     return sum;
   }
 
-  [[gnu::always_inline]] static void store(const Floats& sums, std::size_t part, float* row, std::size_t n) {
-    const std::size_t first = part * Lanes::kLanes;
-    if (n >= first + Lanes::kLanes) {
-      __builtin_memcpy(row + first, &sums, sizeof sums);
-    } else if (n > first) {
-      __builtin_memcpy(row + first, &sums, (n - first) * sizeof(float));
-    }
-  }
-
   template <WeightKind kKind, std::size_t kRows>
   static void multiply_tile(const std::byte* panel, const RoundedRows& rows, std::size_t first, const ProductOut& out) {
     using Code = PackedCode<Lanes, kKind>;
@@ -72,7 +65,8 @@ struct ProductLoops {
           for (std::size_t r = 0; r < kRows; ++r) sums[r] = add_block<kKind>(sums[r], x[r * rows.n_blocks + b + i], w);
         }
       }
-      for (std::size_t r = 0; r < kRows; ++r) store(sums[r], part, out.data + (first + r) * out.stride, out.n);
+      for (std::size_t r = 0; r < kRows; ++r)
+        store_part<Lanes>(sums[r], part, out.data + (first + r) * out.stride, out.n);
     }
   }
 
@@ -108,29 +102,23 @@ struct ProductLoops {
         }
       }
       for (std::size_t r = 0; r < kRows; ++r) {
-        store(left[r], part, out[0].data + (first + r) * out[0].stride, out[0].n);
-        store(right[r], part, out[1].data + (first + r) * out[1].stride, out[1].n);
+        store_part<Lanes>(left[r], part, out[0].data + (first + r) * out[0].stride, out[0].n);
+        store_part<Lanes>(right[r], part, out[1].data + (first + r) * out[1].stride, out[1].n);
       }
     }
   }
 
-  // As many rows together as registers allow, and of those that are left half as many, and so on.
-  template <std::size_t kRows = Lanes::kRowsTogether>
-  static void for_tiles(std::size_t n_rows, const auto& tile, std::size_t first = 0) {
-    for (; first + kRows <= n_rows; first += kRows) tile.template operator()<kRows>(first);
-    if constexpr (kRows > 1) for_tiles<kRows / 2>(n_rows, tile, first);
-  }
-
   template <WeightKind kKind>
   static void multiply_kind(const std::byte* panel, const RoundedRows& rows, const ProductOut& out) {
-    for_tiles(rows.n_rows,
-              [&]<std::size_t kRows>(std::size_t first) { multiply_tile<kKind, kRows>(panel, rows, first, out); });
+    for_row_tiles<Lanes::kRowsTogether>(rows.n_rows, [&]<std::size_t kRows>(std::size_t first) {
+      multiply_tile<kKind, kRows>(panel, rows, first, out);
+    });
   }
 
   template <WeightKind kKind>
   static void multiply_wide_kind(const std::array<WidePanel, 2>& panels, const RoundedRows& rows,
                                  const std::array<ProductOut, 2>& out) {
-    for_tiles(rows.n_rows, [&]<std::size_t kRows>(std::size_t first) {
+    for_row_tiles<Lanes::kRowsTogether>(rows.n_rows, [&]<std::size_t kRows>(std::size_t first) {
       multiply_wide_tile<kKind, kRows>(panels, rows, first, out);
     });
   }
@@ -201,13 +189,15 @@ struct ProductLoops {
     }
   }
 
-  // One of the functions by kind.
+  // One of the functions by kind, of those that are rounded.
   template <class Function, class Of>
-  static constexpr std::array<Function, kNumWeightKinds> by_kind(const Of& of) {
-    return [&]<std::size_t... kKinds>(std::index_sequence<kKinds...>) {
-      return std::array<Function, kNumWeightKinds>{of.template operator()<static_cast<WeightKind>(kKinds)>()...};
-    }
-    (std::make_index_sequence<kNumWeightKinds>{});
+  static constexpr auto by_kind(const Of& of) {
+    constexpr auto kRounded = static_cast<std::size_t>(WeightKind::kF32);
+    return by_kind<Function>(of, std::make_index_sequence<kRounded>{});
+  }
+  template <class Function, class Of, std::size_t... kKinds>
+  static constexpr auto by_kind(const Of& of, std::index_sequence<kKinds...>) {
+    return std::array<Function, sizeof...(kKinds)>{of.template operator()<static_cast<WeightKind>(kKinds)>()...};
   }
 
   static void multiply(WeightKind kind, const std::byte* panel, const RoundedRows& rows, const ProductOut& out) {
@@ -229,7 +219,13 @@ struct ProductLoops {
   }
 
   static constexpr ProductKernels all() {
-    return {.round_row = round_row, .multiply = multiply, .widen = widen, .multiply_wide = multiply_wide};
+    return {.round_row = round_row,
+            .multiply = multiply,
+            .widen = widen,
+            .multiply_wide = multiply_wide,
+            .multiply_floats = FloatLoops<Lanes>::multiply,
+            .widen_floats = FloatLoops<Lanes>::widen,
+            .multiply_wide_floats = FloatLoops<Lanes>::multiply_wide};
   }
 };
 

@@ -1,4 +1,4 @@
-// RoundedRows: rows of activations as signed bytes, what panels of weights are multiplied with.
+// RoundedRows: rows of activations as signed bytes, what panels of quantised weights are multiplied with.
 //
 // kBlockValues neighbours of a row have one scale: value = scale * byte, the largest of them 127 or -127 of it. So a row is rounded the same
 // whatever stands beside it. Thread rule: a view.
@@ -22,6 +22,13 @@ struct RoundedBlock {
 
 struct RoundedRows {
   RoundedBlock* data = nullptr;  // [n_rows][n_blocks]
+  std::size_t n_rows = 0;
+  std::size_t n_blocks = 0;
+};
+
+// Rows as they are, for weights that are floats.
+struct FloatRows {
+  const float* data = nullptr;  // [n_rows][n_blocks][kBlockValues]
   std::size_t n_rows = 0;
   std::size_t n_blocks = 0;
 };

@@ -1,6 +1,7 @@
 // WeightKind: a type of weights whose products are computed here, and what of it products need to know.
 //
 //   weight = scale * (code - offset) - least          of 32 neighbours of a row (16 for Q6_K) one scale and one least
+//   weight = a float of 32 or 16 bits                 multiplied with rows that are not rounded
 //
 // It does not know files, models or ggml. Thread rule: values.
 #pragma once
@@ -10,8 +11,9 @@
 
 namespace ebb {
 
-enum class WeightKind : std::uint8_t { kQ8_0, kQ4_0, kIq4Nl, kQ4K, kQ5K, kQ6K, kIq4Xs };
-inline constexpr std::size_t kNumWeightKinds = 7;
+enum class WeightKind : std::uint8_t { kQ8_0, kQ4_0, kIq4Nl, kQ4K, kQ5K, kQ6K, kIq4Xs, kF32, kF16, kBf16 };
+inline constexpr std::size_t kNumWeightKinds = 10;
+[[nodiscard]] constexpr bool is_float(WeightKind kind) { return kind >= WeightKind::kF32; }
 
 // Values of a row that share a scale of what they are multiplied with (matrix/rounded_rows.h), and the least that is multiplied at once.
 inline constexpr std::size_t kBlockValues = 32;
@@ -40,6 +42,9 @@ struct WeightShape {
     case WeightKind::kQ5K: return {.unit_values = 256, .file_bytes = 176, .code_bytes = 320, .scale_bytes = 256};
     case WeightKind::kQ6K: return {.unit_values = 256, .file_bytes = 210, .code_bytes = 384, .scale_bytes = 288};
     case WeightKind::kIq4Xs: return {.unit_values = 256, .file_bytes = 136, .code_bytes = 256, .scale_bytes = 160};
+    case WeightKind::kF32: return {.unit_values = 32, .file_bytes = 128, .code_bytes = 2048};
+    case WeightKind::kF16:
+    case WeightKind::kBf16: return {.unit_values = 32, .file_bytes = 64, .code_bytes = 1024};
   }
   return {};
 }
@@ -60,6 +65,9 @@ struct CodeTraits {
     case WeightKind::kQ4K:
     case WeightKind::kQ5K: return {.has_least = true};
     case WeightKind::kQ6K: return {.n_scales = 2, .offset = 32};
+    case WeightKind::kF32:
+    case WeightKind::kF16:
+    case WeightKind::kBf16: break;
   }
   return {};
 }
@@ -80,6 +88,7 @@ struct CodeTraits {
   return (code_traits(kind).n_scales + (code_traits(kind).has_least ? 1 : 0)) * kPanelRows;
 }
 [[nodiscard]] constexpr std::size_t wide_panel_bytes(WeightKind kind, std::size_t n_in) {
+  if (is_float(kind)) return kind == WeightKind::kF32 ? 0 : n_in * kPanelRows * sizeof(float);
   return n_in / kBlockValues * (kBlockValues * kPanelRows + wide_scales(kind) * sizeof(float));
 }
 

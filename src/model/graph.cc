@@ -249,9 +249,7 @@ ggml_tensor* Graph::build_heads(ggml_tensor* x, ggml_tensor* matrix, ggml_tensor
   return ggml_reshape_3d(context_, y, head_dim, y->ne[0] / head_dim, shape_.n_rows);
 }
 
-ggml_tensor* Graph::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
-  return products_->multiply(model_.weights().wide().choose(matrix, rows->ne[1]), rows);
-}
+ggml_tensor* Graph::multiply(ggml_tensor* matrix, ggml_tensor* rows) { return products_->multiply(matrix, rows); }
 
 ggml_tensor* Graph::build_norm(ggml_tensor* x, ggml_tensor* weight) {
   return ggml_mul(context_, ggml_rms_norm(context_, x, model_.hparams().norm_eps), weight);

@@ -56,8 +56,8 @@ void run_round(ggml_tensor* dst, int ith, int nth, void*) {
 
 }  // namespace
 
-std::optional<WeightKind> packed_kind(int ggml_type) {
-  if (find_product_kernels() == nullptr) return std::nullopt;
+std::optional<WeightKind> packed_kind(int ggml_type, std::int64_t n_in) {
+  if (find_product_kernels() == nullptr || n_in % static_cast<std::int64_t>(kBlockValues) != 0) return std::nullopt;
   switch (ggml_type) {
     case GGML_TYPE_Q8_0: return WeightKind::kQ8_0;
     case GGML_TYPE_Q4_0: return WeightKind::kQ4_0;
@@ -66,6 +66,9 @@ std::optional<WeightKind> packed_kind(int ggml_type) {
     case GGML_TYPE_Q5_K: return WeightKind::kQ5K;
     case GGML_TYPE_Q6_K: return WeightKind::kQ6K;
     case GGML_TYPE_IQ4_XS: return WeightKind::kIq4Xs;
+    case GGML_TYPE_F32: return WeightKind::kF32;
+    case GGML_TYPE_F16: return WeightKind::kF16;
+    case GGML_TYPE_BF16: return WeightKind::kBf16;
     default: return std::nullopt;
   }
 }
@@ -73,7 +76,6 @@ std::optional<WeightKind> packed_kind(int ggml_type) {
 ggml_tensor* ProductNodes::round(ggml_tensor* rows) {
   ggml_tensor*& rounded = rounded_[rows];
   if (rounded != nullptr) return rounded;
-  EBB_CHECK(rows->type == GGML_TYPE_F32 && rows->nb[0] == sizeof(float) && rows->ne[2] == 1, "rows of another form");
   const auto n_bytes =
       rows->ne[0] / static_cast<std::int64_t>(kBlockValues) * static_cast<std::int64_t>(sizeof(RoundedBlock));
   rounded = ggml_custom_4d(context_, GGML_TYPE_I8, n_bytes, rows->ne[1], 1, 1, &rows, 1, run_round, GGML_N_TASKS_MAX,
@@ -83,17 +85,26 @@ ggml_tensor* ProductNodes::round(ggml_tensor* rows) {
 
 void ProductNodes::run(ggml_tensor* dst, int /*ith*/, int nth, void* given) {
   Task& task = *static_cast<Task*>(given);
-  task.matrix->multiply(product_kernels(), rounded_rows(dst->src[0]), static_cast<float*>(dst->data), task.queue,
-                        static_cast<std::size_t>(nth));
+  const ggml_tensor* const rows = dst->src[0];
+  auto* const out = static_cast<float*>(dst->data);
+  const auto n_threads = static_cast<std::size_t>(nth);
+  if (!task.matrix->takes_floats()) {
+    return task.matrix->multiply(product_kernels(), rounded_rows(rows), out, task.queue, n_threads);
+  }
+  const FloatRows floats = {.data = static_cast<const float*>(rows->data),
+                            .n_rows = static_cast<std::size_t>(rows->ne[1]),
+                            .n_blocks = static_cast<std::size_t>(rows->ne[0]) / kBlockValues};
+  task.matrix->multiply(product_kernels(), floats, out, task.queue, n_threads);
 }
 
 ggml_tensor* ProductNodes::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
   const auto found = packed_.find(matrix);
   if (found == packed_.end()) return ggml_mul_mat(context_, matrix, rows);
-  ggml_tensor* rounded = round(rows);
+  EBB_CHECK(rows->type == GGML_TYPE_F32 && ggml_is_contiguous(rows) && rows->ne[2] == 1, "rows of another form");
+  ggml_tensor* given = found->second.takes_floats() ? rows : round(rows);
   Task& task = tasks_.emplace_back();
   task.matrix = &found->second;
-  return ggml_custom_4d(context_, GGML_TYPE_F32, matrix->ne[1], rows->ne[1], 1, 1, &rounded, 1, run, GGML_N_TASKS_MAX,
+  return ggml_custom_4d(context_, GGML_TYPE_F32, matrix->ne[1], rows->ne[1], 1, 1, &given, 1, run, GGML_N_TASKS_MAX,
                         &task);
 }
 

@@ -18,8 +18,8 @@ struct ggml_tensor;
 
 namespace ebb {
 
-// The kind in which products with weights of a ggml_type are computed here; none: they are ggml's, on this processor.
-[[nodiscard]] std::optional<WeightKind> packed_kind(int ggml_type);
+// The kind in which products with rows of n_in weights of a ggml_type are computed here; none: they are ggml's, on this processor.
+[[nodiscard]] std::optional<WeightKind> packed_kind(int ggml_type, std::int64_t n_in);
 
 // The packed ones of a model's matrices, by the tensors that stand for them in graphs and have no memory of their own.
 using PackedMatrices = std::map<const ggml_tensor*, PackedMatrix>;

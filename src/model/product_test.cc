@@ -20,8 +20,8 @@
 namespace ebb {
 namespace {
 
-constexpr ggml_type kTypes[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K,
-                                GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS};
+constexpr ggml_type kTypes[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,   GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
+                                GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS, GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16};
 
 std::vector<const ProductKernels*> kernel_sets() {
   std::vector<const ProductKernels*> sets = {&kPortableProductKernels};
@@ -49,11 +49,15 @@ struct ToyMatrix {
   ToyMatrix(ggml_type type, std::size_t n_in, std::size_t n_out, unsigned seed = 7)
       : bytes(ggml_row_size(type, static_cast<std::int64_t>(n_in)) * n_out),
         values(n_in * n_out),
-        packed(PackedMatrix::create(packed_kind(type).value(), n_in, n_out).value()) {
+        packed(PackedMatrix::create(packed_kind(type, static_cast<std::int64_t>(n_in)).value(), n_in, n_out).value()) {
     const std::vector<float> random = random_floats(values.size(), seed);
     ggml_quantize_chunk(type, random.data(), bytes.data(), 0, static_cast<std::int64_t>(n_out),
                         static_cast<std::int64_t>(n_in), nullptr);
-    ggml_get_type_traits(type)->to_float(bytes.data(), values.data(), static_cast<std::int64_t>(values.size()));
+    if (type == GGML_TYPE_F32) {
+      std::memcpy(values.data(), bytes.data(), bytes.size());
+    } else {
+      ggml_get_type_traits(type)->to_float(bytes.data(), values.data(), static_cast<std::int64_t>(values.size()));
+    }
     packed.pack(bytes);
   }
 
@@ -82,14 +86,19 @@ std::vector<float> multiply(const ProductKernels& kernels, const PackedMatrix& m
   for (std::size_t r = 0; r < n_rows; ++r) {
     kernels.round_row(rows.data() + r * matrix.n_in(), n_blocks, rounded.data() + r * n_blocks);
   }
+  const RoundedRows as_bytes = {.data = rounded.data(), .n_rows = n_rows, .n_blocks = n_blocks};
+  const FloatRows as_floats = {.data = rows.data(), .n_rows = n_rows, .n_blocks = n_blocks};
   std::vector<float> out(n_rows * matrix.n_out(), std::numeric_limits<float>::quiet_NaN());
   PanelQueue queue;
   {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < n_threads; ++t) {
       threads.emplace_back([&] {
-        matrix.multiply(kernels, {.data = rounded.data(), .n_rows = n_rows, .n_blocks = n_blocks}, out.data(), queue,
-                        n_threads);
+        if (matrix.takes_floats()) {
+          matrix.multiply(kernels, as_floats, out.data(), queue, n_threads);
+        } else {
+          matrix.multiply(kernels, as_bytes, out.data(), queue, n_threads);
+        }
       });
     }
   }
@@ -187,7 +196,7 @@ TEST(Product, of_a_row_with_what_is_no_number_is_none_and_others_are_as_without)
 
 // The nodes of a graph, two matrices over the same rows.
 TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
-  if (!packed_kind(GGML_TYPE_Q8_0)) GTEST_SKIP() << "all products are ggml's on this processor";
+  if (!packed_kind(GGML_TYPE_Q8_0, 512)) GTEST_SKIP() << "all products are ggml's on this processor";
   const std::unique_ptr<Backend> backend = Backend::open("cpu", 2).value();
   const ToyMatrix up(GGML_TYPE_Q8_0, 512, 72);
   const ToyMatrix gate(GGML_TYPE_Q6_K, 512, 40);
@@ -199,7 +208,7 @@ TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
     ggml_tensor* const second = ggml_new_tensor_2d(stand_ins.get(), GGML_TYPE_Q6_K, 512, 40);
     PackedMatrices packed;
     for (const auto& [tensor, matrix] : {std::pair(first, &up), std::pair(second, &gate)}) {
-      PackedMatrix own = PackedMatrix::create(*packed_kind(tensor->type), 512, matrix->packed.n_out()).value();
+      PackedMatrix own = PackedMatrix::create(*packed_kind(tensor->type, 512), 512, matrix->packed.n_out()).value();
       own.pack(matrix->bytes);
       packed.emplace(tensor, std::move(own));
     }

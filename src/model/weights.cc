@@ -147,7 +147,7 @@ Result<Placement> Loader::choose(const TensorInfo& info, TensorUse use) const {
   ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device);
   Placement placement{.info = &info, .memory = backend_.is_cpu() ? nullptr : plain};
   if (backend_.is_cpu() && options_.use_repacked && use == TensorUse::kMatrix) {
-    placement.packed = packed_kind(info.type);
+    placement.packed = packed_kind(info.type, info.shape[0]);
     if (placement.packed) return placement;
   }
   for (ggml_backend_buffer_type_t memory : repacked_) {
@@ -362,16 +362,6 @@ Status Loader::advance(std::size_t n_bytes, bool reports) {
   return error(Code::kCancelled, "{}: loading was cancelled", file_.name());
 }
 
-std::vector<ggml_tensor*> matrices_of(const WeightTensors& weights) {
-  std::vector<ggml_tensor*> result = {weights.output};
-  for (const LayerWeights& layer : weights.layers) {
-    for (ggml_tensor* matrix : {layer.wq, layer.wk, layer.wv, layer.wo, layer.ffn_gate, layer.ffn_up, layer.ffn_down}) {
-      if (matrix != nullptr) result.push_back(matrix);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 std::vector<std::byte> expand_to_f16(ggml_type type, std::span<const std::byte> rows) {
@@ -397,8 +387,6 @@ Result<std::unique_ptr<Weights>> Weights::load(const GgufFile& file, const Hpara
   EBB_RETURN_IF_ERROR(loader.allocate(weights->memory_->contexts, weights->memory_->buffers, weights->packed_));
   EBB_RETURN_IF_ERROR(loader.fill());
   weights->bytes_ = loader.bytes();
-  if (options.use_repacked) weights->wide_ = WideCopies(matrices_of(*weights));
-  weights->bytes_.copied += weights->wide_.bytes();
   return weights;
 }
 

@@ -16,7 +16,6 @@
 
 #include "base/status.h"
 #include "model/product.h"
-#include "model/wide_copies.h"
 
 namespace ebb {
 
@@ -49,12 +48,12 @@ struct LayerWeights {
 
 struct WeightBytes {
   std::size_t mapped = 0;  // used where the file is mapped
-  std::size_t copied = 0;  // in memory of their own: repacked, widened, or on another device
+  std::size_t copied = 0;  // in memory of their own: packed, or on another device
 };
 
 struct LoadOptions {
   // Pack matrices for products of our own, or copy them to ggml's repacked CPU layouts, for the types that are faster so (weights.cc has
-  // the figures), and small models' to f32 for products of several rows. Without, all products are ggml's, of the files' layout.
+  // the figures). Without, all products are ggml's, of the files' layout.
   bool use_repacked = true;
   // Called with the share done, 0..1, for every few MB read, from the loading thread. False cancels the load.
   std::function<bool(float)> progress = nullptr;
@@ -80,7 +79,6 @@ class Weights : public WeightTensors {
   Weights& operator=(const Weights&) = delete;
 
   [[nodiscard]] WeightBytes bytes() const { return bytes_; }
-  [[nodiscard]] const WideCopies& wide() const { return wide_; }
   [[nodiscard]] const PackedMatrices& packed() const { return packed_; }
 
  private:
@@ -89,7 +87,6 @@ class Weights : public WeightTensors {
 
   std::unique_ptr<Memory> memory_;
   PackedMatrices packed_;
-  WideCopies wide_;
   WeightBytes bytes_;
 };
 

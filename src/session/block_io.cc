@@ -28,6 +28,8 @@ std::span<const FrameIndex> BlockIo::frames(BlockIndex block) const {
 void BlockIo::read(BlockIndex block, const HeadSet& heads, std::span<std::byte> bytes) const {
   const bool open = is_open(block);
   const std::size_t n = frame_bytes(block);
+  EBB_CHECK(bytes.size() >= n * static_cast<std::size_t>(heads.count()), "{} bytes for {} frames of {}", bytes.size(),
+            heads.count(), n);
   heads.for_each([&](std::size_t head) {
     const FrameIndex frame = frames(block)[head];
     if (open) {

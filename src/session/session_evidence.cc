@@ -113,7 +113,9 @@ void Session::note_frames_ahead() {
   const std::int32_t n_filled = end() - std::exchange(end_noted_, end());
   if (!policy_->asks().frames() || kAheadShare * hot().n_hot_frames() < budget_.n_frames) return;
   std::int32_t n_left = kAheadBlocks * (1 + std::max(0, n_filled) / block_size());
-  for (; n_left > 0 && n_noted_ahead_ < n_blocks() && hot().is_full(BlockIndex(n_noted_ahead_)); ++n_noted_ahead_) {
+  for (; n_left > 0 && n_noted_ahead_ < n_blocks() && hot().is_full(BlockIndex(n_noted_ahead_)) &&
+         !hot().is_open(BlockIndex(n_noted_ahead_));
+       ++n_noted_ahead_) {
     const BlockIndex block(n_noted_ahead_);
     if (hot().n_hot_frames(block) == 0 || frame_notes_.contains(block)) continue;
     note_frame(block);
@@ -124,7 +126,7 @@ void Session::note_frames_ahead() {
 void Session::note_frame(BlockIndex block) {
   // The rows of one that is computed again are not all there yet.
   const bool is_computing = std::ranges::find(holds_.computing, block) != holds_.computing.end();
-  if (!hot().is_full(block) || is_computing) return;
+  if (!hot().is_full(block) || hot().is_open(block) || is_computing) return;
   const Ask ask = policy_->asks();
   const FrameLayout& layout = deps_.memory.layout();
   FrameNotes& notes = frame_notes_[block];
