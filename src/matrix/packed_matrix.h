@@ -21,7 +21,7 @@ namespace ebb {
 // Which panels of a product are taken already. Of one product at a time: whoever of n_threads ends last makes it ready for the next.
 class PanelQueue {
  public:
-  // Of n panels the first that the caller is to multiply, and how many; nothing left: n.
+  // The first of n_at_once panels that are the caller's; at or beyond the last panel: none is left.
   [[nodiscard]] std::size_t take(std::size_t n_at_once) {
     return next_.fetch_add(n_at_once, std::memory_order_relaxed);
   }

@@ -1,10 +1,13 @@
 #include "model/product.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <ranges>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ggml-backend.h>
@@ -14,14 +17,20 @@
 
 #include "base/toy_rounds.h"
 #include "device/backend.h"
-#include "matrix/pack.h"
-#include "model/attention.h"
 
 namespace ebb {
 namespace {
 
-constexpr ggml_type kTypes[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,   GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K,
-                                GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS, GGML_TYPE_F32,    GGML_TYPE_F16,  GGML_TYPE_BF16};
+constexpr std::pair<ggml_type, WeightKind> kTypes[] = {
+    {GGML_TYPE_Q8_0, WeightKind::kQ8_0},    {GGML_TYPE_Q4_0, WeightKind::kQ4_0}, {GGML_TYPE_IQ4_NL, WeightKind::kIq4Nl},
+    {GGML_TYPE_Q4_K, WeightKind::kQ4K},     {GGML_TYPE_Q5_K, WeightKind::kQ5K},  {GGML_TYPE_Q6_K, WeightKind::kQ6K},
+    {GGML_TYPE_IQ4_XS, WeightKind::kIq4Xs}, {GGML_TYPE_F32, WeightKind::kF32},   {GGML_TYPE_F16, WeightKind::kF16},
+    {GGML_TYPE_BF16, WeightKind::kBf16}};
+
+// Whether the processor's products are ours or not: packed matrices multiply everywhere.
+WeightKind kind_of(ggml_type type) {
+  return std::ranges::find(kTypes, type, &std::pair<ggml_type, WeightKind>::first)->second;
+}
 
 std::vector<const ProductKernels*> kernel_sets() {
   std::vector<const ProductKernels*> sets = {&kPortableProductKernels};
@@ -49,7 +58,7 @@ struct ToyMatrix {
   ToyMatrix(ggml_type type, std::size_t n_in, std::size_t n_out, unsigned seed = 7)
       : bytes(ggml_row_size(type, static_cast<std::int64_t>(n_in)) * n_out),
         values(n_in * n_out),
-        packed(PackedMatrix::create(packed_kind(type, static_cast<std::int64_t>(n_in)).value(), n_in, n_out).value()) {
+        packed(PackedMatrix::create(kind_of(type), n_in, n_out).value()) {
     const std::vector<float> random = random_floats(values.size(), seed);
     ggml_quantize_chunk(type, random.data(), bytes.data(), 0, static_cast<std::int64_t>(n_out),
                         static_cast<std::int64_t>(n_in), nullptr);
@@ -111,7 +120,7 @@ bool is_same(const float* one, const float* other, std::size_t n) {
 
 // Rows of whole numbers of which each block has one of 127: nothing is rounded, and what is left is the order of sums.
 TEST(Product, of_rows_that_are_bytes_already_is_exact) {
-  for (const ggml_type type : kTypes) {
+  for (const ggml_type type : kTypes | std::views::keys) {
     const ToyMatrix matrix(type, 512, 48);
     std::vector<float> rows(512 * 20);
     std::mt19937 random(3);
@@ -129,7 +138,7 @@ TEST(Product, of_rows_that_are_bytes_already_is_exact) {
 }
 
 TEST(Product, of_other_rows_is_off_by_their_rounding) {
-  for (const ggml_type type : kTypes) {
+  for (const ggml_type type : kTypes | std::views::keys) {
     const ToyMatrix matrix(type, 768, 32);
     const std::vector<float> rows = random_floats(768 * 9, 5);
     const std::vector<float> out = multiply(kPortableProductKernels, matrix.packed, rows);
@@ -150,7 +159,7 @@ TEST(Product, has_the_same_bits_whatever_the_company_threads_and_instruction_set
   for (RandomRounds rounds(60); rounds.next();) {
     SCOPED_TRACE(rounds.seed());
     std::mt19937 random(rounds.seed());
-    const ggml_type type = kTypes[random() % std::size(kTypes)];
+    const ggml_type type = kTypes[random() % std::size(kTypes)].first;
     const std::size_t n_in = 256 * (1 + random() % 3);
     const std::size_t n_out = 1 + random() % 100;
     const std::size_t n_rows = 1 + random() % 40;
@@ -194,9 +203,17 @@ TEST(Product, of_a_row_with_what_is_no_number_is_none_and_others_are_as_without)
   }
 }
 
+TEST(Product, is_ours_for_these_types_where_rows_are_whole_blocks_and_plain_loops_are_not_all_there_is) {
+  const bool has_fast_loops = kernel_sets().size() > 1;
+  for (const auto& [type, kind] : kTypes) {
+    EXPECT_EQ(packed_kind(type, 256), has_fast_loops ? std::optional(kind) : std::nullopt) << ggml_type_name(type);
+    EXPECT_EQ(packed_kind(type, 40), std::nullopt);
+  }
+  EXPECT_EQ(packed_kind(GGML_TYPE_Q2_K, 256), std::nullopt);
+}
+
 // The nodes of a graph, two matrices over the same rows.
 TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
-  if (!packed_kind(GGML_TYPE_Q8_0, 512)) GTEST_SKIP() << "all products are ggml's on this processor";
   const std::unique_ptr<Backend> backend = Backend::open("cpu", 2).value();
   const ToyMatrix up(GGML_TYPE_Q8_0, 512, 72);
   const ToyMatrix gate(GGML_TYPE_Q6_K, 512, 40);
@@ -208,7 +225,7 @@ TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
     ggml_tensor* const second = ggml_new_tensor_2d(stand_ins.get(), GGML_TYPE_Q6_K, 512, 40);
     PackedMatrices packed;
     for (const auto& [tensor, matrix] : {std::pair(first, &up), std::pair(second, &gate)}) {
-      PackedMatrix own = PackedMatrix::create(*packed_kind(tensor->type, 512), 512, matrix->packed.n_out()).value();
+      PackedMatrix own = PackedMatrix::create(kind_of(tensor->type), 512, matrix->packed.n_out()).value();
       own.pack(matrix->bytes);
       packed.emplace(tensor, std::move(own));
     }
