@@ -64,7 +64,9 @@ def check_speed(report):
             ratio = line["ratio"]["median"]
             hold(sides[0]["min"] / sides[1]["max"] <= ratio * 1.001, f"the ratio {ratio} is below what the sides allow: {line}")
             hold(ratio <= sides[0]["max"] / sides[1]["min"] * 1.001, f"the ratio {ratio} is above what the sides allow: {line}")
-            hold(0 <= line["logits_difference"] < 0.1, f"the sides did not do the same work: {line}")
+            # Each side rounds activations to 8 bits in its own way, and 16 layers of random weights multiply that: with Q5_K
+            # ours lie 0.05 of the range from exact products and libllama's 0.06 (decision 0034). Other work is off by the range.
+            hold(0 <= line["logits_difference"] < 0.2, f"the sides did not do the same work: {line}")
 
 
 def check_splice(report, prompt_speed=None):
