@@ -34,6 +34,19 @@ Function find_proc(ggml_backend_device* device, const char* name) {
   return reinterpret_cast<Function>(ggml_backend_reg_get_proc_address(registry, name));
 }
 
+// Fewer rows: what is not ours takes no time, and ggml computes it in one go.
+constexpr std::int64_t kMinRowsToSlice = 24;
+
+// Of the graph's first operation that is ours, or of its last operation.
+std::int64_t count_rows(ggml_cgraph* graph) {
+  ggml_tensor* node = nullptr;
+  for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+    node = ggml_graph_node(graph, i);
+    if (node->op == GGML_OP_CUSTOM) break;
+  }
+  return node == nullptr ? 0 : ggml_nrows(node);
+}
+
 }  // namespace
 
 std::int32_t default_threads() {
@@ -77,14 +90,13 @@ Result<std::unique_ptr<Backend>> Backend::open(std::string_view name, std::int32
   }
   ggml_backend_t handle = ggml_backend_dev_init(device, nullptr);
   if (handle == nullptr) return error(Code::kIo, "device '{}' could not be started", name);
-  std::unique_ptr<Backend> backend(
-      new Backend(handle, device, ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU));
-  backend->set_threads(n_threads == 0 ? default_threads() : n_threads);
-  return backend;
+  return std::unique_ptr<Backend>(new Backend(handle, device,
+                                              ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU,
+                                              n_threads == 0 ? default_threads() : n_threads));
 }
 
-Backend::Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu)
-    : handle_(handle), device_(device), is_cpu_(is_cpu) {
+Backend::Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu, std::int32_t n_threads)
+    : handle_(handle), device_(device), is_cpu_(is_cpu), workers_(n_threads), slices_(workers_) {
   if (auto set_callback = find_proc<ggml_backend_set_abort_callback_t>(device, "ggml_backend_set_abort_callback")) {
     set_callback(
         handle, [](void* self) { return static_cast<Backend*>(self)->cancel_requested(); }, this);
@@ -93,15 +105,21 @@ Backend::Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu)
 
 Backend::~Backend() { ggml_backend_free(handle_); }
 
-void Backend::set_threads(std::int32_t n_threads) {
-  EBB_CHECK(n_threads >= 1 && n_threads <= kMaxThreads, "{} threads", n_threads);
-  n_threads_ = n_threads;
+void Backend::set_threads_of_ggml(std::int32_t n_threads) {
   if (auto set = find_proc<ggml_backend_set_n_threads_t>(device_, "ggml_backend_set_n_threads"))
     set(handle_, n_threads);
 }
 
 Status Backend::compute(ggml_cgraph* graph) {
   if (cancel_requested()) return error(Code::kCancelled, "stopped before the computation began");
+  const bool is_ours = is_cpu_ && RowSlices::can_compute(graph);
+  const std::int64_t n_rows = is_ours && n_threads() > 1 ? count_rows(graph) : 0;
+  if (n_rows >= kMinRowsToSlice) {
+    if (slices_.compute(graph, n_rows, [this] { return cancel_requested(); })) return {};
+    if (cancel_requested()) return error(Code::kCancelled, "stopped during the computation");
+    return error(Code::kIo, "the device failed while computing");
+  }
+  set_threads_of_ggml(is_ours ? 1 : n_threads());
   switch (ggml_backend_graph_compute(handle_, graph)) {
     case GGML_STATUS_SUCCESS: return {};
     case GGML_STATUS_ABORTED: return error(Code::kCancelled, "stopped during the computation");

@@ -1,7 +1,8 @@
 // Backend: one ggml backend (a CPU or an accelerator) that computes graphs.
 //
-// It does not know models, caches or what a graph means. ggml reports through its log; errors of a computation travel as
-// Status. Thread rule: one thread at a time computes; request_cancel() may be called from any thread or signal handler.
+// On the CPU the threads are ours where a graph allows it (decisions/0035): ggml's own spin between operations, and all wait for the one that
+// another program keeps from running. It does not know models, caches or what a graph means. ggml reports through its log; errors of a
+// computation travel as Status. Thread rule: one thread at a time computes; request_cancel() may be called from any thread or signal handler.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/workers.h"
+#include "device/row_slices.h"
 
 struct ggml_backend;
 struct ggml_backend_device;
@@ -34,8 +37,9 @@ class Backend {
   [[nodiscard]] ggml_backend* handle() const { return handle_; }
   [[nodiscard]] ggml_backend_device* device() const { return device_; }
   [[nodiscard]] bool is_cpu() const { return is_cpu_; }
-  [[nodiscard]] std::int32_t n_threads() const { return n_threads_; }
-  void set_threads(std::int32_t n_threads);
+  [[nodiscard]] std::int32_t n_threads() const { return workers_.n_threads(); }
+  // Operations of ours in a graph share their parts among these: share_operation().
+  [[nodiscard]] Workers& workers() { return workers_; }
 
   // Computes the nodes of an allocated graph and waits. kCancelled when request_cancel() was called; what the graph
   // writes is then undefined.
@@ -47,14 +51,25 @@ class Backend {
   [[nodiscard]] bool cancel_requested() const { return cancel_.load(std::memory_order_relaxed); }
 
  private:
-  Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu);
+  Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu, std::int32_t n_threads);
+  void set_threads_of_ggml(std::int32_t n_threads);
 
   ggml_backend* handle_;
   ggml_backend_device* device_;
   bool is_cpu_;
-  std::int32_t n_threads_ = 1;
+  Workers workers_;
+  RowSlices slices_;
   std::atomic<bool> cancel_{false};
 };
+
+// What an operation of ours in a graph does: operation(part, n_parts) for each part. ggml calls it as thread `ith` of `nth`: as the only one, which
+// then shares it among the workers, or as one of ggml's threads, each of which is a part.
+template <class Operation>
+void share_operation(Workers& workers, int ith, int nth, const Operation& operation) {
+  if (nth > 1) return operation(ith, nth);
+  const std::int32_t n_parts = workers.n_threads();
+  workers.run(n_parts, [&](std::int32_t part) { operation(part, n_parts); });
+}
 
 // Physical cores that this process may run on (the affinity mask bounds it), at least 1.
 [[nodiscard]] std::int32_t default_threads();

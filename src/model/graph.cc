@@ -5,6 +5,7 @@
 
 #include <ggml.h>
 
+#include "device/backend.h"
 #include "model/tail_queries.h"
 
 namespace ebb {
@@ -35,13 +36,15 @@ std::size_t max_nodes(const Model& model, const ComposedPlan* plan) {
 std::size_t head_stride(const ggml_tensor* t) { return t->nb[1] / sizeof(float); }
 std::size_t row_stride(const ggml_tensor* t) { return t->nb[2] / sizeof(float); }
 
-// Nothing may be thrown through ggml's threads (AttentionScratch::note_short).
-void guard(const AttentionOp& op, const auto& compute) {
-  try {
-    compute();
-  } catch (const std::bad_alloc&) {
-    op.scratch->note_short();
-  }
+// Each part, by the threads that share it. Nothing may be thrown through them (AttentionScratch::note_short).
+void share(const AttentionOp& op, int ith, int nth, const auto& compute) {
+  share_operation(*op.workers, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+    try {
+      compute(part, n_parts);
+    } catch (const std::bad_alloc&) {
+      op.scratch->note_short();
+    }
+  });
 }
 
 void run_write_kv(ggml_tensor* dst, int ith, int nth, void* user_data) {
@@ -54,7 +57,9 @@ void run_write_kv(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .v = static_cast<const float*>(v->data),
                                     .v_row_stride = row_stride(v),
                                     .v_head_stride = head_stride(v)};
-  guard(op, [&] { write_kv(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
+  share(op, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+    write_kv(op.shape, *op.step, op.layer, tensors, *op.scratch, part, n_parts);
+  });
 }
 
 void run_choose_squares(ggml_tensor* dst, int ith, int nth, void* user_data) {
@@ -62,7 +67,9 @@ void run_choose_squares(ggml_tensor* dst, int ith, int nth, void* user_data) {
   const ggml_tensor* q = dst->src[0];
   const AttentionTensors tensors = {
       .q = static_cast<const float*>(q->data), .q_row_stride = row_stride(q), .q_head_stride = head_stride(q)};
-  guard(op, [&] { op.squares->choose(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
+  share(op, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+    op.squares->choose(op.shape, *op.step, op.layer, tensors, *op.scratch, part, n_parts);
+  });
 }
 
 void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
@@ -78,27 +85,32 @@ void run_attend(ggml_tensor* dst, int ith, int nth, void* user_data) {
                                     .slices = op.mass->slices(*op.step),
                                     .last_layer = op.layer.value() == op.step->n_layers - 1,
                                     .squares = op.has_squares() ? op.squares : nullptr};
-  guard(op, [&] { attend(op.shape, *op.step, op.layer, tensors, *op.scratch, ith, nth); });
+  share(op, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+    attend(op.shape, *op.step, op.layer, tensors, *op.scratch, part, n_parts);
+  });
 }
 
 void run_add_queries(ggml_tensor* dst, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
   const ggml_tensor* q = dst->src[0];
-  for (const SequenceRows& rows : op.step->sequences) {
-    if (!rows.asks_queries()) continue;
-    give_queries(rows, op.layer,
-                 {.q = static_cast<const float*>(q->data) + static_cast<std::size_t>(rows.row_begin) * row_stride(q),
-                  .row_stride = row_stride(q),
-                  .head_stride = head_stride(q),
-                  .first = rows.first,
-                  .n_rows = rows.n_rows},
-                 ith, nth);
-  }
+  share(op, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+    for (const SequenceRows& rows : op.step->sequences) {
+      if (!rows.asks_queries()) continue;
+      give_queries(rows, op.layer,
+                   {.q = static_cast<const float*>(q->data) + static_cast<std::size_t>(rows.row_begin) * row_stride(q),
+                    .row_stride = row_stride(q),
+                    .head_stride = head_stride(q),
+                    .first = rows.first,
+                    .n_rows = rows.n_rows},
+                   part, n_parts);
+    }
+  });
 }
 
 void run_sum_mass(ggml_tensor*, int ith, int nth, void* user_data) {
   const auto& op = *static_cast<const AttentionOp*>(user_data);
-  guard(op, [&] { op.mass->add_rows(*op.step, op.layer, ith, nth); });
+  share(op, ith, nth,
+        [&](std::int32_t part, std::int32_t n_parts) { op.mass->add_rows(*op.step, op.layer, part, n_parts); });
 }
 
 }  // namespace
@@ -113,7 +125,7 @@ Graph::Graph(const Model& model, const GraphAttention& attention, const GraphSha
   context_ = ggml_init({.mem_size = bytes, .mem_buffer = nullptr, .no_alloc = true});
   EBB_CHECK(context_ != nullptr, "no memory for the metadata of a graph");
   graph_ = ggml_new_graph_custom(context_, n_nodes, false);
-  products_ = std::make_unique<ProductNodes>(context_, model.weights().packed());
+  products_ = std::make_unique<ProductNodes>(context_, model.weights().packed(), attention.workers);
   if (attention.plan != nullptr) {
     composed_ = std::make_unique<ComposedAttention>(
         context_, *attention.memory,

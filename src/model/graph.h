@@ -51,6 +51,7 @@ struct GraphShape {
 struct AttentionOp {
   AttentionShape shape;
   LayerIndex layer;
+  Workers* workers = nullptr;
   const AttentionStep* step = nullptr;
   AttentionScratch* scratch = nullptr;
   StepMass* mass = nullptr;
@@ -64,6 +65,7 @@ struct AttentionOp {
 struct GraphAttention {
   // One per layer, at fixed addresses.
   std::span<AttentionOp> ops;
+  Workers& workers;
   // Not null: composed for this plan, over these frames.
   const ComposedPlan* plan = nullptr;
   FrameMemory* memory = nullptr;

@@ -5,6 +5,7 @@
 #include <ggml.h>
 
 #include "base/check.h"
+#include "device/backend.h"
 #include "model/attention.h"
 
 namespace ebb {
@@ -35,23 +36,27 @@ RoundedRows rounded_rows(const ggml_tensor* tensor) {
 }
 
 // Blocks of all rows in equal parts: a single row has work for all threads, too.
-void run_round(ggml_tensor* dst, int ith, int nth, void*) {
-  const ggml_tensor* const from = dst->src[0];
-  const RoundedRows to = rounded_rows(dst);
+void round_part(const ggml_tensor* from, const RoundedRows& to, std::int32_t part, std::int32_t n_parts) {
   const std::size_t n_blocks = to.n_rows * to.n_blocks;
-  const auto first_of = [&](int part) {
-    return n_blocks * static_cast<std::size_t>(part) / static_cast<std::size_t>(nth);
+  const auto first_of = [&](std::int32_t p) {
+    return n_blocks * static_cast<std::size_t>(p) / static_cast<std::size_t>(n_parts);
   };
   const ProductKernels& kernels = product_kernels();
-  for (std::size_t at = first_of(ith); at < first_of(ith + 1);) {
+  for (std::size_t at = first_of(part); at < first_of(part + 1);) {
     const std::size_t row = at / to.n_blocks;
     const std::size_t block = at % to.n_blocks;
-    const std::size_t n = std::min(to.n_blocks - block, first_of(ith + 1) - at);
+    const std::size_t n = std::min(to.n_blocks - block, first_of(part + 1) - at);
     const auto* const values =
         reinterpret_cast<const float*>(static_cast<const std::byte*>(from->data) + row * from->nb[1]);
     kernels.round_row(values + block * kBlockValues, n, to.data + at);
     at += n;
   }
+}
+
+void run_round(ggml_tensor* dst, int ith, int nth, void* workers) {
+  share_operation(*static_cast<Workers*>(workers), ith, nth, [dst](std::int32_t part, std::int32_t n_parts) {
+    round_part(dst->src[0], rounded_rows(dst), part, n_parts);
+  });
 }
 
 }  // namespace
@@ -79,22 +84,24 @@ ggml_tensor* ProductNodes::round(ggml_tensor* rows) {
   const auto n_bytes =
       rows->ne[0] / static_cast<std::int64_t>(kBlockValues) * static_cast<std::int64_t>(sizeof(RoundedBlock));
   rounded = ggml_custom_4d(context_, GGML_TYPE_I8, n_bytes, rows->ne[1], 1, 1, &rows, 1, run_round, GGML_N_TASKS_MAX,
-                           nullptr);
+                           &workers_);
   return rounded;
 }
 
-void ProductNodes::run(ggml_tensor* dst, int /*ith*/, int nth, void* given) {
+void ProductNodes::run(ggml_tensor* dst, int ith, int nth, void* given) {
   Task& task = *static_cast<Task*>(given);
   const ggml_tensor* const rows = dst->src[0];
   auto* const out = static_cast<float*>(dst->data);
-  const auto n_threads = static_cast<std::size_t>(nth);
-  if (!task.matrix->takes_floats()) {
-    return task.matrix->multiply(product_kernels(), rounded_rows(rows), out, task.queue, n_threads);
-  }
-  const FloatRows floats = {.data = static_cast<const float*>(rows->data),
-                            .n_rows = static_cast<std::size_t>(rows->ne[1]),
-                            .n_blocks = static_cast<std::size_t>(rows->ne[0]) / kBlockValues};
-  task.matrix->multiply(product_kernels(), floats, out, task.queue, n_threads);
+  share_operation(*task.workers, ith, nth, [&](std::int32_t /*part*/, std::int32_t n_parts) {
+    const auto n_threads = static_cast<std::size_t>(n_parts);
+    if (!task.matrix->takes_floats()) {
+      return task.matrix->multiply(product_kernels(), rounded_rows(rows), out, task.queue, n_threads);
+    }
+    const FloatRows floats = {.data = static_cast<const float*>(rows->data),
+                              .n_rows = static_cast<std::size_t>(rows->ne[1]),
+                              .n_blocks = static_cast<std::size_t>(rows->ne[0]) / kBlockValues};
+    task.matrix->multiply(product_kernels(), floats, out, task.queue, n_threads);
+  });
 }
 
 ggml_tensor* ProductNodes::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
@@ -104,6 +111,7 @@ ggml_tensor* ProductNodes::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
   ggml_tensor* given = found->second.takes_floats() ? rows : round(rows);
   Task& task = tasks_.emplace_back();
   task.matrix = &found->second;
+  task.workers = &workers_;
   return ggml_custom_4d(context_, GGML_TYPE_F32, matrix->ne[1], rows->ne[1], 1, 1, &given, 1, run, GGML_N_TASKS_MAX,
                         &task);
 }
