@@ -159,7 +159,12 @@ Status Generation::take_logits(std::span<const float> logits) {
   std::optional<Token> token = writer_.thinking.forced();
   const bool is_forced = token.has_value();
   if (!is_forced) {
-    EBB_ASSIGN_OR_RETURN(token, writer_.sampler.sample(logits));
+    Result<std::optional<Token>> sampled = writer_.sampler.sample(logits);
+    // A grammar that has no room before anything is said never will: who asks again is refused again.
+    if (sampled.status().code() == Code::kOutOfBudget && stats_.n_generated == 0) {
+      return error(Code::kUnsupported, "{}", sampled.status().message());
+    }
+    EBB_ASSIGN_OR_RETURN(token, std::move(sampled));
   }
   if (!token) {
     finish(FinishReason::kEndOfGeneration);

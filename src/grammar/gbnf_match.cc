@@ -107,7 +107,13 @@ bool GbnfMatch::allows_token(Token token) const {
 
 void GbnfMatch::count_scanned(const Front& front) {
   n_token_places_ += front.items.size() / kItemsAPlace;
-  is_too_much_ = is_too_much_ || n_token_places_ > limits_.max_places_per_token;
+  is_too_much_ = is_too_much_ || !has_room();
+}
+
+bool GbnfMatch::has_room() const {
+  return n_token_places_ <=
+         std::min(limits_.max_places_in_all,
+                  limits_.max_places_per_token + limits_.max_places_per_character * n_token_characters_);
 }
 
 bool GbnfMatch::is_alive(const Front& front, const PartialCodePoint& partial) const {
@@ -118,7 +124,7 @@ bool GbnfMatch::is_alive(const Front& front, const PartialCodePoint& partial) co
 
 Status GbnfMatch::check_bounds() {
   if (!std::exchange(is_too_much_, false)) return {};
-  n_token_places_ = 0;
+  n_token_places_ = n_token_characters_ = 0;
   go_back(0);
   return error(
       Code::kOutOfBudget,
@@ -190,7 +196,7 @@ void GbnfMatch::walk(Front& front) {
   front.n_callers = callers_.size();
   front.n_links = links_.size();
   n_token_places_ += n_places_ + 1;
-  is_too_much_ = is_too_much_ || n_token_places_ > limits_.max_places_per_token;
+  is_too_much_ = is_too_much_ || !has_room();
 }
 
 // A rule that matches nothing is passed over here, so its empty alternatives need not be entered, and a caller need not
@@ -252,6 +258,7 @@ Result<std::vector<bool>> GbnfMatch::allows(std::span<const GbnfPiece> pieces) {
     allowed[i] = partial_.n_missing == 0 && allows_token(pieces[i].token);
     Candidate candidate{.piece = i, .characters = {}, .partial = partial_};
     if (!decode_code_points(pieces[i].bytes, candidate.partial, candidate.characters)) continue;
+    n_token_characters_ += candidate.characters.size();
     candidates.push_back(std::move(candidate));
   }
   // In order of their text, so that what they begin with in common is followed once.
@@ -301,7 +308,7 @@ Result<bool> GbnfMatch::accept(const GbnfPiece& piece) {
   }
   if (n > 0) std::swap(fronts_.front(), fronts_[n]);
   partial_ = partial;
-  n_token_places_ = 0;
+  n_token_places_ = n_token_characters_ = 0;
   if (links_.size() > 2 * n_live_links_ + kLinksBeforeForgetting) forget_dead_callers();
   is_too_much_ = n_live_links_ > limits_.max_links;
   EBB_RETURN_IF_ERROR(check_bounds());

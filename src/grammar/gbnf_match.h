@@ -32,9 +32,12 @@ struct GbnfMatchLimits {
   // Places looked at for one character. A grammar without ambiguity needs some tens, and as many as its longest list of
   // alternatives where that begins, if these begin with more than letters. Larger: one request makes all others wait longer.
   std::size_t max_places = std::size_t{1} << 16;
-  // For all the candidates of one token, however often they are asked about before one is accepted: a few for each
-  // character of a vocabulary.
-  std::size_t max_places_per_token = std::size_t{1} << 23;
+  // For all the candidates of one token that are asked about before one is accepted: so many, and some more for each character of
+  // theirs, which is what strings of JSON take where all of a vocabulary of 256 000 is asked about; at most the last. Larger: others wait
+  // longer for who needs a little less at every token (a million takes 10 ms).
+  std::size_t max_places_per_token = std::size_t{1} << 20;
+  std::size_t max_places_per_character = 8;
+  std::size_t max_places_in_all = std::size_t{1} << 23;
   // Links alive, 16 bytes with their callers: one or two for each open bracket of the text.
   std::size_t max_links = std::size_t{1} << 19;
 };
@@ -107,6 +110,7 @@ class GbnfMatch {
   // Whether the text may stand at this front, in the middle of a character or not.
   [[nodiscard]] bool is_alive(const Front& front, const PartialCodePoint& partial) const;
   [[nodiscard]] Status check_bounds();
+  [[nodiscard]] bool has_room() const;
 
   void go_back(std::size_t n_characters);
   Front& begin_front(std::size_t n_characters);
@@ -143,6 +147,7 @@ class GbnfMatch {
   bool takes_any_token_ = false;
 
   std::size_t n_token_places_ = 0;
+  std::size_t n_token_characters_ = 0;
   bool is_too_much_ = false;
 };
 

@@ -126,7 +126,7 @@ TEST_F(GbnfMatchTest, reads_classes_whose_ranges_overlap_or_touch) {
 }
 
 TEST_F(GbnfMatchTest, what_is_asked_before_one_token_is_accepted_counts_together) {
-  GbnfMatch asked = match("root ::= [ab]*", {.max_places_per_token = 5000});
+  GbnfMatch asked = match("root ::= [ab]*", {.max_places_per_token = 5000, .max_places_per_character = 0});
   const GbnfPiece many = text("abababab");
   Status status;
   int n_asked = 0;

@@ -205,9 +205,13 @@ ClearedContext clear_context(const std::vector<ContextEdit>& edits, const ChatRe
     auto place = found.begin();
     for (const auto& of_item : chosen) {
       std::int32_t n_tokens = 0;
-      for (std::size_t i = 0; i < of_item.size(); ++i) n_tokens += tokens_of_blocks(*place++, block_size);
+      for (std::size_t i = 0; i < of_item.size(); ++i) {
+        const std::int32_t n_of_text = tokens_of_blocks(*place++, block_size);
+        n_tokens += n_of_text;
+        cleared.n_too_small += n_of_text == 0 ? 1 : 0;
+      }
       applied.n_tokens += n_tokens;
-      (n_tokens > 0 ? applied.n_items : cleared.n_too_small) += 1;
+      applied.n_items += n_tokens > 0 ? 1 : 0;
     }
     if (applied.n_tokens == 0 || applied.n_tokens < edit.clear_at_least) continue;
     std::ranges::copy_if(found, std::back_inserter(cleared.spans), [](Span span) { return !span.empty(); });

@@ -51,7 +51,7 @@ struct AppliedEdit {
 struct ClearedContext {
   std::vector<Span> spans = {};  // of the prompt's tokens, ascending
   std::vector<AppliedEdit> applied = {};
-  // Tool uses and turns that were to leave and stay, since none of their texts fills a block.
+  // Texts that were to leave and stay, since they fill no block.
   std::int32_t n_too_small = 0;
   std::int32_t block_size = 1;
 

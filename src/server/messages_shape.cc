@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "json/parse_json.h"
+#include "json/closed_object.h"
 #include "server/replies.h"
 
 namespace ebb {
@@ -196,10 +196,9 @@ class MessagesShape final : public ReplyShape {
             {"output_tokens_details", {{"thinking_tokens", totals.n_thinking}}}};
   }
 
-  // Of a call that broke off nothing that is JSON is left.
+  // Of a call that broke off what is whole, as clients read it of a stream.
   static Json read_input(const ReplyCall& call) {
-    Result<Json> input = parse_json(call.arguments.empty() ? "{}" : call.arguments);
-    return input.ok() && input->is_object() ? *std::move(input) : Json::object();
+    return call.arguments.empty() ? Json::object() : closed_object(call.arguments);
   }
 
   MessagesShapeOptions options_;

@@ -29,8 +29,9 @@ class LoggedResponder final : public Responder {
 
   void send(HttpAnswer answer) override {
     status_ = answer.status;
+    const bool has_left = inner_->is_closed();
     inner_->send(std::move(answer));
-    tell("");
+    tell(has_left ? " (client left)" : "");
   }
   void begin_stream(HttpStreamHead head) override {
     status_ = head.status;

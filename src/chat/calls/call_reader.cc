@@ -13,8 +13,6 @@ bool RawArguments::take(char c, CallEvents& events) {
   return !marker_.empty() && held_ == marker_;
 }
 
-void RawArguments::finish(CallEvents& events) { events.arguments(std::exchange(held_, {})); }
-
 CallReader::Step UnclosedArguments::take(char c, CallEvents& events) {
   const JsonScanner::Step step = is_raw_ ? JsonScanner::Step::kBad : scanner_.take(c);
   events.arguments({&c, 1});

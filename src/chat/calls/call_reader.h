@@ -80,9 +80,8 @@ class RawArguments {
  public:
   // An empty marker: up to the end.
   explicit RawArguments(std::string_view marker) : marker_(marker) {}
-  // True when the marker is complete. Less is held.
+  // True when the marker is complete. Less is held, and is none of the arguments' where the text ends there.
   [[nodiscard]] bool take(char c, CallEvents& events);
-  void finish(CallEvents& events);
   [[nodiscard]] std::size_t n_held() const { return held_.size(); }
 
  private:

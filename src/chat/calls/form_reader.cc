@@ -364,13 +364,13 @@ bool FormReader::finish(CallEvents& events) {
       if (match_end(held_).closed) {
         arguments_.end_value(events);
       } else {
-        arguments_.value(std::exchange(held_, {}), events);
+        // What is held is how the value's end begins, and nothing that it says.
         arguments_.finish(events);
       }
       held_.clear();
       return false;
     case State::kObject: object_.finish(events); return false;
-    case State::kRaw: raw_->finish(events); return false;
+    case State::kRaw: return false;
     default: break;
   }
   return ended_ && std::ranges::any_of(ways_, [&](const Way& way) { return way.text.starts_with(held_); });

@@ -28,10 +28,7 @@ class HarmonyReader : public CallReader {
     return kCallEnd.starts_with(held_) ? Step::kHeld : Step::kRefused;
   }
 
-  bool finish(CallEvents& events) override {
-    raw_.finish(events);
-    return state_ == State::kEnd;
-  }
+  bool finish(CallEvents& /*events*/) override { return state_ == State::kEnd; }
   std::size_t n_held() const override { return raw_.n_held(); }
 
  private:

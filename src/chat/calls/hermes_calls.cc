@@ -27,7 +27,6 @@ class HermesReader : public CallReader {
   }
 
   bool finish(CallEvents& events) override {
-    raw_.finish(events);
     if (state_ == State::kObject) object_.finish(events);
     return state_ == State::kAfter;
   }

@@ -186,7 +186,6 @@ bool ListedReader::finish(CallEvents& events) {
   }
   events.arguments(cut_arguments());
   list_.clear();
-  raw_.finish(events);
   return state_ == State::kBehind || state_ == State::kList;
 }
 
