@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "policy/sentences.h"
 #include "policy/words.h"
@@ -17,6 +18,11 @@ constexpr std::string_view kDemands[] = {
     "give",   "how",       "identify", "list",    "name",      "quote",     "recall",  "repeat",    "report",
     "return", "say",       "show",     "state",   "summarise", "summarize", "tell",    "translate", "what",
     "when",   "where",     "which",    "who",     "whom",      "whose",     "why",     "write"};
+constexpr std::string_view kTells[] = {"tell", "give", "show"};
+constexpr std::string_view kListeners[] = {"me", "us"};
+constexpr std::string_view kFinds[] = {"extract", "find", "identify", "list", "name", "quote", "state"};
+constexpr std::string_view kFoundThings[] = {"all",   "each",  "every", "how",  "the",   "what", "when",
+                                             "where", "which", "who",   "whom", "whose", "why"};
 constexpr std::string_view kOpeners[] = {"also", "and",  "but",    "finally", "first", "now",
                                          "ok",   "okay", "please", "so",      "then"};
 
@@ -139,6 +145,22 @@ bool demands_something(std::string_view sentence) {
     if (std::ranges::find(kOpeners, word) == std::end(kOpeners)) return false;
   }
   return false;
+}
+
+bool demands_to_be_told(std::string_view sentence) {
+  const std::vector<std::string> words = split_words(sentence);
+  const auto is_of = [](const auto& list) {
+    return [&list](const std::string& word) { return std::ranges::find(list, word) != std::end(list); };
+  };
+  auto word = std::ranges::find_if_not(words, is_of(kOpeners));
+  if (word == words.end()) return false;
+  if (is_of(kTells)(*word)) {
+    ++word;
+    if (word == words.end() || !is_of(kListeners)(*word)) return false;
+  } else if (!is_of(kFinds)(*word)) {
+    return false;
+  }
+  return ++word != words.end() && is_of(kFoundThings)(*word);
 }
 
 std::size_t last_line_begin(std::string_view text) {

@@ -18,6 +18,8 @@ namespace ebb {
 [[nodiscard]] bool has_question(std::string_view text);
 // "Please name the owner of the mill". English alone: of other languages a question mark and the place tell.
 [[nodiscard]] bool demands_something(std::string_view sentence);
+// Of what is demanded, something that is to be found: "Tell me who owns the mill", "Find the date", and not "Answer in one sentence".
+[[nodiscard]] bool demands_to_be_told(std::string_view sentence);
 
 // Where the last line that says anything begins; the end of the text where it is the only one. Whoever writes there says it himself, whatever
 // quotation marks are open before it.

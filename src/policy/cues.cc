@@ -113,7 +113,7 @@ bool add_cues(const SaidText& said, const SaidHow& how, std::vector<Cue>& cues) 
   return any_asks;
 }
 
-// What the last short message before one that is there to be read asks; system texts demand much that is not to be found.
+// What the last short message before one that is there to be read asks; much of what system texts demand is how to answer.
 std::vector<Cue> find_cues_before(std::span<const SaidText> said) {
   std::vector<Cue> cues;
   std::int64_t place = 0;
@@ -123,7 +123,8 @@ std::vector<Cue> find_cues_before(std::span<const SaidText> said) {
     std::vector<Sentence> sentences = split_sentences(text->text, CutAt::kNowhere);
     std::ranges::reverse(sentences);
     for (const Sentence& sentence : sentences) {
-      if (!sentence.asks && !(sentence.demands && text->source == Source::kUser)) continue;
+      const bool is_to_be_found = text->source == Source::kUser || demands_to_be_told(sentence.text);
+      if (!sentence.asks && !(sentence.demands && is_to_be_found)) continue;
       cues.push_back({.text = std::string(sentence.text),
                       .place = place + (sentence.text.data() - text->text.data()),
                       .asks = sentence.asks,

@@ -142,9 +142,16 @@ TEST(Cues, of_a_long_message_that_asks_nothing_are_what_was_asked_before) {
     EXPECT_TRUE(leading_cues(asks_itself).back().where == SaidWhere::kAtEnds);
     for (const Cue& cue : cues_of(before, "And the mill?")) EXPECT_TRUE(cue.where != SaidWhere::kBefore);
   }
-  // What systems demand is how to answer.
-  const SaidText demand = {.text = "Tell me the owner of the boat.", .source = Source::kSystem, .is_before = true};
-  for (const Cue& cue : cues_of(demand, novel(40))) EXPECT_TRUE(cue.where != SaidWhere::kBefore);
+  // Much of what systems demand is how to answer.
+  const auto demanded = [&](const char* text) {
+    return cues_of({.text = text, .source = Source::kSystem, .is_before = true}, novel(40)).front();
+  };
+  for (const char* how : {"Answer in one short sentence.", "List your sources.", "Tell me.", "Find.", "Tell jokes."}) {
+    EXPECT_TRUE(demanded(how).where != SaidWhere::kBefore) << how;
+  }
+  for (const char* what : {"Tell me the owner of the boat.", "Please give us the boat's price.", "Name the owner."}) {
+    EXPECT_TRUE(demanded(what).where == SaidWhere::kBefore) << what;
+  }
 }
 
 TEST(Cues, what_a_user_asks_between_the_ends_of_a_long_message_is_one_with_its_mark) {

@@ -24,6 +24,10 @@ TEST(RareWords, splits_identifiers_and_folds_case) {
 
 TEST(RareWords, scripts_without_spaces_give_every_two_neighbouring_characters) {
   EXPECT_THAT(split_words("\u7eff\u8239\u65e7"), ElementsAre("\u7eff\u8239", "\u8239\u65e7"));
+  // A name with one particle and with another.
+  EXPECT_THAT(split_words("\ubc15\uc601\ud76c\ub294 A"),
+              ElementsAre("\ubc15\uc601", "\uc601\ud76c", "\ud76c\ub294", "a"));
+  EXPECT_THAT(split_words("\ubc15\uc601\ud76c\uac00"), ElementsAre("\ubc15\uc601", "\uc601\ud76c", "\ud76c\uac00"));
   EXPECT_THAT(split_words("\u7eff boat\u8239\u65e7x"), ElementsAre("\u7eff", "boat", "\u8239\u65e7", "x"));
   EXPECT_THAT(split_words("\u0e40\u0e23\u0e37"), ElementsAre("\u0e40\u0e23", "\u0e23\u0e37"));
   EXPECT_THAT(split_words("\uc548\ub155 \u00dcber"), ElementsAre("\uc548\ub155", "\u00dcber")) << "with spaces";

@@ -19,7 +19,8 @@ std::string folded(std::string_view text) {
 }
 
 // The bytes of the character at the front, 1 where they are no UTF-8, and whether it is of a script that writes no spaces
-// between words: Thai to Khmer's neighbours, kana, Han and what lies about them. Hangul has spaces.
+// between words: Thai to Khmer's neighbours, kana, Han and what lies about them. Hangul has spaces, and particles behind names that are no words
+// by themselves, so that the same name would be several.
 struct Character {
   std::size_t n_bytes = 1;
   bool is_unspaced = false;
@@ -38,7 +39,7 @@ Character first_character(std::string_view text) {
   const auto is_in = [&](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
   const bool is_unspaced = is_in(0x0E00, 0x0EFF) || is_in(0x1000, 0x109F) || is_in(0x1780, 0x17FF) ||
                            is_in(0x3040, 0x30FF) || is_in(0x3400, 0x9FFF) || is_in(0xF900, 0xFAFF) ||
-                           is_in(0x20000, 0x3FFFF);
+                           is_in(0xAC00, 0xD7A3) || is_in(0x20000, 0x3FFFF);
   return {.n_bytes = n, .is_unspaced = is_unspaced};
 }
 
