@@ -96,7 +96,7 @@ Result<std::unique_ptr<Backend>> Backend::open(std::string_view name, std::int32
 }
 
 Backend::Backend(ggml_backend* handle, ggml_backend_device* device, bool is_cpu, std::int32_t n_threads)
-    : handle_(handle), device_(device), is_cpu_(is_cpu), workers_(n_threads), slices_(workers_) {
+    : handle_(handle), device_(device), is_cpu_(is_cpu), team_(n_threads), slices_(team_) {
   if (auto set_callback = find_proc<ggml_backend_set_abort_callback_t>(device, "ggml_backend_set_abort_callback")) {
     set_callback(
         handle, [](void* self) { return static_cast<Backend*>(self)->cancel_requested(); }, this);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/workers.h"
+#include "base/team.h"
 #include "device/row_slices.h"
 
 struct ggml_backend;
@@ -37,9 +37,9 @@ class Backend {
   [[nodiscard]] ggml_backend* handle() const { return handle_; }
   [[nodiscard]] ggml_backend_device* device() const { return device_; }
   [[nodiscard]] bool is_cpu() const { return is_cpu_; }
-  [[nodiscard]] std::int32_t n_threads() const { return workers_.n_threads(); }
+  [[nodiscard]] std::int32_t n_threads() const { return team_.n_threads(); }
   // Operations of ours in a graph share their parts among these: share_operation().
-  [[nodiscard]] Workers& workers() { return workers_; }
+  [[nodiscard]] Team& team() { return team_; }
 
   // Computes the nodes of an allocated graph and waits. kCancelled when request_cancel() was called; what the graph
   // writes is then undefined.
@@ -57,18 +57,18 @@ class Backend {
   ggml_backend* handle_;
   ggml_backend_device* device_;
   bool is_cpu_;
-  Workers workers_;
+  Team team_;
   RowSlices slices_;
   std::atomic<bool> cancel_{false};
 };
 
 // What an operation of ours in a graph does: operation(part, n_parts) for each part. ggml calls it as thread `ith` of `nth`: as the only one, which
-// then shares it among the workers, or as one of ggml's threads, each of which is a part.
+// then shares it among the team, or as one of ggml's threads, each of which is a part.
 template <class Operation>
-void share_operation(Workers& workers, int ith, int nth, const Operation& operation) {
+void share_operation(Team& team, int ith, int nth, const Operation& operation) {
   if (nth > 1) return operation(ith, nth);
-  const std::int32_t n_parts = workers.n_threads();
-  workers.run(n_parts, [&](std::int32_t part) { operation(part, n_parts); });
+  const std::int32_t n_parts = team.n_threads();
+  team.run(n_parts, [&](std::int32_t part) { operation(part, n_parts); });
 }
 
 // Physical cores that this process may run on (the affinity mask bounds it), at least 1.

@@ -191,7 +191,7 @@ class RowSlices::Slot {
   std::vector<std::uint8_t> work_;
 };
 
-RowSlices::RowSlices(Workers& workers) : workers_(workers) { slots_.push_back(std::make_unique<Slot>()); }
+RowSlices::RowSlices(Team& team) : team_(team) { slots_.push_back(std::make_unique<Slot>()); }
 
 RowSlices::~RowSlices() = default;
 
@@ -226,10 +226,10 @@ bool RowSlices::compute(ggml_cgraph* graph, std::int64_t n_rows, const std::func
 
 bool RowSlices::compute_chain(const std::vector<ggml_tensor*>& chain, std::int64_t n_rows) {
   if (chain.empty()) return true;
-  const std::int64_t n_slices = std::clamp<std::int64_t>(n_rows / kMinSliceRows, 1, kSlicesEach * workers_.n_threads());
+  const std::int64_t n_slices = std::clamp<std::int64_t>(n_rows / kMinSliceRows, 1, kSlicesEach * team_.n_threads());
   while (std::cmp_less(slots_.size(), n_slices)) slots_.push_back(std::make_unique<Slot>());
   std::atomic<bool> is_good = true;
-  workers_.run(static_cast<std::int32_t>(n_slices), [&](std::int32_t part) {
+  team_.run(static_cast<std::int32_t>(n_slices), [&](std::int32_t part) {
     const std::int64_t first = n_rows * part / n_slices;
     const std::int64_t end = n_rows * (part + 1) / n_slices;
     if (!slots_[static_cast<std::size_t>(part)]->compute(chain, first, end - first)) is_good.store(false);

@@ -1,4 +1,4 @@
-// RowSlices: computes a graph on the CPU by Workers, ggml's operations slice by slice of their rows.
+// RowSlices: computes a graph on the CPU by a team, ggml's operations slice by slice of their rows.
 //
 // Operations that look at one row at a time, one behind the other, are a chain: a thread takes some rows through all of a chain, while they are
 // in its caches. Operations of ours are called by the caller's thread alone, and share themselves (share_operation). So no thread waits for
@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/workers.h"
+#include "base/team.h"
 
 struct ggml_cgraph;
 struct ggml_tensor;
@@ -21,8 +21,8 @@ namespace ebb {
 
 class RowSlices {
  public:
-  // The workers outlive it.
-  explicit RowSlices(Workers& workers);
+  // The team outlives it.
+  explicit RowSlices(Team& team);
   ~RowSlices();
   RowSlices(const RowSlices&) = delete;
   RowSlices& operator=(const RowSlices&) = delete;
@@ -38,7 +38,7 @@ class RowSlices {
   class Slot;
   [[nodiscard]] bool compute_chain(const std::vector<ggml_tensor*>& chain, std::int64_t n_rows);
 
-  Workers& workers_;
+  Team& team_;
   // One of each slice of a chain.
   std::vector<std::unique_ptr<Slot>> slots_;
 };

@@ -22,8 +22,8 @@ constexpr std::int64_t kWidth = 48;
 constexpr std::int64_t kVocab = 50;
 
 // An operation of ours: twice its source, a part of the elements each.
-void run_double(ggml_tensor* dst, int ith, int nth, void* workers) {
-  share_operation(*static_cast<Workers*>(workers), ith, nth, [dst](std::int32_t part, std::int32_t n_parts) {
+void run_double(ggml_tensor* dst, int ith, int nth, void* team) {
+  share_operation(*static_cast<Team*>(team), ith, nth, [dst](std::int32_t part, std::int32_t n_parts) {
     const auto* const from = static_cast<const float*>(dst->src[0]->data);
     for (std::int64_t i = part; i < ggml_nelements(dst); i += n_parts) static_cast<float*>(dst->data)[i] = 2 * from[i];
   });
@@ -32,7 +32,7 @@ void run_double(ggml_tensor* dst, int ith, int nth, void* workers) {
 // A layer's like: rows that are looked up, normed and turned, an operation of ours, what is added and gated, and one row of it in the end.
 class Layer {
  public:
-  Layer(ggml_backend* backend, Workers& workers, std::int64_t n_rows)
+  Layer(ggml_backend* backend, Team& team, std::int64_t n_rows)
       : context_(ggml_init({.mem_size = 64 * ggml_tensor_overhead() + ggml_graph_overhead(),
                             .mem_buffer = nullptr,
                             .no_alloc = true})),
@@ -51,7 +51,7 @@ class Layer {
     ggml_tensor* turned =
         ggml_rope_ext(c, heads, ids, nullptr, kHeadDim, GGML_ROPE_TYPE_NEOX, 0, 1e4F, 1.0F, 0.0F, 1.0F, 32.0F, 1.0F);
     ggml_tensor* doubled = ggml_custom_4d(c, GGML_TYPE_F32, kHeadDim, kWidth / kHeadDim, n_rows, 1, &turned, 1,
-                                          run_double, GGML_N_TASKS_MAX, &workers);
+                                          run_double, GGML_N_TASKS_MAX, &team);
     ggml_tensor* const y = ggml_add(c, ggml_reshape_2d(c, doubled, kWidth, n_rows), x);
     ggml_tensor* const gated = ggml_swiglu_split(c, ggml_mul(c, ggml_rms_norm(c, y, 1e-5F), weight), y);
     ggml_tensor* const z = ggml_add(c, gated, y);
@@ -106,12 +106,12 @@ TEST(RowSlices, has_the_bits_of_ggml_whatever_the_rows_and_threads) {
   ggml_backend_cpu_set_n_threads(backend.get(), 1);
   for (const std::int64_t n_rows : {2L, 24L, 33L, kWidth, 200L}) {
     for (const int n_threads : {1, 2, 3, 7}) {
-      Workers workers(n_threads);
-      const Layer whole(backend.get(), workers, n_rows);
+      Team team(n_threads);
+      const Layer whole(backend.get(), team, n_rows);
       ASSERT_EQ(ggml_backend_graph_compute(backend.get(), whole.graph()), GGML_STATUS_SUCCESS);
-      const Layer sliced(backend.get(), workers, n_rows);
+      const Layer sliced(backend.get(), team, n_rows);
       ASSERT_TRUE(RowSlices::can_compute(sliced.graph()));
-      RowSlices slices(workers);
+      RowSlices slices(team);
       EXPECT_TRUE(slices.compute(sliced.graph(), n_rows, [] { return false; }));
       EXPECT_EQ(sliced.results(), whole.results()) << n_rows << " rows, " << n_threads << " threads";
     }
@@ -144,8 +144,8 @@ TEST(RowSlices, goes_on_to_what_lies_elsewhere_only_when_all_rows_are_there) {
   const auto gate = [&](std::size_t i) { return input[i / 8 * 16 + i % 8]; };
   const auto up = [&](std::size_t i) { return input[i / 8 * 16 + 8 + i % 8]; };
   for (const int n_threads : {1, 4}) {
-    Workers workers(n_threads);
-    RowSlices slices(workers);
+    Team team(n_threads);
+    RowSlices slices(team);
     ASSERT_TRUE(slices.compute(graph, kRows, [] { return false; }));
     for (std::size_t i = 0; i < results.size(); ++i) {
       ASSERT_NEAR(results[i], 3.0F * gate(i) / (1.0F + std::exp(-gate(i))) * up(i), 1e-4F) << i;
@@ -156,9 +156,9 @@ TEST(RowSlices, goes_on_to_what_lies_elsewhere_only_when_all_rows_are_there) {
 
 TEST(RowSlices, says_that_it_was_stopped) {
   const ggml_backend_ptr backend(ggml_backend_cpu_init());
-  Workers workers(2);
-  const Layer layer(backend.get(), workers, 32);
-  RowSlices slices(workers);
+  Team team(2);
+  const Layer layer(backend.get(), team, 32);
+  RowSlices slices(team);
   int n_asked = 0;
   EXPECT_FALSE(slices.compute(layer.graph(), 32, [&] { return ++n_asked == 2; }));
   EXPECT_EQ(n_asked, 2);

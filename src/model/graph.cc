@@ -38,7 +38,7 @@ std::size_t row_stride(const ggml_tensor* t) { return t->nb[2] / sizeof(float); 
 
 // Each part, by the threads that share it. Nothing may be thrown through them (AttentionScratch::note_short).
 void share(const AttentionOp& op, int ith, int nth, const auto& compute) {
-  share_operation(*op.workers, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
+  share_operation(*op.team, ith, nth, [&](std::int32_t part, std::int32_t n_parts) {
     try {
       compute(part, n_parts);
     } catch (const std::bad_alloc&) {
@@ -125,7 +125,7 @@ Graph::Graph(const Model& model, const GraphAttention& attention, const GraphSha
   context_ = ggml_init({.mem_size = bytes, .mem_buffer = nullptr, .no_alloc = true});
   EBB_CHECK(context_ != nullptr, "no memory for the metadata of a graph");
   graph_ = ggml_new_graph_custom(context_, n_nodes, false);
-  products_ = std::make_unique<ProductNodes>(context_, model.weights().packed(), attention.workers);
+  products_ = std::make_unique<ProductNodes>(context_, model.weights().packed(), attention.team);
   if (attention.plan != nullptr) {
     composed_ = std::make_unique<ComposedAttention>(
         context_, *attention.memory,

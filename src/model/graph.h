@@ -51,7 +51,7 @@ struct GraphShape {
 struct AttentionOp {
   AttentionShape shape;
   LayerIndex layer;
-  Workers* workers = nullptr;
+  Team* team = nullptr;
   const AttentionStep* step = nullptr;
   AttentionScratch* scratch = nullptr;
   StepMass* mass = nullptr;
@@ -65,7 +65,7 @@ struct AttentionOp {
 struct GraphAttention {
   // One per layer, at fixed addresses.
   std::span<AttentionOp> ops;
-  Workers& workers;
+  Team& team;
   // Not null: composed for this plan, over these frames.
   const ComposedPlan* plan = nullptr;
   FrameMemory* memory = nullptr;

@@ -53,8 +53,8 @@ void round_part(const ggml_tensor* from, const RoundedRows& to, std::int32_t par
   }
 }
 
-void run_round(ggml_tensor* dst, int ith, int nth, void* workers) {
-  share_operation(*static_cast<Workers*>(workers), ith, nth, [dst](std::int32_t part, std::int32_t n_parts) {
+void run_round(ggml_tensor* dst, int ith, int nth, void* team) {
+  share_operation(*static_cast<Team*>(team), ith, nth, [dst](std::int32_t part, std::int32_t n_parts) {
     round_part(dst->src[0], rounded_rows(dst), part, n_parts);
   });
 }
@@ -83,8 +83,8 @@ ggml_tensor* ProductNodes::round(ggml_tensor* rows) {
   if (rounded != nullptr) return rounded;
   const auto n_bytes =
       rows->ne[0] / static_cast<std::int64_t>(kBlockValues) * static_cast<std::int64_t>(sizeof(RoundedBlock));
-  rounded = ggml_custom_4d(context_, GGML_TYPE_I8, n_bytes, rows->ne[1], 1, 1, &rows, 1, run_round, GGML_N_TASKS_MAX,
-                           &workers_);
+  rounded =
+      ggml_custom_4d(context_, GGML_TYPE_I8, n_bytes, rows->ne[1], 1, 1, &rows, 1, run_round, GGML_N_TASKS_MAX, &team_);
   return rounded;
 }
 
@@ -92,7 +92,7 @@ void ProductNodes::run(ggml_tensor* dst, int ith, int nth, void* given) {
   Task& task = *static_cast<Task*>(given);
   const ggml_tensor* const rows = dst->src[0];
   auto* const out = static_cast<float*>(dst->data);
-  share_operation(*task.workers, ith, nth, [&](std::int32_t /*part*/, std::int32_t n_parts) {
+  share_operation(*task.team, ith, nth, [&](std::int32_t /*part*/, std::int32_t n_parts) {
     const auto n_threads = static_cast<std::size_t>(n_parts);
     if (!task.matrix->takes_floats()) {
       return task.matrix->multiply(product_kernels(), rounded_rows(rows), out, task.queue, n_threads);
@@ -111,7 +111,7 @@ ggml_tensor* ProductNodes::multiply(ggml_tensor* matrix, ggml_tensor* rows) {
   ggml_tensor* given = found->second.takes_floats() ? rows : round(rows);
   Task& task = tasks_.emplace_back();
   task.matrix = &found->second;
-  task.workers = &workers_;
+  task.team = &team_;
   return ggml_custom_4d(context_, GGML_TYPE_F32, matrix->ne[1], rows->ne[1], 1, 1, &given, 1, run, GGML_N_TASKS_MAX,
                         &task);
 }

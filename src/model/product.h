@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-#include "base/workers.h"
+#include "base/team.h"
 #include "matrix/packed_matrix.h"
 
 struct ggml_context;
@@ -29,8 +29,8 @@ using PackedMatrices = std::map<const ggml_tensor*, PackedMatrix>;
 class ProductNodes {
  public:
   // All outlive it.
-  ProductNodes(ggml_context* context, const PackedMatrices& packed, Workers& workers)
-      : context_(context), packed_(packed), workers_(workers) {}
+  ProductNodes(ggml_context* context, const PackedMatrices& packed, Team& team)
+      : context_(context), packed_(packed), team_(team) {}
 
   // matrix [n_in, n_out], rows [n_in, n_rows] f32 -> [n_out, n_rows] f32
   [[nodiscard]] ggml_tensor* multiply(ggml_tensor* matrix, ggml_tensor* rows);
@@ -40,7 +40,7 @@ class ProductNodes {
   // What an operation of the graph is given.
   struct Task {
     const PackedMatrix* matrix = nullptr;
-    Workers* workers = nullptr;
+    Team* team = nullptr;
     PanelQueue queue = {};
   };
   static void run(ggml_tensor* dst, int ith, int nth, void* task);
@@ -48,7 +48,7 @@ class ProductNodes {
 
   ggml_context* context_;
   const PackedMatrices& packed_;
-  Workers& workers_;
+  Team& team_;
   std::map<const ggml_tensor*, ggml_tensor*> rounded_;
   std::deque<Task> tasks_;
 };

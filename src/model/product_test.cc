@@ -229,8 +229,8 @@ TEST(Product, of_a_graph_is_the_same_and_other_matrices_are_ggmls) {
       own.pack(matrix->bytes);
       packed.emplace(tensor, std::move(own));
     }
-    Workers workers(2);
-    ProductNodes nodes(context.get(), packed, workers);
+    Team team(2);
+    ProductNodes nodes(context.get(), packed, team);
     ggml_tensor* const in = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, n_rows);
     ggml_tensor* const plain = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, 512, 3);
     ggml_tensor* const one = nodes.multiply(first, in);

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const Model& model, Backend& back
   for (std::int32_t layer = 0; layer < hparams.n_layers; ++layer) {
     state->ops.push_back({.shape = shape_of_layer(hparams, memory.layout(), LayerIndex(layer)),
                           .layer = LayerIndex(layer),
-                          .workers = &backend.workers(),
+                          .team = &backend.team(),
                           .step = &state->step,
                           .scratch = &state->scratch,
                           .mass = &state->mass,
@@ -311,7 +311,7 @@ bool Runner::State::serves(const Graph& graph, const GraphShape& shape) const {
 
 std::unique_ptr<Graph> Runner::State::build_graph(const GraphShape& shape) {
   GraphAttention attention = {
-      .ops = ops, .workers = backend.workers(), .memory = &memory, .composed_ops = composed_ops};
+      .ops = ops, .team = backend.team(), .memory = &memory, .composed_ops = composed_ops};
   if (!composed) return std::make_unique<Graph>(model, attention, shape);
   ComposedPlan plan = plan_composed(step, layer_shapes, shape.with_mass);
   plan.n_parts = shape.n_parts;

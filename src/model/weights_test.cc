@@ -56,7 +56,7 @@ std::vector<float> multiply(Backend& backend, const Weights& weights, ggml_tenso
   return compute(backend, std::as_bytes(std::span(rows)), [&](ggml_context* context) {
     ggml_tensor* in = ggml_new_tensor_2d(context, GGML_TYPE_F32, weight->ne[0],
                                          static_cast<std::int64_t>(rows.size()) / weight->ne[0]);
-    return std::pair(in, nodes.emplace(context, weights.packed(), backend.workers()).multiply(weight, in));
+    return std::pair(in, nodes.emplace(context, weights.packed(), backend.team()).multiply(weight, in));
   });
 }
 

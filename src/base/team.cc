@@ -1,4 +1,4 @@
-#include "base/workers.h"
+#include "base/team.h"
 
 #include <chrono>
 
@@ -38,18 +38,18 @@ bool look_for(const auto& is_there) {
 
 }  // namespace
 
-Workers::Workers(std::int32_t n_threads) {
+Team::Team(std::int32_t n_threads) {
   EBB_CHECK(n_threads >= 1, "{} threads", n_threads);
   for (std::int32_t i = 1; i < n_threads; ++i) threads_.emplace_back([this] { serve(); });
 }
 
-Workers::~Workers() {
+Team::~Team() {
   ends_.store(true);
   n_calls_.fetch_add(1);
   n_calls_.notify_all();
 }
 
-void Workers::run_parts(std::int32_t n_parts, const Task& task) {
+void Team::run_parts(std::int32_t n_parts, const Task& task) {
   if (n_parts <= 0) return;
   if (n_parts == 1 || threads_.empty()) {
     for (std::int32_t part = 0; part < n_parts; ++part) task.call(task.work, part);
@@ -77,7 +77,7 @@ void Workers::run_parts(std::int32_t n_parts, const Task& task) {
 }
 
 // False when no part is left to take.
-bool Workers::do_part() {
+bool Team::do_part() {
   std::uint64_t left = left_.load(std::memory_order_acquire);
   do {
     if ((left & kPartsMask) == 0) return false;
@@ -90,13 +90,13 @@ bool Workers::do_part() {
   return true;
 }
 
-void Workers::serve() {
+void Team::serve() {
   while (!ends_.load(std::memory_order_relaxed)) {
     if (!do_part()) wait_for_work();
   }
 }
 
-void Workers::wait_for_work() {
+void Team::wait_for_work() {
   const auto is_there = [this] {
     return (left_.load(std::memory_order_acquire) & kPartsMask) != 0 || ends_.load(std::memory_order_relaxed);
   };

@@ -1,4 +1,4 @@
-// Workers: threads that share the parts of one piece of work after another, and wait politely in between.
+// Team: threads that share the parts of one piece of work after another, and wait politely in between.
 //
 // A part is taken by whoever comes first, the caller included, and a piece is done when its parts are. So a thread that other programs keep
 // from running delays the part that it has begun and nothing else. Whoever has nothing to do looks for work for some microseconds and then
@@ -14,13 +14,13 @@
 
 namespace ebb {
 
-class Workers {
+class Team {
  public:
   // The caller of run() is one of n_threads, at least 1.
-  explicit Workers(std::int32_t n_threads);
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  explicit Team(std::int32_t n_threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
 
   [[nodiscard]] std::int32_t n_threads() const { return static_cast<std::int32_t>(threads_.size()) + 1; }
 
