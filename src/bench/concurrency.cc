@@ -35,8 +35,8 @@ Result<ConcurrencyOptions> checked(ConcurrencyOptions options) {
 
 class ConcurrencyBench {
  public:
-  ConcurrencyBench(const ConcurrencyOptions& options, ConcurrencyReport& report)
-      : options_(options), report_(report), depth_(options.n_system + options.n_own) {}
+  ConcurrencyBench(const ConcurrencyOptions& options, PeakProbe& probe, ConcurrencyReport& report)
+      : options_(options), probe_(probe), report_(report), depth_(options.n_system + options.n_own) {}
 
   Status run() {
     EBB_RETURN_IF_ERROR(open_ebb());
@@ -44,9 +44,12 @@ class ConcurrencyBench {
     EBB_RETURN_IF_ERROR(open_llama(ConcurrencySide::kUnified));
     for (const std::int32_t n_sessions : options_.counts) report_.lines.push_back({.n_sessions = n_sessions});
     times_.resize(options_.counts.size());
+    peak_gb_s_.resize(options_.counts.size());
+    options_.progress("trying ways to read memory", 0.0);
+    probe_.choose(static_cast<std::size_t>(step_bytes(n_most())));
     // A first round, which pays for page faults and graphs, is not counted.
     for (std::int32_t round = 0; round <= options_.n_rounds; ++round) EBB_RETURN_IF_ERROR(measure_all(round));
-    for (std::size_t i = 0; i < times_.size(); ++i) fill(report_.lines[i], times_[i]);
+    for (std::size_t i = 0; i < times_.size(); ++i) fill(report_.lines[i], times_[i], peak_gb_s_[i]);
     return {};
   }
 
@@ -121,6 +124,10 @@ class ConcurrencyBench {
       tokens.push_back(make_random_tokens(n_vocab_, options_.n_decode, seed));
     }
     for (std::size_t s = 0; s < kConcurrencySides; ++s) {
+      // Between the sides, so that it is near to each.
+      if (s == 1 && round > 0) {
+        peak_gb_s_[line].push_back(probe_.measure(static_cast<std::size_t>(step_bytes(n_sessions))).read_gb_s);
+      }
       const std::size_t side = (s + static_cast<std::size_t>(round)) % kConcurrencySides;
       EBB_ASSIGN_OR_RETURN(const double ms, time_one(static_cast<ConcurrencySide>(side), tokens));
       if (round > 0) times_[line][side].push_back(ms);
@@ -171,32 +178,42 @@ class ConcurrencyBench {
     return unified_->truncate_all(depth_);
   }
 
-  void fill(ConcurrencyLine& line, const Times& times) const {
+  // A step reads all weights once, and the K and V of each session, shared or not.
+  [[nodiscard]] double step_bytes(std::int32_t n_sessions) const {
+    return static_cast<double>(report_.weight_bytes) +
+           report_.kv_bytes_per_token * n_sessions * (depth_ + (options_.n_decode + 1) / 2.0);
+  }
+
+  void fill(ConcurrencyLine& line, const Times& times, std::span<const double> peak_gb_s) {
     const double n_tokens = static_cast<double>(line.n_sessions) * options_.n_decode;
-    // A step reads all weights once, and the K and V of each session, shared or not.
-    const double step_bytes = static_cast<double>(report_.weight_bytes) +
-                              report_.kv_bytes_per_token * line.n_sessions * (depth_ + (options_.n_decode + 1) / 2.0);
     for (std::size_t s = 0; s < kConcurrencySides; ++s) {
       std::vector<double> speeds;
-      for (const double ms : times[s]) speeds.push_back(1000.0 * n_tokens / ms);
+      std::vector<double> gb_per_s;
+      for (const double ms : times[s]) {
+        speeds.push_back(1000.0 * n_tokens / ms);
+        gb_per_s.push_back(options_.n_decode * step_bytes(line.n_sessions) / ms / 1e6);
+      }
       std::vector<double> of_one;
       for (const double ms : times_.front()[s]) of_one.push_back(1000.0 * options_.n_decode / ms);
       ConcurrencyFigure& figure = line.sides[s];
       figure.tokens_per_s = spread_of(speeds);
       figure.speedup = spread_of(paired_ratios(speeds, of_one));
-      figure.gb_per_s = figure.tokens_per_s.median / line.n_sessions * step_bytes / 1e9;
-      figure.read_share = figure.gb_per_s / report_.bandwidth.read_gb_s.median;
+      figure.gb_per_s = median(gb_per_s);
+      figure.read_share = peak_share(gb_per_s, peak_gb_s);
+      if (figure.read_share) report_.beaten.add(*figure.read_share);
     }
     const bool split_is_faster = line.sides[1].tokens_per_s.median > line.sides[2].tokens_per_s.median;
     line.ratio = spread_of(paired_ratios(times[split_is_faster ? 1 : 2], times[0]));
   }
 
   const ConcurrencyOptions& options_;
+  PeakProbe& probe_;
   ConcurrencyReport& report_;
   std::int32_t depth_;
   std::int32_t n_vocab_ = 0;
   std::int64_t n_done_ = 0;
   std::vector<Times> times_;  // of each number of sessions
+  std::vector<std::vector<double>> peak_gb_s_;
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Session>> sessions_;  // they die before their engine
   std::unique_ptr<LlamaPeer> split_;
@@ -213,9 +230,9 @@ Result<ConcurrencyReport> run_concurrency(const ConcurrencyOptions& given) {
                            .n_system = options.n_system,
                            .n_own = options.n_own,
                            .n_decode = options.n_decode};
-  options.progress("measuring memory bandwidth", 0.0);
-  EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
-  EBB_RETURN_IF_ERROR(ConcurrencyBench(options, report).run());
+  EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
+  EBB_RETURN_IF_ERROR(ConcurrencyBench(options, probe, report).run());
+  report.peak = probe.peak();
   return report;
 }
 

@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
 #include "policy/policy.h"
@@ -39,6 +41,7 @@ struct ConcurrencyOptions {
   // What would choose if anything had to leave; what it asks for is noted.
   std::string policy{kDefaultPolicy};
   std::int32_t block_size = 64;
+  PeakSizes peak_sizes;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
@@ -47,10 +50,10 @@ enum class ConcurrencySide : std::uint8_t { kEbb, kSplit, kUnified };
 inline constexpr std::size_t kConcurrencySides = 3;
 
 struct ConcurrencyFigure {
-  Spread tokens_per_s;      // of all sessions together
-  Spread speedup;           // over one session of the same round
-  double gb_per_s = 0.0;    // of the bytes that a step must read, at the median
-  double read_share = 0.0;  // of the measured read bandwidth
+  Spread tokens_per_s;                  // of all sessions together
+  Spread speedup;                       // over one session of the same round
+  double gb_per_s = 0.0;                // of the bytes that a step must read, at the median
+  std::optional<PeakShare> read_share;  // of what the probe of the same round read
 };
 
 struct ConcurrencyLine {
@@ -65,7 +68,8 @@ struct ConcurrencyLine {
 
 struct ConcurrencyReport {
   Machine machine;
-  Bandwidth bandwidth;
+  Peak peak;
+  PeakBeaten beaten;
   std::string model;
   std::int32_t n_threads = 0;
   std::int32_t n_system = 0;

@@ -16,7 +16,7 @@ constexpr std::string_view kHowToReadConcurrency =
     "the\n"
     "median of pairs measured in one round. x one: over one session of the same side and round. GB/s: the bytes that a "
     "step must\n"
-    "read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
+    "read; of peak: of what the probe of the same round read. logits differ: largest difference over their range.\n";
 
 TextTable table_of(const ConcurrencyReport& report) {
   TextTable table({{"sessions"},
@@ -38,7 +38,7 @@ TextTable table_of(const ConcurrencyReport& report) {
     }
     cells.push_back(spread_text(line.ratio, 2));
     cells.push_back(fmt::format("{:.1f}", line.sides[0].gb_per_s));
-    cells.push_back(percent_text(line.sides[0].read_share));
+    cells.push_back(share_text(line.sides[0].read_share));
     cells.push_back(fmt::format("{:.1e}", line.logits_difference));
     table.add_row(std::move(cells));
   }
@@ -64,8 +64,9 @@ nlohmann::json line_json(const ConcurrencyLine& line) {
     const ConcurrencyFigure& figure = line.sides[s];
     json[std::string(kKeys[s])] = {{"tokens_per_s", spread_json(figure.tokens_per_s)},
                                    {"speedup", spread_json(figure.speedup)},
-                                   {"gb_per_s", figure.gb_per_s},
-                                   {"share_of_read_bandwidth", figure.read_share}};
+                                   {"gb_per_s", figure.gb_per_s}};
+    if (figure.read_share)
+      json[std::string(kKeys[s])]["share_of_read_bandwidth"] = spread_json(figure.read_share->share);
   }
   return json;
 }
@@ -73,15 +74,15 @@ nlohmann::json line_json(const ConcurrencyLine& line) {
 }  // namespace
 
 std::string concurrency_text(const ConcurrencyReport& report) {
-  return machine_text(report.machine, report.bandwidth) + "\n" + setup_text(report) + "\n" + table_of(report).render() +
-         "\n" + std::string(kHowToReadConcurrency);
+  return machine_text(report.machine, report.peak, report.beaten) + "\n" + setup_text(report) + "\n" +
+         table_of(report).render() + "\n" + std::string(kHowToReadConcurrency);
 }
 
 Status write_concurrency_json(const std::filesystem::path& path, const ConcurrencyReport& report) {
   nlohmann::json lines = nlohmann::json::array();
   for (const ConcurrencyLine& line : report.lines) lines.push_back(line_json(line));
   return write_json(path, {{"bench", "concurrency"},
-                           {"machine", machine_json(report.machine, report.bandwidth)},
+                           {"machine", machine_json(report.machine, report.peak, report.beaten)},
                            {"model", report.model},
                            {"n_threads", report.n_threads},
                            {"n_system", report.n_system},
@@ -97,7 +98,7 @@ Status write_concurrency_json(const std::filesystem::path& path, const Concurren
 
 Status write_concurrency_html(const std::filesystem::path& path, const ConcurrencyReport& report) {
   HtmlPage page("ebb bench concurrency: sessions that decode together");
-  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  page.add_paragraph(machine_text(report.machine, report.peak, report.beaten));
   LinePlot plot{.title = fmt::format("{}, all sessions together", report.model),
                 .x = {.label = "sessions", .is_log = true},
                 .y = {.label = "tokens per second"}};

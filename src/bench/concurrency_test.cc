@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "bench/toy_peak.h"
 #include "model/random_model.h"
 
 namespace ebb {
@@ -23,7 +24,8 @@ class ConcurrencyTest : public testing::Test {
             .n_own = 9,
             .n_decode = 3,
             .kv_type = RowType::kF32,
-            .block_size = 16};
+            .block_size = 16,
+            .peak_sizes = kToyPeak};
   }
 
   const std::filesystem::path path_ =

@@ -65,6 +65,7 @@ Result<PairedTimes> Duel::time(std::int32_t n_tokens, std::int32_t piece, std::i
     Subject& second = a_begins ? b_ : a_;
     EBB_ASSIGN_OR_RETURN(const double first_ms, time_one(first, n_tokens, piece));
     on_step();
+    if (round > 0) amid_round();
     EBB_ASSIGN_OR_RETURN(const double second_ms, time_one(second, n_tokens, piece));
     on_step();
     last_difference_ = logits_difference(a_.last_logits(), b_.last_logits());

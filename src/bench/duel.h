@@ -32,6 +32,8 @@ class Duel {
 
   // Called after each piece of work of one side: a chunk that was filled, or a round.
   std::function<void()> on_step = [] {};
+  // Called in each round that counts when one side is done and the other has not begun: what is measured there is of that round.
+  std::function<void()> amid_round = [] {};
 
   // Brings both sides to n_tokens resident tokens, by `chunk` at a time. Depths only grow.
   Status fill(std::int32_t n_tokens, std::int32_t chunk);

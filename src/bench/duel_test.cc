@@ -93,6 +93,14 @@ TEST_F(DuelTest, reports_each_piece_of_work) {
   EXPECT_EQ(n_steps, 4 + 6);
 }
 
+TEST_F(DuelTest, between_the_sides_of_each_round_that_counts_others_may_measure) {
+  duel.amid_round = [this] { log.push_back("probe"); };
+  ASSERT_TRUE(duel.time_prompt(8, 2).ok());
+  EXPECT_EQ(log, (Log{"a+8", "b+8", "a=0", "b=0",           //
+                      "b+8", "probe", "a+8", "a=0", "b=0",  //
+                      "a+8", "probe", "b+8", "a=0", "b=0"}));
+}
+
 TEST_F(DuelTest, compares_the_logits_of_both_sides) {
   b.logits = {0.0F, 1.0F, 2.5F, 5.0F};
   ASSERT_TRUE(duel.time_prompt(4, 1).ok());

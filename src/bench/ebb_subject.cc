@@ -86,17 +86,30 @@ Status EbbSubject::truncate(std::int32_t n_tokens) {
 
 ModelTraffic EbbSubject::traffic() const { return traffic_of(*state_->model, state_->memory->layout()); }
 
+namespace {
+
+// Rows beside quantised weights are rounded to bytes, by us as by others.
+MultiplyType multiply_type_of(ggml_type type) {
+  if (ggml_is_quantized(type)) return MultiplyType::kInt8;
+  return type == GGML_TYPE_BF16 ? MultiplyType::kBf16 : MultiplyType::kF32;
+}
+
+}  // namespace
+
 ModelTraffic traffic_of(const Model& model, const FrameLayout& layout) {
   const Hparams& hparams = model.hparams();
   const bool tied = model.file().find_tensor("output.weight") == nullptr;
   ModelTraffic traffic;
+  std::array<std::int64_t, kMultiplyTypes> n_weights{};
   for (const TensorInfo& tensor : model.file().tensors()) {
     const bool is_embedding = tensor.name == "token_embd.weight";
     if (is_embedding && !tied) continue;
     const bool is_output = is_embedding || tensor.name == "output.weight";
     traffic.weight_bytes += tensor.n_bytes;
     (is_output ? traffic.n_output_weights : traffic.n_layer_weights) += tensor.n_elements();
+    n_weights[static_cast<std::size_t>(multiply_type_of(tensor.type))] += tensor.n_elements();
   }
+  traffic.multiply_type = static_cast<MultiplyType>(std::ranges::max_element(n_weights) - n_weights.begin());
   traffic.kv_bytes_per_token = layout.token_bytes() * hparams.n_layers * hparams.n_kv_heads;
   traffic.attention_flop = 2.0 * hparams.n_layers * hparams.n_heads * (hparams.head_dim_k + hparams.head_dim_v);
   return traffic;

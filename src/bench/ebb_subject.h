@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "bench/multiply_rate.h"
 #include "bench/subject.h"
 #include "cache/frame_layout.h"
 #include "model/model.h"
@@ -37,6 +38,8 @@ struct ModelTraffic {
   double kv_bytes_per_token = 0.0;
   // Floating-point operations of attention for one query and one key, all layers and heads.
   double attention_flop = 0.0;
+  // What most multiply-adds of the matrices can be done in.
+  MultiplyType multiply_type = MultiplyType::kF32;
 };
 
 [[nodiscard]] ModelTraffic traffic_of(const Model& model, const FrameLayout& layout);

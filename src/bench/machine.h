@@ -1,7 +1,6 @@
-// The machine that a benchmark runs on: what it is, and how fast its memory is when nothing else limits it.
+// The machine that a benchmark runs on: what it is, as the system says; what it can do is measured (bench/peak.h).
 //
-// Decoding reads all weights and all hot K/V once per token, so the measured read bandwidth is the bound that its speed
-// is held against. It does not know models. Thread rule: one measurement at a time; it starts its own threads.
+// It does not know models. Thread rule: pure functions, but for the caches that are swept.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bench/statistics.h"
 
 namespace ebb {
 
@@ -27,19 +25,6 @@ struct Machine {
 [[nodiscard]] Machine read_machine();
 // Of this process, now; 0 where the system does not say.
 [[nodiscard]] std::size_t read_resident_bytes();
-
-struct Bandwidth {
-  Spread read_gb_s;  // 1 GB = 1e9 bytes
-  Spread copy_gb_s;  // bytes copied, not bytes moved (a copy moves each twice or three times)
-  std::int32_t n_threads = 0;
-  std::size_t buffer_bytes = 0;
-};
-
-// How often, where nobody asks for more: enough for a median that one disturbance does not move.
-inline constexpr std::int32_t kBandwidthRounds = 9;
-// Streams through a buffer many times the last cache on n_threads threads, n_repeats times. kOutOfBudget when the
-// buffer does not fit.
-Result<Bandwidth> measure_bandwidth(std::int32_t n_threads, std::int32_t n_repeats);
 
 // Empties the processor's caches of what was there: reads memory that nobody else wants, as much as the last one holds.
 class CacheSweep {

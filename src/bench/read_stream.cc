@@ -1,28 +1,31 @@
 #include "bench/read_stream.h"
 
-#include <array>
-#include <cstring>
+#include <fmt/format.h>
+
+#include "bench/read_stream_body.h"
 
 namespace ebb {
 
-std::uint64_t read_stream_portable(const std::byte* bytes, std::size_t n_bytes) {
-  // Several sums, so that no addition waits for the one before it.
-  std::array<std::uint64_t, kReadStep / sizeof(std::uint64_t)> sums{};
-  for (std::size_t left = n_bytes / kReadStep; left > 0; --left, bytes += kReadStep) {
-    auto words = sums;
-    std::memcpy(words.data(), bytes, kReadStep);
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += words[i];
+std::string ReadPattern::text() const {
+  const std::string streams = n_streams == 1 ? "one stream" : fmt::format("{} streams", n_streams);
+  switch (prefetch) {
+    case Prefetch::kKept: return streams + ", prefetched";
+    case Prefetch::kPassing: return streams + ", prefetched past the caches";
+    case Prefetch::kNone: break;
   }
-  std::uint64_t total = 0;
-  for (const std::uint64_t sum : sums) total += sum;
-  return total;
+  return streams;
 }
 
-std::uint64_t read_stream(const std::byte* bytes, std::size_t n_bytes) {
+std::uint64_t read_stream_portable(const std::byte* bytes, std::size_t n_bytes, ReadPattern pattern) {
+  return ReadLoops<16>::read(bytes, n_bytes, pattern);
+}
+
+std::uint64_t read_stream(const std::byte* bytes, std::size_t n_bytes, ReadPattern pattern) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return read_stream_avx512(bytes, n_bytes);
+  if (__builtin_cpu_supports("avx512f")) return read_stream_avx512(bytes, n_bytes, pattern);
+  if (__builtin_cpu_supports("avx2")) return read_stream_avx2(bytes, n_bytes, pattern);
 #endif
-  return read_stream_portable(bytes, n_bytes);
+  return read_stream_portable(bytes, n_bytes, pattern);
 }
 
 }  // namespace ebb

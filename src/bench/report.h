@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "base/status.h"
 #include "base/text_table.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 
 namespace ebb {
@@ -20,10 +22,15 @@ namespace ebb {
 [[nodiscard]] std::string spread_text(const Spread& spread, int n_decimals = 1);
 // {"median": ..., "min": ..., "max": ..., "n": ...}
 [[nodiscard]] nlohmann::json spread_json(const Spread& spread);
-// What all figures of a run are held against, in lines for people; says so when other programs were busy.
-[[nodiscard]] std::string machine_text(const Machine& machine, const Bandwidth& bandwidth);
-[[nodiscard]] nlohmann::json machine_json(const Machine& machine, const Bandwidth& bandwidth);
-// For a bench that measures no bandwidth.
+// "92 (88-95) %"
+[[nodiscard]] std::string share_text(const Spread& share);
+// "-" where there is no limit to hold anything against.
+[[nodiscard]] std::string share_text(const std::optional<PeakShare>& share);
+// What all figures of a run are held against, and how far it drifted meanwhile, in lines for people; says so when other programs were
+// busy, and when passes did more than the probe beside them.
+[[nodiscard]] std::string machine_text(const Machine& machine, const Peak& peak, const PeakBeaten& beaten = {});
+[[nodiscard]] nlohmann::json machine_json(const Machine& machine, const Peak& peak, const PeakBeaten& beaten = {});
+// For a bench that measures no peak.
 [[nodiscard]] nlohmann::json machine_json(const Machine& machine);
 
 // The file appears whole or not at all.

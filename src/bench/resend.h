@@ -25,6 +25,7 @@
 
 #include "base/status.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "engine/engine.h"
 #include "policy/choose.h"
@@ -117,7 +118,7 @@ struct ResendReport {
   std::string bench;
   std::string protocol;  // a line for people
   Machine machine;
-  Bandwidth bandwidth;  // the caller's to measure: no figure here is held against it
+  Peak peak;  // the caller's to measure: no figure here is held against it
   ResendSetup setup;
   std::int32_t n_ctx_train = 0;
   std::vector<ResendCase> cases;

@@ -215,7 +215,7 @@ LinePlot hot_plot(const ResendCase& played) {
 }  // namespace
 
 std::string resend_text(const ResendReport& report) {
-  return machine_text(report.machine, report.bandwidth) + "\n" + setup_text(report) + "\n" + table_of(report).render() +
+  return machine_text(report.machine, report.peak) + "\n" + setup_text(report) + "\n" + table_of(report).render() +
          "\n" + std::string(kHowToReadResend) + endings_text(report);
 }
 
@@ -228,7 +228,7 @@ Status write_resend_json(const std::filesystem::path& path, const ResendReport& 
   }
   return write_json(path, {{"bench", report.bench},
                            {"protocol", report.protocol},
-                           {"machine", machine_json(report.machine, report.bandwidth)},
+                           {"machine", machine_json(report.machine, report.peak)},
                            {"model", report.setup.model.stem().string()},
                            {"trained_context", report.n_ctx_train},
                            {"n_threads", report.setup.n_threads},
@@ -243,7 +243,7 @@ Status write_resend_json(const std::filesystem::path& path, const ResendReport& 
 
 Status write_resend_html(const std::filesystem::path& path, const ResendReport& report) {
   HtmlPage page(fmt::format("ebb bench {}", report.bench));
-  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  page.add_paragraph(machine_text(report.machine, report.peak));
   page.add_preformatted(setup_text(report));
   page.add_preformatted(table_of(report).render());
   page.add_paragraph(kHowToReadResend);

@@ -61,7 +61,8 @@ struct ArmRun {
 
 class SpeedBench {
  public:
-  SpeedBench(const SparseOptions& options, SparseSteps& steps) : options_(options), steps_(steps) {}
+  SpeedBench(const SparseOptions& options, PeakProbe& probe, SparseSteps& steps)
+      : options_(options), probe_(probe), steps_(steps) {}
 
   Status open(const std::filesystem::path& model) {
     const std::int32_t size = options_.block_size;
@@ -101,6 +102,7 @@ class SpeedBench {
       EBB_RETURN_IF_ERROR(open_arm(arms.emplace_back(ArmRun{.arm = arm})));
     }
     for (std::int32_t round = 0; round <= options_.n_rounds; ++round) {
+      probe_.measure();
       for (std::size_t i = 0; i < arms.size(); ++i) {
         // Who comes first changes, so that what drifts favours nobody.
         ArmRun& arm = arms[(i + static_cast<std::size_t>(round)) % arms.size()];
@@ -188,6 +190,7 @@ class SpeedBench {
   }
 
   const SparseOptions& options_;
+  PeakProbe& probe_;
   SparseSteps& steps_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Session> base_;
@@ -248,19 +251,17 @@ Result<SparseReport> run_sparse(const SparseOptions& given) {
     options.progress("reading text", 0.0);
     EBB_ASSIGN_OR_RETURN(report.text, read_sparse_text(options));
   }
-  options.progress("measuring memory bandwidth", 0.0);
-  if (options.bandwidth) {
-    report.bandwidth = *options.bandwidth;
-  } else {
-    EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
-  }
+  options.progress("trying ways to read memory", 0.0);
+  EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
+  probe.choose(options.peak_sizes.least);
   SparseSteps steps{.n_all = n_steps(options)};
-  SpeedBench bench(options, steps);
+  SpeedBench bench(options, probe, steps);
   EBB_RETURN_IF_ERROR(bench.open(model));
   for (const std::int32_t depth : options.depths) {
     EBB_ASSIGN_OR_RETURN(SparseDepth measured, bench.run(depth));
     report.depths.push_back(std::move(measured));
   }
+  report.peak = probe.peak();
   options.progress("done", 1.0);
   return report;
 }

@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
 
@@ -46,8 +47,7 @@ struct SparseOptions {
   RowType kv_type = RowType::kF16;
   // Small: the smallest budget must hold at least four blocks.
   std::int32_t block_size = 16;
-  // Measured already; not given: it is measured first.
-  std::optional<Bandwidth> bandwidth;
+  PeakSizes peak_sizes;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 
@@ -99,7 +99,7 @@ struct SparseText {
 
 struct SparseReport {
   Machine machine;
-  Bandwidth bandwidth;
+  Peak peak;
   std::string model;
   std::int32_t n_threads = 0;
   std::int32_t block_size = 0;

@@ -117,7 +117,7 @@ BarPlot plot_of(const Arms& arms, std::string title, PlotAxis y, const Value& va
 }  // namespace
 
 std::string sparse_text(const SparseReport& report) {
-  std::string text = machine_text(report.machine, report.bandwidth) + set_up_text(report) + "\n";
+  std::string text = machine_text(report.machine, report.peak) + set_up_text(report) + "\n";
   for (const SparseDepth& depth : report.depths) {
     text += fmt::format("\nbehind {} tokens\n\n{}", depth.n_tokens, speed_table(depth).render());
   }
@@ -129,7 +129,7 @@ Status write_sparse_json(const std::filesystem::path& path, const SparseReport& 
   nlohmann::json depths = nlohmann::json::array();
   for (const SparseDepth& depth : report.depths) depths.push_back(depth_json(depth));
   nlohmann::json json = {{"bench", "sparse"},
-                         {"machine", machine_json(report.machine, report.bandwidth)},
+                         {"machine", machine_json(report.machine, report.peak)},
                          {"model", report.model},
                          {"n_threads", report.n_threads},
                          {"kv_type", row_type_name(report.kv_type)},
@@ -143,7 +143,7 @@ Status write_sparse_json(const std::filesystem::path& path, const SparseReport& 
 Status write_sparse_html(const std::filesystem::path& path, const SparseReport& report) {
   HtmlPage page("ebb bench sparse: decoding under a small budget");
   page.add_paragraph(set_up_text(report) + ".");
-  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  page.add_paragraph(machine_text(report.machine, report.peak));
   for (const SparseDepth& depth : report.depths) {
     page.add_heading(fmt::format("Behind {} tokens", depth.n_tokens));
     page.add_plot(plot_of(depth.arms, fmt::format("Decode speed behind {} tokens", depth.n_tokens),

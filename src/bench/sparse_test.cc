@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "bench/toy_peak.h"
 #include "model/random_model.h"
 
 namespace ebb {
@@ -34,7 +35,7 @@ class SparseTest : public testing::Test {
             .n_text_scored = 20,
             .n_text_generated = 30,
             .kv_type = RowType::kF32,
-            .bandwidth = Bandwidth{.read_gb_s = {20, 20, 20, 1}, .copy_gb_s = {10, 10, 10, 1}, .n_threads = 1}};
+            .peak_sizes = kToyPeak};
   }
 
   [[nodiscard]] std::string read(const std::string& name) const {

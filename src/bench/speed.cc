@@ -53,23 +53,40 @@ PassCost pass_cost(const ModelTraffic& traffic, double depth, double n_rows) {
                     traffic.attention_flop * keys_per_row * n_rows};
 }
 
+// What the probes of a line's rounds gave.
+struct RoundPeaks {
+  std::vector<double> read_gb_s;
+  std::vector<double> multiply_gop_s;
+};
+
 SpeedSide side_of(std::span<const double> times_ms, std::int32_t n_tokens, const PassCost& cost, double n_passes,
-                  const Bandwidth& bandwidth) {
+                  const RoundPeaks& peaks) {
   std::vector<double> speeds;
-  for (const double ms : times_ms) speeds.push_back(1000.0 * n_tokens / ms);
-  SpeedSide side{.tokens_per_s = spread_of(speeds)};
-  const double passes_per_s = side.tokens_per_s.median * n_passes / n_tokens;
-  side.gb_per_s = passes_per_s * cost.n_bytes / 1e9;
-  side.gflop_per_s = passes_per_s * cost.n_flop / 1e9;
-  side.read_share = side.gb_per_s / bandwidth.read_gb_s.median;
-  return side;
+  std::vector<double> gb_per_s;
+  std::vector<double> gflop_per_s;
+  for (const double ms : times_ms) {
+    speeds.push_back(1000.0 * n_tokens / ms);
+    gb_per_s.push_back(n_passes * cost.n_bytes / ms / 1e6);
+    gflop_per_s.push_back(n_passes * cost.n_flop / ms / 1e6);
+  }
+  return {.tokens_per_s = spread_of(speeds),
+          .gb_per_s = median(gb_per_s),
+          .gflop_per_s = median(gflop_per_s),
+          .read_share = peak_share(gb_per_s, peaks.read_gb_s),
+          .multiply_share = peak_share(gflop_per_s, peaks.multiply_gop_s)};
+}
+
+// Floats of 16 bits may be multiplied as they are, or as the wider ones they become.
+double multiply_limit(const PeakMoment& moment, MultiplyType type) {
+  const auto of = [&moment](MultiplyType one) { return moment.multiply_gop_s[static_cast<std::size_t>(one)]; };
+  return type == MultiplyType::kBf16 ? std::max(of(type), of(MultiplyType::kF32)) : of(type);
 }
 
 // The speed of one model; `steps` goes on counting across models.
 class ModelBench {
  public:
-  ModelBench(const SpeedOptions& options, const Bandwidth& bandwidth, Steps& steps)
-      : options_(options), bandwidth_(bandwidth), steps_(steps) {}
+  ModelBench(const SpeedOptions& options, PeakProbe& probe, Steps& steps)
+      : options_(options), probe_(probe), steps_(steps) {}
 
   Result<ModelSpeed> run(const std::filesystem::path& path) {
     const std::int32_t n_ctx = options_.depths.back() + std::max(options_.n_prompt, options_.n_decode);
@@ -91,8 +108,11 @@ class ModelBench {
                      .n_parameters = traffic_.n_layer_weights + traffic_.n_output_weights,
                      .weight_bytes = traffic_.weight_bytes,
                      .kv_bytes_per_token = traffic_.kv_bytes_per_token,
+                     .multiply_type = traffic_.multiply_type,
                      .ebb = ebb->description(),
                      .llama = llama->description()};
+    say("trying ways to read memory");
+    probe_.choose(static_cast<std::size_t>(pass_cost(traffic_, n_ctx, 0.0).n_bytes));
     Duel duel(*ebb, *llama, ebb->n_vocab());
     duel.on_step = [this] {
       ++steps_.n_done;
@@ -114,17 +134,23 @@ class ModelBench {
     const bool is_prompt = test == "prompt";
     const std::int32_t n_tokens = is_prompt ? options_.n_prompt : options_.n_decode;
     doing_ = fmt::format("{} of {} behind {} tokens", test, n_tokens, depth);
-    EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
-                                                            : duel.time_decode(n_tokens, options_.n_rounds));
     // A decoding round is n passes of one row, on average behind half of the round's tokens too.
     const PassCost cost =
         is_prompt ? pass_cost(traffic_, depth, n_tokens) : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0);
     const double n_passes = is_prompt ? 1.0 : n_tokens;
+    RoundPeaks peaks;
+    duel.amid_round = [&] {
+      const PeakMoment moment = probe_.measure(static_cast<std::size_t>(cost.n_bytes));
+      peaks.read_gb_s.push_back(moment.read_gb_s);
+      peaks.multiply_gop_s.push_back(multiply_limit(moment, traffic_.multiply_type));
+    };
+    EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
+                                                            : duel.time_decode(n_tokens, options_.n_rounds));
     return SpeedLine{.test = test,
                      .n_tokens = n_tokens,
                      .depth = depth,
-                     .ebb = side_of(times.a_ms, n_tokens, cost, n_passes, bandwidth_),
-                     .llama = side_of(times.b_ms, n_tokens, cost, n_passes, bandwidth_),
+                     .ebb = side_of(times.a_ms, n_tokens, cost, n_passes, peaks),
+                     .llama = side_of(times.b_ms, n_tokens, cost, n_passes, peaks),
                      .ratio = spread_of(paired_ratios(times.b_ms, times.a_ms)),
                      .logits_difference = duel.last_difference()};
   }
@@ -135,12 +161,22 @@ class ModelBench {
   }
 
   const SpeedOptions& options_;
-  const Bandwidth& bandwidth_;
+  PeakProbe& probe_;
   Steps& steps_;
   std::string name_;
   std::string doing_;
   ModelTraffic traffic_;
 };
+
+void add_beaten(const ModelSpeed& speed, PeakBeaten& beaten) {
+  for (const SpeedLine& line : speed.lines) {
+    for (const SpeedSide* side : {&line.ebb, &line.llama}) {
+      // Prompts are bound by what they multiply, decoding by what it reads.
+      const std::optional<PeakShare>& share = line.test == "prompt" ? side->multiply_share : side->read_share;
+      if (share) beaten.add(*share);
+    }
+  }
+}
 
 Result<std::vector<std::filesystem::path>> models_to_measure(const SpeedOptions& options) {
   std::vector<std::filesystem::path> paths;
@@ -165,13 +201,14 @@ Result<SpeedReport> run_speed(const SpeedOptions& given) {
 
   EBB_ASSIGN_OR_RETURN(const auto paths, models_to_measure(options));
   SpeedReport report{.machine = read_machine(), .n_threads = options.n_threads};
-  options.progress("measuring memory bandwidth", 0.0);
-  EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
+  EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
   Steps steps{.n_all = n_steps(options) * std::ssize(paths)};
   for (const auto& path : paths) {
-    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, report.bandwidth, steps).run(path));
+    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, probe, steps).run(path));
+    add_beaten(speed, report.beaten);
     report.models.push_back(std::move(speed));
   }
+  report.peak = probe.peak();
   return report;
 }
 

@@ -1,19 +1,22 @@
 // The speed bench: prompt and decode speed of ebb and libllama on the same model, at several depths, in one run.
 //
-// Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this
-// machine's memory was measured to give just before, and against the peer. It evicts nothing.
+// Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this machine's memory gave in
+// the same round, its operations as a share of the multiply-adds that the processor did then (bench/peak.h), and against the peer. It
+// evicts nothing.
 // Thread rule: one run at a time.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
 
@@ -35,6 +38,7 @@ struct SpeedOptions {
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 64;
   bool use_repacked = true;
+  PeakSizes peak_sizes;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
@@ -42,9 +46,11 @@ struct SpeedOptions {
 // One side's figures of one line.
 struct SpeedSide {
   Spread tokens_per_s;
-  double gb_per_s = 0.0;    // of the bytes that a pass must read, at the median
-  double read_share = 0.0;  // of the measured read bandwidth
+  double gb_per_s = 0.0;  // of the bytes that a pass must read, at the median
   double gflop_per_s = 0.0;
+  // Of what the probe of the same round read, and multiplied in numbers of the weights' kind.
+  std::optional<PeakShare> read_share;
+  std::optional<PeakShare> multiply_share;
 };
 
 struct SpeedLine {
@@ -64,6 +70,7 @@ struct ModelSpeed {
   std::int64_t n_parameters = 0;
   std::size_t weight_bytes = 0;
   double kv_bytes_per_token = 0.0;
+  MultiplyType multiply_type = MultiplyType::kF32;
   std::string ebb;  // how each side was set up
   std::string llama;
   std::vector<SpeedLine> lines;
@@ -71,7 +78,8 @@ struct ModelSpeed {
 
 struct SpeedReport {
   Machine machine;
-  Bandwidth bandwidth;
+  Peak peak;
+  PeakBeaten beaten;
   std::int32_t n_threads = 0;
   std::vector<ModelSpeed> models;
 };

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::string_view kHowToReadSpeed =
     "Median (least-most) of the rounds; ratios are medians of pairs measured back to back. GB/s: the bytes that a\n"
-    "pass must read; of peak: of the measured read bandwidth. logits differ: largest difference over their range.\n";
+    "pass must read; of peak: of what the probe of the same round read. of limit: operations, of the multiply-adds "
+    "that\n"
+    "all threads did in registers in the same round. logits differ: largest difference over their range.\n";
 
 TextTable table_of(const ModelSpeed& speed) {
   TextTable table({{"test", TextTable::Align::kLeft},
@@ -22,23 +24,26 @@ TextTable table_of(const ModelSpeed& speed) {
                    {"of peak"},
                    {"theirs"},
                    {"GFLOP/s"},
+                   {"of limit"},
                    {"theirs"},
                    {"logits differ"}});
   for (const SpeedLine& line : speed.lines) {
     table.add_row({fmt::format("{} {}", line.test, line.n_tokens), std::to_string(line.depth),
                    spread_text(line.ebb.tokens_per_s), spread_text(line.llama.tokens_per_s), spread_text(line.ratio, 2),
-                   fmt::format("{:.1f}", line.ebb.gb_per_s), percent_text(line.ebb.read_share),
-                   percent_text(line.llama.read_share), fmt::format("{:.0f}", line.ebb.gflop_per_s),
-                   fmt::format("{:.0f}", line.llama.gflop_per_s), fmt::format("{:.1e}", line.logits_difference)});
+                   fmt::format("{:.1f}", line.ebb.gb_per_s), share_text(line.ebb.read_share),
+                   share_text(line.llama.read_share), fmt::format("{:.0f}", line.ebb.gflop_per_s),
+                   share_text(line.ebb.multiply_share), share_text(line.llama.multiply_share),
+                   fmt::format("{:.1e}", line.logits_difference)});
   }
   return table;
 }
 
 nlohmann::json side_json(const SpeedSide& side) {
-  return {{"tokens_per_s", spread_json(side.tokens_per_s)},
-          {"gb_per_s", side.gb_per_s},
-          {"share_of_read_bandwidth", side.read_share},
-          {"gflop_per_s", side.gflop_per_s}};
+  nlohmann::json json = {
+      {"tokens_per_s", spread_json(side.tokens_per_s)}, {"gb_per_s", side.gb_per_s}, {"gflop_per_s", side.gflop_per_s}};
+  if (side.read_share) json["share_of_read_bandwidth"] = spread_json(side.read_share->share);
+  if (side.multiply_share) json["share_of_multiply_limit"] = spread_json(side.multiply_share->share);
+  return json;
 }
 
 nlohmann::json model_json(const ModelSpeed& speed) {
@@ -56,6 +61,7 @@ nlohmann::json model_json(const ModelSpeed& speed) {
           {"n_parameters", speed.n_parameters},
           {"weight_bytes", speed.weight_bytes},
           {"kv_bytes_per_token", speed.kv_bytes_per_token},
+          {"multiply_type", multiply_type_name(speed.multiply_type)},
           {"ebb", speed.ebb},
           {"libllama", speed.llama},
           {"lines", std::move(lines)}};
@@ -64,11 +70,12 @@ nlohmann::json model_json(const ModelSpeed& speed) {
 }  // namespace
 
 std::string speed_text(const SpeedReport& report) {
-  std::string text = machine_text(report.machine, report.bandwidth);
+  std::string text = machine_text(report.machine, report.peak, report.beaten);
   for (const ModelSpeed& speed : report.models) {
-    text += fmt::format("\n{}: {:.2f}e9 parameters, a token reads {} of weights and {} of K/V per resident token\n",
-                        speed.model, static_cast<double>(speed.n_parameters) / 1e9,
-                        bytes_text(static_cast<double>(speed.weight_bytes)), bytes_text(speed.kv_bytes_per_token));
+    text += fmt::format(
+        "\n{}: {:.2f}e9 parameters, a token reads {} of weights and {} of K/V per resident token; the limit is of {}\n",
+        speed.model, static_cast<double>(speed.n_parameters) / 1e9, bytes_text(static_cast<double>(speed.weight_bytes)),
+        bytes_text(speed.kv_bytes_per_token), multiply_type_name(speed.multiply_type));
     text += fmt::format("  {}\n  {}\n\n{}", speed.ebb, speed.llama, table_of(speed).render());
   }
   return text + "\n" + std::string(kHowToReadSpeed);
@@ -78,14 +85,14 @@ Status write_speed_json(const std::filesystem::path& path, const SpeedReport& re
   nlohmann::json models = nlohmann::json::array();
   for (const ModelSpeed& speed : report.models) models.push_back(model_json(speed));
   return write_json(path, {{"bench", "speed"},
-                           {"machine", machine_json(report.machine, report.bandwidth)},
+                           {"machine", machine_json(report.machine, report.peak, report.beaten)},
                            {"n_threads", report.n_threads},
                            {"models", std::move(models)}});
 }
 
 Status write_speed_html(const std::filesystem::path& path, const SpeedReport& report) {
   HtmlPage page("ebb bench speed: ebb and libllama");
-  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  page.add_paragraph(machine_text(report.machine, report.peak, report.beaten));
   for (const ModelSpeed& speed : report.models) {
     page.add_heading(speed.model);
     for (const std::string_view test : {"prompt", "decode"}) {

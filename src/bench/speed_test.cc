@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/speed_model.h"
+#include "bench/toy_peak.h"
 #include "model/random_model.h"
 
 namespace ebb {
@@ -29,6 +30,7 @@ class SpeedTest : public testing::Test {
     options.n_threads = 1;
     options.depths = {96, 0, 96};
     options.n_rounds = 2;
+    options.peak_sizes = kToyPeak;
     options.n_prompt = 32;
     options.n_decode = 3;
     options.kv_type = RowType::kF32;
@@ -43,6 +45,9 @@ TEST_F(SpeedTest, measures_prompt_and_decode_once_at_each_depth) {
   const auto report = run_speed(toy_options());
   ASSERT_TRUE(report.ok()) << report.status().message();
   ASSERT_EQ(report->models.size(), 1U);
+  EXPECT_EQ(report->peak.read_gb_s.n, 8) << "two rounds of four lines";
+  EXPECT_EQ(report->beaten.n_rounds % 2, 0);
+  EXPECT_EQ(report->models[0].multiply_type, MultiplyType::kF32);
   const auto& lines = report->models[0].lines;
   ASSERT_EQ(lines.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -51,6 +56,9 @@ TEST_F(SpeedTest, measures_prompt_and_decode_once_at_each_depth) {
     EXPECT_EQ(lines[i].ratio.n, 2);
     EXPECT_GT(lines[i].ebb.tokens_per_s.min, 0.0);
     EXPECT_GT(lines[i].llama.gb_per_s, 0.0);
+    ASSERT_TRUE(lines[i].ebb.read_share);
+    EXPECT_EQ(lines[i].ebb.read_share->share.n, 2) << "each round has a probe of its own";
+    EXPECT_GT(lines[i].ebb.read_share->share.min, 0.0);
   }
 }
 
@@ -98,6 +106,8 @@ TEST_F(SpeedTest, writes_a_table_json_and_a_page) {
   EXPECT_EQ(json["models"][0]["lines"].size(), 4U);
   EXPECT_GT(json["models"][0]["lines"][3]["ratio"]["median"], 0.0);
   EXPECT_GT(json["machine"]["read_gb_per_s"]["median"], 0.0);
+  EXPECT_GE(json["machine"]["drift"]["read"], 1.0);
+  EXPECT_EQ(json["models"][0]["lines"][1]["ebb"]["share_of_read_bandwidth"]["n"], 2);
   ASSERT_TRUE(write_speed_html(folder_ / "speed.html", *report).ok());
   std::ostringstream page;
   page << std::ifstream(folder_ / "speed.html").rdbuf();

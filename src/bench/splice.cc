@@ -21,10 +21,14 @@ constexpr std::int32_t kSpareBlocks = 4;
 // Before decode rounds, for graphs and pages.
 constexpr std::int32_t kWarmTokens = 4;
 
-// Milliseconds of each move, one per round.
-using Times = std::array<std::vector<double>, kSpliceMoves>;
+// Milliseconds of each move, by SpliceMove and one per round; and what the probes of the rounds in RAM and on disk copied.
+struct Times {
+  std::array<std::vector<double>, kSpliceMoves> ms;
+  std::vector<double> ram_copy_gb_s;
+  std::vector<double> disk_copy_gb_s;
+};
 
-std::vector<double>& of(Times& times, SpliceMove move) { return times[static_cast<std::size_t>(move)]; }
+std::vector<double>& of(Times& times, SpliceMove move) { return times.ms[static_cast<std::size_t>(move)]; }
 
 Status check(const SpliceOptions& options) {
   if (options.spans.empty() || std::ranges::min(options.spans) < 1) {
@@ -61,8 +65,8 @@ class ScratchFolder {
 // One type of K and V. First an engine whose cold store is in RAM, then one whose cold store is on disk alone.
 class KvBench {
  public:
-  KvBench(const SpliceOptions& options, const Bandwidth& bandwidth, CacheSweep& sweep)
-      : options_(options), bandwidth_(bandwidth), sweep_(sweep) {
+  KvBench(const SpliceOptions& options, PeakProbe& probe, CacheSweep& sweep)
+      : options_(options), probe_(probe), sweep_(sweep) {
     n_context_ = whole_blocks(options.n_context, options.block_size) * options.block_size;
   }
 
@@ -223,6 +227,7 @@ class KvBench {
       Times once;
       EBB_RETURN_IF_ERROR(measure_saves(blocks, once));
       evict_blocks(*session_, blocks);
+      const double copy_gb_s = probe_.measure().copy_gb_s;
       EBB_ASSIGN_OR_RETURN(const double ms, recall(*session_, blocks));
       of(once, SpliceMove::kRecallRam).push_back(ms);
       of(once, SpliceMove::kSaveAndRecall).push_back(of(once, SpliceMove::kSaveEager).front() + ms);
@@ -232,7 +237,9 @@ class KvBench {
       of(once, SpliceMove::kRecallRamMoved).push_back(moved_ms);
       EBB_RETURN_IF_ERROR(recall(*session_, blocks).status());
       if (round == 0) continue;
-      for (std::size_t i = 0; i < times.size(); ++i) times[i].insert(times[i].end(), once[i].begin(), once[i].end());
+      times.ram_copy_gb_s.push_back(copy_gb_s);
+      for (std::size_t i = 0; i < kSpliceMoves; ++i)
+        times.ms[i].insert(times.ms[i].end(), once.ms[i].begin(), once.ms[i].end());
     }
     for (std::int32_t round = 0; round < options_.n_prefills; ++round) {
       say(span, "computing again");
@@ -251,6 +258,7 @@ class KvBench {
     for (std::int32_t round = 0; round < options_.n_rounds; ++round) {
       say(span, "recalling from disk");
       evict_blocks(*session_, blocks);
+      times.disk_copy_gb_s.push_back(probe_.measure().copy_gb_s);
       EBB_ASSIGN_OR_RETURN(const double ms, recall(*session_, blocks));
       of(times, SpliceMove::kRecallDisk).push_back(ms);
     }
@@ -307,12 +315,17 @@ class KvBench {
     const double prefill_ms = median(of(times, SpliceMove::kPrefill));
     for (std::size_t i = 0; i < kSpliceMoves; ++i) {
       const auto move = static_cast<SpliceMove>(i);
-      SpliceFigure figure{.ms = spread_of(times[i])};
+      SpliceFigure figure{.ms = spread_of(times.ms[i])};
       figure.prefill_ratio = prefill_ms / figure.ms.median;
       const bool moves_bytes = move != SpliceMove::kSaveBehind && move != SpliceMove::kSaveAndRecall &&
                                move != SpliceMove::kBehindAndRecall && move != SpliceMove::kPrefill;
-      if (moves_bytes) figure.gb_per_s = static_cast<double>(line.n_bytes) / figure.ms.median / 1e6;
-      figure.copy_share = figure.gb_per_s / bandwidth_.copy_gb_s.median;
+      if (moves_bytes) {
+        std::vector<double> gb_per_s;
+        for (const double ms : times.ms[i]) gb_per_s.push_back(static_cast<double>(line.n_bytes) / ms / 1e6);
+        figure.gb_per_s = median(gb_per_s);
+        figure.copy_share =
+            peak_share(gb_per_s, move == SpliceMove::kRecallDisk ? times.disk_copy_gb_s : times.ram_copy_gb_s);
+      }
       line.figures.push_back(figure);
     }
     return line;
@@ -323,7 +336,7 @@ class KvBench {
   }
 
   const SpliceOptions& options_;
-  const Bandwidth& bandwidth_;
+  PeakProbe& probe_;
   CacheSweep& sweep_;
   std::int32_t n_context_ = 0;
   RowType type_ = RowType::kF16;
@@ -332,6 +345,14 @@ class KvBench {
   std::size_t block_bytes_ = 0;
   double last_pass_ms_ = 0.0;
 };
+
+void add_beaten(const KvSplice& kv, PeakBeaten& beaten) {
+  for (const SpliceLine& line : kv.lines) {
+    for (const SpliceFigure& figure : line.figures) {
+      if (figure.copy_share) beaten.add(*figure.copy_share);
+    }
+  }
+}
 
 std::int64_t n_steps(const SpliceOptions& options) {
   const std::int64_t per_span = 2 * options.n_rounds + 2 + options.n_prefills;
@@ -358,22 +379,21 @@ Result<SpliceReport> run_splice(const SpliceOptions& given) {
                       .n_threads = options.n_threads,
                       .n_context = whole_blocks(options.n_context, options.block_size) * options.block_size,
                       .block_size = options.block_size};
-  options.progress("measuring memory bandwidth", 0.0);
-  if (options.bandwidth) {
-    report.bandwidth = *options.bandwidth;
-  } else {
-    EBB_ASSIGN_OR_RETURN(report.bandwidth, measure_bandwidth(options.n_threads, kBandwidthRounds));
-  }
+  options.progress("trying ways to read and copy memory", 0.0);
+  EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
+  probe.choose(options.peak_sizes.least);
   EBB_ASSIGN_OR_RETURN(CacheSweep sweep, CacheSweep::open());
-  KvBench bench(options, report.bandwidth, sweep);
+  KvBench bench(options, probe, sweep);
   std::int64_t n_done = 0;
   bench.on_step = [&](std::string_view what) {
     options.progress(what, static_cast<double>(n_done++) / static_cast<double>(n_steps(options)));
   };
   for (const RowType type : options.kv_types) {
     EBB_ASSIGN_OR_RETURN(KvSplice kv, bench.run(model, type));
+    add_beaten(kv, report.beaten);
     report.kv_types.push_back(std::move(kv));
   }
+  report.peak = probe.peak();
   options.progress("done", 1.0);
   return report;
 }

@@ -2,8 +2,8 @@
 //
 // It drives the real path: a session of the engine, its turns and its cold store; every recall is verified as in any
 // turn (law 2), and in the first round its bytes are held against those that were evicted. Before each move of bytes
-// the processor's caches are swept, since what is recalled was not used for long. Bytes are held against the machine's
-// copy bandwidth, times against a forward pass over the same tokens at the same place. Thread rule: one run at a time.
+// the processor's caches are swept, since what is recalled was not used for long. Bytes are held against what the
+// machine copied in the same round, times against a forward pass over the same tokens at the same place. Thread rule: one run at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "bench/machine.h"
+#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "cache/frame_layout.h"
 
@@ -44,8 +45,7 @@ struct SpliceOptions {
   std::int32_t block_size = 64;
   // Without: what was moved before is partly still in the processor's caches, and recalls look faster than they are.
   bool sweeps_caches = true;
-  // Measured already; not given: it is measured first.
-  std::optional<Bandwidth> bandwidth;
+  PeakSizes peak_sizes;
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
 };
 
@@ -68,9 +68,9 @@ inline constexpr std::size_t kSpliceMoves = 9;
 
 struct SpliceFigure {
   Spread ms;
-  double gb_per_s = 0.0;       // of the span's frames, at the median; 0 where none are moved
-  double copy_share = 0.0;     // of the measured copy bandwidth
-  double prefill_ratio = 0.0;  // how many times as long re-prefill takes
+  double gb_per_s = 0.0;                // of the span's frames, at the median; 0 where none are moved
+  std::optional<PeakShare> copy_share;  // of what the probe of the same round copied; nothing where none are moved
+  double prefill_ratio = 0.0;           // how many times as long re-prefill takes
 };
 
 struct SpliceLine {
@@ -101,7 +101,8 @@ struct KvSplice {
 
 struct SpliceReport {
   Machine machine;
-  Bandwidth bandwidth;
+  Peak peak;
+  PeakBeaten beaten;
   std::string model;
   std::int32_t n_threads = 0;
   std::int32_t n_context = 0;

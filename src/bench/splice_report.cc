@@ -61,7 +61,7 @@ TextTable table_of(const KvSplice& kv) {
     for (std::size_t i = 0; i < kSpliceMoves; ++i) {
       const SpliceFigure& figure = line.figures[i];
       table.add_row({i == 0 ? span_text(line) : "", std::string(kMoveNames[i].text), spread_text(figure.ms, 3),
-                     number(figure.gb_per_s, 2), figure.gb_per_s > 0.0 ? percent_text(figure.copy_share) : "-",
+                     number(figure.gb_per_s, 2), share_text(figure.copy_share),
                      fmt::format("{:.{}f}", figure.prefill_ratio, figure.prefill_ratio < 10.0 ? 1 : 0)});
     }
   }
@@ -86,7 +86,7 @@ nlohmann::json line_json(const SpliceLine& line) {
     nlohmann::json move = {{"ms", spread_json(figure.ms)}, {"prefill_ratio", figure.prefill_ratio}};
     if (figure.gb_per_s > 0.0) {
       move["gb_per_s"] = figure.gb_per_s;
-      move["share_of_copy_bandwidth"] = figure.copy_share;
+      if (figure.copy_share) move["share_of_copy_bandwidth"] = spread_json(figure.copy_share->share);
     }
     moves[kMoveNames[i].key] = std::move(move);
   }
@@ -150,7 +150,7 @@ std::string_view splice_move_key(SpliceMove move) { return kMoveNames[static_cas
 std::string_view splice_move_text(SpliceMove move) { return kMoveNames[static_cast<std::size_t>(move)].text; }
 
 std::string splice_text(const SpliceReport& report) {
-  std::string text = machine_text(report.machine, report.bandwidth);
+  std::string text = machine_text(report.machine, report.peak, report.beaten);
   text += fmt::format("{}, {} threads, blocks of {} tokens, spans behind {} tokens\n", report.model, report.n_threads,
                       report.block_size, report.n_context);
   for (const KvSplice& kv : report.kv_types) {
@@ -164,7 +164,7 @@ Status write_splice_json(const std::filesystem::path& path, const SpliceReport& 
   nlohmann::json kv_types = nlohmann::json::array();
   for (const KvSplice& kv : report.kv_types) kv_types.push_back(kv_json(kv));
   return write_json(path, {{"bench", "splice"},
-                           {"machine", machine_json(report.machine, report.bandwidth)},
+                           {"machine", machine_json(report.machine, report.peak, report.beaten)},
                            {"model", report.model},
                            {"n_threads", report.n_threads},
                            {"n_context", report.n_context},
@@ -176,7 +176,7 @@ Status write_splice_html(const std::filesystem::path& path, const SpliceReport& 
   HtmlPage page("ebb bench splice: save, recall and re-prefill");
   page.add_paragraph(fmt::format("{}, {} threads, blocks of {} tokens, spans behind {} tokens.", report.model,
                                  report.n_threads, report.block_size, report.n_context));
-  page.add_paragraph(machine_text(report.machine, report.bandwidth));
+  page.add_paragraph(machine_text(report.machine, report.peak, report.beaten));
   for (const KvSplice& kv : report.kv_types) {
     page.add_heading(kv_text(kv));
     add_plots(page, kv);

@@ -30,8 +30,6 @@ constexpr const char* kBaselineFooter = R"(Examples:
 A fact is planted in the first message and asked for in the last. Arms: none evicts nothing; truncate leaves out the oldest
 messages that do not fit the budget; ours evicts and recalls under it.)";
 
-constexpr std::int32_t kBandwidthRounds = 9;
-
 template <class Options>
 struct ResendFlags {
   Options options;
@@ -49,14 +47,17 @@ ExitCode bench_resend(const ResendFlags<Options>& flags, Result<ResendReport> (*
   options.setup.kv_type = find_row_type(flags.kv_type).value_or(RowType::kF16);  // CLI11 let only known names through
   ProgressBar bar(0.0);
   options.setup.progress = [&bar](std::string_view what, double share) { bar.update(what, share); };
-  bar.update("measuring memory bandwidth", 0.0);
-  const Result<Bandwidth> bandwidth =
-      measure_bandwidth(options.setup.n_threads > 0 ? options.setup.n_threads : default_threads(), kBandwidthRounds);
-  if (!bandwidth.ok()) return fail(bandwidth.status());
+  bar.update("trying ways to read memory", 0.0);
+  Result<PeakProbe> probe = PeakProbe::open(options.setup.n_threads > 0 ? options.setup.n_threads : default_threads());
+  if (!probe.ok()) return fail(probe.status());
+  // No figure is held against it: before and after say how far the machine drifted.
+  probe->choose(PeakSizes().least);
+  probe->measure();
   Result<ResendReport> report = run(options);
+  probe->measure();
   bar.clear();
   if (!report.ok()) return fail(report.status());
-  report->bandwidth = *bandwidth;
+  report->peak = probe->peak();
   std::cout << resend_text(*report) << std::flush;
   return write_reports(
       flags.reports, [&](const auto& path) { return write_resend_json(path, *report); },

@@ -54,12 +54,36 @@ def least(value):
     return value["min"] if isinstance(value, dict) else value
 
 
+def check_machine(machine):
+    """What the probes in the rounds gave; records of before they were in the rounds have none of it."""
+    if "drift" not in machine:
+        return
+    hold(all(most >= 1 for most in machine["drift"].values()), f"a machine that drifted by less than nothing: {machine}")
+    close(machine["drift"]["read"], machine["read_gb_per_s"]["max"] / machine["read_gb_per_s"]["min"], "the drift of reading")
+    beaten = machine["peak_beaten"]
+    hold(0 <= beaten["n_beaten"] <= beaten["n_rounds"], f"rounds in which the peak was beaten: {beaten}")
+    hold((beaten["n_beaten"] > 0) == (beaten["most_share"] > 1), f"a peak that was beaten by nothing: {beaten}")
+    for limit in machine.get("limits", {}).values():
+        hold(limit["gop_per_s"]["min"] > 0 and limit["instruction"], f"a limit of nothing: {limit}")
+
+
+def check_share(line, side, test):
+    """Shares of what was probed in each round: of reading for whoever decodes, of multiplying where there is a limit."""
+    for name in ("share_of_read_bandwidth", "share_of_multiply_limit"):
+        share = line[side].get(name)
+        hold(share is None or least(share) > 0, f"{side}: {name} in {test}: {share}")
+        if isinstance(share, dict):
+            hold(share["n"] == line[side]["tokens_per_s"]["n"], f"{side}: {name} is not of each round: {share}")
+
+
 def check_speed(report):
+    check_machine(report["machine"])
     for model in report["models"]:
         hold({line["test"] for line in model["lines"]} == {"prompt", "decode"}, "both prompts and decoding are measured")
         for line in model["lines"]:
             for side in ("ebb", "libllama"):
                 hold(line[side]["tokens_per_s"]["min"] > 0, f"{side} makes no tokens: {line}")
+                check_share(line, side, line["test"])
             sides = [line[side]["tokens_per_s"] for side in ("ebb", "libllama")]
             ratio = line["ratio"]["median"]
             hold(sides[0]["min"] / sides[1]["max"] <= ratio * 1.001, f"the ratio {ratio} is below what the sides allow: {line}")
@@ -71,6 +95,7 @@ def check_speed(report):
 
 def check_splice(report, prompt_speed=None):
     """prompt_speed: tokens per second of the quickest prompt of `ebb bench speed` on the same model."""
+    check_machine(report["machine"])
     for kind in report["kv_types"]:
         for span in kind["spans"]:
             where = f"{kind['kv_type']}, {span['n_tokens_asked']} tokens"
@@ -275,6 +300,7 @@ def check_wall(report):
 
 
 def check_concurrency(report):
+    check_machine(report["machine"])
     counts = [line["n_sessions"] for line in report["lines"]]
     hold(counts == sorted(set(counts)), f"numbers of sessions: {counts}")
     hold(report["n_pool_blocks"] <= report["n_seen_blocks"], "shared frames are more than those seen")
