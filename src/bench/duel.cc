@@ -61,6 +61,7 @@ Result<PairedTimes> Duel::time(std::int32_t n_tokens, std::int32_t piece, std::i
   PairedTimes times;
   for (std::int32_t round = 0; round <= n_rounds; ++round) {
     const bool a_begins = round % 2 == 0;
+    if (round % 2 == 1) EBB_RETURN_IF_ERROR(beside_round());
     Subject& first = a_begins ? a_ : b_;
     Subject& second = a_begins ? b_ : a_;
     EBB_ASSIGN_OR_RETURN(const double first_ms, time_one(first, n_tokens, piece));
@@ -72,6 +73,7 @@ Result<PairedTimes> Duel::time(std::int32_t n_tokens, std::int32_t piece, std::i
     EBB_RETURN_IF_ERROR(a_.truncate(depth_));
     EBB_RETURN_IF_ERROR(b_.truncate(depth_));
     if (round == 0) continue;
+    if (round % 2 == 0) EBB_RETURN_IF_ERROR(beside_round());
     times.a_ms.push_back(a_begins ? first_ms : second_ms);
     times.b_ms.push_back(a_begins ? second_ms : first_ms);
   }

@@ -34,6 +34,8 @@ class Duel {
   std::function<void()> on_step = [] {};
   // Called in each round that counts when one side is done and the other has not begun: what is measured there is of that round.
   std::function<void()> amid_round = [] {};
+  // Called in each round that counts, before both sides and behind both in turn: for others that do the same work.
+  std::function<Status()> beside_round = [] { return Status(); };
 
   // Brings both sides to n_tokens resident tokens, by `chunk` at a time. Depths only grow.
   Status fill(std::int32_t n_tokens, std::int32_t chunk);

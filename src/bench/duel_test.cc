@@ -101,6 +101,19 @@ TEST_F(DuelTest, between_the_sides_of_each_round_that_counts_others_may_measure)
                       "a+8", "probe", "b+8", "a=0", "b=0"}));
 }
 
+TEST_F(DuelTest, others_come_before_both_sides_and_behind_them_in_turn) {
+  duel.beside_round = [this] {
+    log.push_back("other");
+    return Status();
+  };
+  ASSERT_TRUE(duel.time_prompt(8, 2).ok());
+  EXPECT_EQ(log, (Log{"a+8", "b+8", "a=0", "b=0",           //
+                      "other", "b+8", "a+8", "a=0", "b=0",  //
+                      "a+8", "b+8", "a=0", "b=0", "other"}));
+  duel.beside_round = [] { return error(Code::kIo, "gone"); };
+  EXPECT_EQ(duel.time_prompt(8, 2).status().message(), "gone");
+}
+
 TEST_F(DuelTest, compares_the_logits_of_both_sides) {
   b.logits = {0.0F, 1.0F, 2.5F, 5.0F};
   ASSERT_TRUE(duel.time_prompt(4, 1).ok());

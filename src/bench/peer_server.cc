@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -12,12 +11,8 @@
 #include <utility>
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -121,60 +116,28 @@ Result<std::unique_ptr<PeerServer>> PeerServer::start(Program program) {
     program.arguments.push_back(more);
   }
   std::unique_ptr<PeerServer> server(new PeerServer(std::move(program), port));
-  EBB_RETURN_IF_ERROR(server->spawn());
+  const Program& started = server->program_;
+  EBB_ASSIGN_OR_RETURN(
+      server->child_,
+      ChildProcess::start(
+          {.path = started.path, .arguments = started.arguments, .out = started.log, .err = started.log}));
   EBB_RETURN_IF_ERROR(server->wait_until_ready());
   return server;
-}
-
-PeerServer::~PeerServer() { kill(); }
-
-Status PeerServer::spawn() {
-  const std::string path = program_.path.string();
-  if (::access(path.c_str(), X_OK) != 0) {
-    return error(Code::kNotFound, "{}: no program ({})", path, std::strerror(errno));
-  }
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int log = ::open(program_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  std::vector<char*> words = {const_cast<char*>(path.c_str())};
-  for (const std::string& argument : program_.arguments) words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  child_ = ::fork();
-  if (child_ == 0) {
-    // Nothing but what may stand between fork and exec. It ends with us, however that comes.
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::dup2(null, STDIN_FILENO);
-    ::dup2(log, STDOUT_FILENO);
-    ::dup2(log, STDERR_FILENO);
-    ::execv(path.c_str(), words.data());
-    ::_exit(127);
-  }
-  for (const int descriptor : {null, log}) {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  if (child_ > 0) return {};
-  return error(Code::kIo, "{}: cannot be started: {}", path, std::strerror(errno));
 }
 
 Status PeerServer::wait_until_ready() {
   const Stopwatch watch;
   while (watch.elapsed_ms() < kMostStartMs) {
-    if (has_ended()) {
+    if (child_.has_ended()) {
       return error(Code::kIo, "{} ended before it was ready:\n{}", program_.path.string(), last_lines());
     }
     const Result<PeerAnswer> health =
         ask_at(port_, "GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", kMostHealthSeconds);
     // Another may have taken the port meanwhile, and answer.
-    if (health.ok() && health->status == 200 && !has_ended()) return {};
+    if (health.ok() && health->status == 200 && !child_.has_ended()) return {};
     std::this_thread::sleep_for(kBetweenLooks);
   }
   return error(Code::kIo, "{} was not ready within ten minutes:\n{}", program_.path.string(), last_lines());
-}
-
-bool PeerServer::has_ended() {
-  int status = 0;
-  if (child_ < 0 || ::waitpid(child_, &status, WNOHANG) != child_) return child_ < 0;
-  child_ = -1;
-  return true;
 }
 
 std::string PeerServer::last_lines() const {
@@ -192,17 +155,6 @@ Result<PeerAnswer> PeerServer::post(std::string_view path, std::string_view body
   if (answer.ok()) return answer;
   return error(answer.status().code(), "{}: {}; it printed last:\n{}", program_.path.string(),
                answer.status().message(), last_lines());
-}
-
-void PeerServer::kill() {
-  if (child_ < 0) return;
-  ::kill(child_, SIGKILL);
-  int status = 0;
-  rusage usage{};
-  if (::wait4(child_, &status, 0, &usage) == child_) {
-    peak_resident_bytes_ = std::max(peak_resident_bytes_, static_cast<std::size_t>(usage.ru_maxrss) << 10U);
-  }
-  child_ = -1;
 }
 
 }  // namespace ebb

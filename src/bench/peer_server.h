@@ -13,9 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "base/status.h"
+#include "bench/child_process.h"
 
 namespace ebb {
 
@@ -36,30 +35,26 @@ class PeerServer {
   // Waits until it says at /health that it is ready. kIo where it cannot be started, ends before or takes longer than 10 minutes; the
   // message holds the last lines that it printed.
   static Result<std::unique_ptr<PeerServer>> start(Program program);
-  // Killed where it still runs.
-  ~PeerServer();
   PeerServer(const PeerServer&) = delete;
   PeerServer& operator=(const PeerServer&) = delete;
 
   // kIo where no whole answer comes, with what the program printed last.
   Result<PeerAnswer> post(std::string_view path, std::string_view body, std::string_view session) const;
   // As kill -9 does. Idempotent.
-  void kill();
+  void kill() { child_.kill(); }
   // The most memory that it had in RAM at once; known once it was killed.
-  [[nodiscard]] std::size_t peak_resident_bytes() const { return peak_resident_bytes_; }
+  [[nodiscard]] std::size_t peak_resident_bytes() const { return child_.peak_resident_bytes(); }
 
  private:
   PeerServer(Program program, std::uint16_t port) : program_(std::move(program)), port_(port) {}
 
-  Status spawn();
   Status wait_until_ready();
-  [[nodiscard]] bool has_ended();
   [[nodiscard]] std::string last_lines() const;
 
   Program program_;
   std::uint16_t port_;
-  pid_t child_ = -1;
-  std::size_t peak_resident_bytes_ = 0;
+  // Killed where it still runs.
+  ChildProcess child_;
 };
 
 }  // namespace ebb

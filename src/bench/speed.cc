@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <unistd.h>
+
 #include "bench/duel.h"
 #include "bench/ebb_subject.h"
 #include "bench/llama_peer.h"
+#include "bench/peer_bench.h"
 #include "bench/speed_model.h"
 #include "device/backend.h"
 
@@ -18,10 +21,19 @@ struct Steps {
   std::int64_t n_all = 1;
 };
 
-std::int64_t n_steps(const SpeedOptions& options) {
+using Peers = std::vector<PeerBench>;
+
+std::int64_t n_steps(const SpeedOptions& options, const Peers& peers) {
+  std::int64_t n_peers = 0;
+  for (const std::int32_t depth : options.depths) {
+    for (const PeerBench& peer : peers) {
+      n_peers +=
+          int{peer.can({.is_prompt = true, .depth = depth})} + int{peer.can({.is_prompt = false, .depth = depth})};
+    }
+  }
   const std::int64_t n_fills = (options.depths.back() + options.n_prompt - 1) / options.n_prompt;
   const std::int64_t n_rounds = std::int64_t{2} * std::ssize(options.depths) * (options.n_rounds + 1);
-  return 2 * (n_fills + n_rounds);
+  return 2 * (n_fills + n_rounds) + n_peers * options.n_rounds;
 }
 
 Status check(const SpeedOptions& options) {
@@ -85,11 +97,12 @@ double multiply_limit(const PeakMoment& moment, MultiplyType type) {
 // The speed of one model; `steps` goes on counting across models.
 class ModelBench {
  public:
-  ModelBench(const SpeedOptions& options, PeakProbe& probe, Steps& steps)
-      : options_(options), probe_(probe), steps_(steps) {}
+  ModelBench(const SpeedOptions& options, PeakProbe& probe, Peers& peers, Steps& steps)
+      : options_(options), probe_(probe), peers_(peers), steps_(steps) {}
 
   Result<ModelSpeed> run(const std::filesystem::path& path) {
     const std::int32_t n_ctx = options_.depths.back() + std::max(options_.n_prompt, options_.n_decode);
+    path_ = path;
     name_ = path.stem().string();
     say("loading");
     EBB_ASSIGN_OR_RETURN(auto ebb, EbbSubject::load(path, {.n_threads = options_.n_threads,
@@ -126,6 +139,7 @@ class ModelBench {
       EBB_ASSIGN_OR_RETURN(SpeedLine decode, measure(duel, "decode", depth));
       speed.lines.push_back(std::move(decode));
     }
+    for (const PeerBench& peer : peers_) speed.peers.push_back({peer.name(), peer.program().string(), peer.build()});
     return speed;
   }
 
@@ -144,15 +158,51 @@ class ModelBench {
       peaks.read_gb_s.push_back(moment.read_gb_s);
       peaks.multiply_gop_s.push_back(multiply_limit(moment, traffic_.multiply_type));
     };
+    std::vector<std::vector<double>> peer_ms(peers_.size());
+    duel.beside_round = [&] {
+      return measure_peers({.model = path_,
+                            .is_prompt = is_prompt,
+                            .n_tokens = n_tokens,
+                            .depth = depth,
+                            .n_threads = options_.n_threads,
+                            .n_ubatch = options_.n_prompt,
+                            .kv_type = std::string(row_type_name(options_.kv_type))},
+                           peer_ms);
+    };
     EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
                                                             : duel.time_decode(n_tokens, options_.n_rounds));
-    return SpeedLine{.test = test,
-                     .n_tokens = n_tokens,
-                     .depth = depth,
-                     .ebb = side_of(times.a_ms, n_tokens, cost, n_passes, peaks),
-                     .llama = side_of(times.b_ms, n_tokens, cost, n_passes, peaks),
-                     .ratio = spread_of(paired_ratios(times.b_ms, times.a_ms)),
-                     .logits_difference = duel.last_difference()};
+    const auto side = [&](std::span<const double> ms) { return side_of(ms, n_tokens, cost, n_passes, peaks); };
+    SpeedLine line{.test = test,
+                   .n_tokens = n_tokens,
+                   .depth = depth,
+                   .ebb = side(times.a_ms),
+                   .llama = side(times.b_ms),
+                   .ratio = spread_of(paired_ratios(times.b_ms, times.a_ms)),
+                   .best_peer = "libllama",
+                   .logits_difference = duel.last_difference()};
+    std::span<const double> best_ms = times.b_ms;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      line.peers.push_back(peer_ms[i].empty() ? std::nullopt : std::optional(side(peer_ms[i])));
+      if (peer_ms[i].empty() || median(peer_ms[i]) >= median(best_ms)) continue;
+      best_ms = peer_ms[i];
+      line.best_peer = peers_[i].name();
+    }
+    line.best_ratio = spread_of(paired_ratios(best_ms, times.a_ms));
+    return line;
+  }
+
+  // One measurement of each peer that can, the last first every other time.
+  Status measure_peers(const PeerAsk& ask, std::vector<std::vector<double>>& peer_ms) {
+    ++n_peer_rounds_;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      const std::size_t at = n_peer_rounds_ % 2 == 0 ? i : peers_.size() - 1 - i;
+      if (!peers_[at].can(ask)) continue;
+      EBB_ASSIGN_OR_RETURN(const double tokens_per_s, peers_[at].measure(ask));
+      peer_ms[at].push_back(1000.0 * ask.n_tokens / tokens_per_s);
+      ++steps_.n_done;
+      say(fmt::format("{}: {}", peers_[at].name(), doing_));
+    }
+    return {};
   }
 
   void say(std::string_view what) const {
@@ -162,20 +212,53 @@ class ModelBench {
 
   const SpeedOptions& options_;
   PeakProbe& probe_;
+  Peers& peers_;
   Steps& steps_;
+  std::filesystem::path path_;
   std::string name_;
+  std::int32_t n_peer_rounds_ = 0;
   std::string doing_;
   ModelTraffic traffic_;
 };
 
 void add_beaten(const ModelSpeed& speed, PeakBeaten& beaten) {
   for (const SpeedLine& line : speed.lines) {
-    for (const SpeedSide* side : {&line.ebb, &line.llama}) {
+    std::vector<const SpeedSide*> sides = {&line.ebb, &line.llama};
+    for (const auto& peer : line.peers) {
+      if (peer) sides.push_back(&*peer);
+    }
+    for (const SpeedSide* side : sides) {
       // Prompts are bound by what they multiply, decoding by what it reads.
       const std::optional<PeakShare>& share = line.test == "prompt" ? side->multiply_share : side->read_share;
       if (share) beaten.add(*share);
     }
   }
+}
+
+// Where peers print to; gone with it.
+class PeerFolder {
+ public:
+  PeerFolder() : path_(std::filesystem::temp_directory_path() / fmt::format("ebb-bench-speed-{}", getpid())) {
+    std::filesystem::create_directories(path_, ignored_);
+  }
+  ~PeerFolder() { std::filesystem::remove_all(path_, ignored_); }
+  PeerFolder(const PeerFolder&) = delete;
+  PeerFolder& operator=(const PeerFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::error_code ignored_;
+  std::filesystem::path path_;
+};
+
+Result<Peers> open_peers(const SpeedOptions& options, const PeerFolder& folder) {
+  Peers peers;
+  for (const std::string& given : options.peer_benches) {
+    EBB_ASSIGN_OR_RETURN(PeerBench peer, PeerBench::open(given, folder.path()));
+    peers.push_back(std::move(peer));
+  }
+  make_names_differ(peers);
+  return peers;
 }
 
 Result<std::vector<std::filesystem::path>> models_to_measure(const SpeedOptions& options) {
@@ -199,12 +282,14 @@ Result<SpeedReport> run_speed(const SpeedOptions& given) {
   if (options.n_threads == 0) options.n_threads = default_threads();
   if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
 
+  const PeerFolder folder;
+  EBB_ASSIGN_OR_RETURN(Peers peers, open_peers(options, folder));
   EBB_ASSIGN_OR_RETURN(const auto paths, models_to_measure(options));
   SpeedReport report{.machine = read_machine(), .n_threads = options.n_threads};
   EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
-  Steps steps{.n_all = n_steps(options) * std::ssize(paths)};
+  Steps steps{.n_all = n_steps(options, peers) * std::ssize(paths)};
   for (const auto& path : paths) {
-    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, probe, steps).run(path));
+    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, probe, peers, steps).run(path));
     add_beaten(speed, report.beaten);
     report.models.push_back(std::move(speed));
   }

@@ -1,4 +1,5 @@
-// The speed bench: prompt and decode speed of ebb and libllama on the same model, at several depths, in one run.
+// The speed bench: prompt and decode speed of ebb and libllama on the same model, at several depths, in one run; and of other runtimes'
+// llama-bench, where some are given, in the same rounds.
 //
 // Every figure is held against its limit: the bytes that a pass must read, as GB/s and as a share of what this machine's memory gave in
 // the same round, its operations as a share of the multiply-adds that the processor did then (bench/peak.h), and against the peer. It
@@ -38,6 +39,8 @@ struct SpeedOptions {
   RowType kv_type = RowType::kF16;
   std::int32_t block_size = 64;
   bool use_repacked = true;
+  // As bench/peer_bench.h takes them: PROGRAM or NAME=PROGRAM.
+  std::vector<std::string> peer_benches;
   PeakSizes peak_sizes;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
@@ -61,8 +64,19 @@ struct SpeedLine {
   SpeedSide llama;
   // ebb's speed over libllama's, round by round.
   Spread ratio;
+  // By ModelSpeed::peers; nothing where that peer cannot go to this depth.
+  std::vector<std::optional<SpeedSide>> peers;
+  // Who of libllama and the peers is the quickest, and ebb's speed over its, round by round.
+  std::string best_peer;
+  Spread best_ratio;
   // The largest difference of the logits of the last token, as a share of their range: both did the same work.
   double logits_difference = 0.0;
+};
+
+struct SpeedPeer {
+  std::string name;
+  std::string program;
+  std::string build;  // "3fb1a5c (build 4201)"; empty where it measured nothing
 };
 
 struct ModelSpeed {
@@ -73,6 +87,7 @@ struct ModelSpeed {
   MultiplyType multiply_type = MultiplyType::kF32;
   std::string ebb;  // how each side was set up
   std::string llama;
+  std::vector<SpeedPeer> peers;
   std::vector<SpeedLine> lines;
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/speed_model.h"
+#include "bench/toy_bench.h"
 #include "bench/toy_peak.h"
 #include "model/random_model.h"
 
@@ -114,6 +115,49 @@ TEST_F(SpeedTest, writes_a_table_json_and_a_page) {
   for (const char* part : {"<svg", "tokens per second", "32 tokens behind 96", "libllama 0."}) {
     EXPECT_NE(page.str().find(part), std::string::npos) << part;
   }
+}
+
+TEST_F(SpeedTest, peers_join_each_round_that_counts_where_they_can_and_the_quickest_is_told) {
+  SpeedOptions options = toy_options();
+  const auto quick = write_toy_bench(folder_ / "quick", kToyBenchHelp, toy_bench_json(1e9));
+  const auto slow =
+      write_toy_bench(folder_ / "slow", std::string(kToyBenchHelp) + std::string(kToyDepthHelp), toy_bench_json(1e-3));
+  options.peer_benches = {"quick one=" + quick.string(), slow.string()};
+  const auto report = run_speed(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const ModelSpeed& speed = report->models[0];
+  ASSERT_EQ(speed.peers.size(), 2U);
+  EXPECT_EQ(speed.peers[0].build, "abc1234 (build 77)");
+  for (const SpeedLine& line : speed.lines) {
+    ASSERT_EQ(line.peers.size(), 2U);
+    EXPECT_EQ(line.peers[0].has_value(), line.depth == 0) << "its help tells of no depth";
+    ASSERT_TRUE(line.peers[1]);
+    EXPECT_EQ(line.peers[1]->tokens_per_s.n, 2);
+    EXPECT_NEAR(line.peers[1]->tokens_per_s.median, 1e-3, 1e-9);
+    EXPECT_EQ(line.best_peer, line.depth == 0 ? "quick one" : "libllama");
+    EXPECT_EQ(line.best_ratio.median < 1e-2, line.depth == 0);
+  }
+  EXPECT_GT(report->beaten.n_beaten, 0) << "nobody makes a billion tokens a second";
+  const std::string text = speed_text(*report);
+  for (const char* part : {"quick one tok/s", "ebb / best", "(quick one)", "commit abc1234 (build 77)",
+                           "it has no flag for: prompt behind 96, decode behind 96", "did more than the probe"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+  ASSERT_TRUE(write_speed_json(folder_ / "speed.json", *report).ok());
+  std::ifstream file(folder_ / "speed.json");
+  const auto json = nlohmann::json::parse(file)["models"][0];
+  EXPECT_EQ(json["peers"][1]["name"], "slow");
+  EXPECT_EQ(json["lines"][0]["peers"].size(), 2U);
+  EXPECT_EQ(json["lines"][3]["peers"].size(), 1U);
+  ASSERT_TRUE(write_speed_html(folder_ / "speed.html", *report).ok());
+}
+
+TEST_F(SpeedTest, a_peer_that_fails_ends_the_run_in_its_own_words) {
+  SpeedOptions options = toy_options();
+  options.peer_benches = {write_toy_bench(folder_ / "bad", kToyBenchHelp, "echo 'out of luck' >&2; exit 2").string()};
+  EXPECT_NE(run_speed(options).status().message().find("out of luck"), std::string::npos);
+  options.peer_benches = {(folder_ / "nobody").string()};
+  EXPECT_EQ(run_speed(options).status().code(), Code::kNotFound);
 }
 
 TEST_F(SpeedTest, refuses_what_cannot_be_measured) {

@@ -16,8 +16,10 @@ constexpr const char* kSpeedFooter = R"(Examples:
   ebb bench speed                   random models of 1B parameters in Q4_K and Q8_0; half an hour or so on 2 cores
   ebb bench speed --quant q4_k --depths 0,2048
   ebb bench speed -m model.gguf --json speed.json
+  ebb bench speed --quant q4_0 --peer-bench ik=ik_llama.cpp/build/bin/llama-bench
 
 Both sides run in this process on the same file, in turn, round by round, so that what disturbs one disturbs both.
+Programs of --peer-bench run in the same rounds, each time as a process of their own, and what counts is the speed that they say.
 Without -m the model is written once into the cache folder (0.6 GB for q4_k, 1.1 GB for q8_0) and kept there.)";
 
 struct SpeedFlags {
@@ -60,6 +62,12 @@ void add_bench_speed(CLI::App& bench, Action& action) {
       ->delimiter(',')
       ->type_name("TYPE,TYPE,...")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--peer-bench", flags->options.peer_benches,
+          "A llama-bench (llama.cpp's, ik_llama.cpp's) that joins the rounds on the same file; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]PROGRAM");
   add_speed_shape_flags(*command, *flags);
   add_report_flags(*command, flags->reports);
   command->callback([flags, command, &action] {

@@ -282,6 +282,13 @@ def write_what_commands_read(folder):
         session.append({"role": "tool", "tool_results": [result], "delay_seconds": 0.1})
     lines = [{"conversation_id": name, **line} for name in ("mend", "test") for line in session]
     (folder / "sessions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    # What a llama-bench says, in the folder where pages name one.
+    peer = folder / "ik_llama.cpp" / "build" / "bin" / "llama-bench"
+    peer.parent.mkdir(parents=True)
+    told = "".join(f"  {flag} <n>\n" for flag in ("-m", "-p", "-n", "-t", "-r", "-o"))
+    said = json.dumps([{"build_commit": "abc1234", "build_number": 77, "avg_ts": 21.5}])
+    peer.write_text(f"#!/bin/sh\nif [ \"$1\" = --help ]; then cat << 'END'\n{told}END\nelse echo '{said}'\nfi\n")
+    peer.chmod(0o755)
     prompts = [{"prompt": f"{FACT} " * n} for n in (4, 8, 12, 16)]
     (folder / "prompts.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
     paper = {"dataset": "qasper", "input": QUESTION, "context": f"{FACT} " * 20, "answers": ["4711"], "all_classes": None}

@@ -85,6 +85,13 @@ def check_speed(report):
                 hold(line[side]["tokens_per_s"]["min"] > 0, f"{side} makes no tokens: {line}")
                 check_share(line, side, line["test"])
             sides = [line[side]["tokens_per_s"] for side in ("ebb", "libllama")]
+            for name, peer in line.get("peers", {}).items():
+                hold(peer["tokens_per_s"]["min"] > 0, f"{name} makes no tokens: {line}")
+                hold(name in [one["name"] for one in model["peers"]], f"a peer that nobody told of: {name}")
+            if line.get("peers"):
+                # Of all of the others, so that it is at most the ratio to any of them.
+                hold(line["ratio_to_best"]["min"] <= line["ratio"]["max"], f"the best of the others is slower: {line}")
+                hold(line["best_peer"] in ("libllama", *line["peers"]), f"the best is none of them: {line}")
             ratio = line["ratio"]["median"]
             hold(sides[0]["min"] / sides[1]["max"] <= ratio * 1.001, f"the ratio {ratio} is below what the sides allow: {line}")
             hold(ratio <= sides[0]["max"] / sides[1]["min"] * 1.001, f"the ratio {ratio} is above what the sides allow: {line}")
