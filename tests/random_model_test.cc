@@ -145,6 +145,36 @@ TEST_F(RandomModelTest, of_the_same_spec_has_the_same_bytes) {
   EXPECT_NE(ToyGguf(spec).bytes(), ToyGguf(other).bytes());
 }
 
+TEST_F(RandomModelTest, has_other_types_where_they_are_asked_for) {
+  RandomModelSpec spec{
+      .n_embd = 256, .n_heads = 8, .n_kv_heads = 2, .head_dim = 32, .n_ff = 512, .weight_type = GGML_TYPE_Q4_K};
+  const ToyGguf plain(spec);
+  spec.tensor_types = {{"blk.0.attn_v.weight", GGML_TYPE_Q6_K},
+                       {"blk.1.ffn_down.weight", GGML_TYPE_IQ4_XS},
+                       {"token_embd.weight", GGML_TYPE_IQ4_NL}};
+  const ToyGguf mixed(spec);
+  const auto file = GgufFile::open(mixed.path());
+  const auto before = GgufFile::open(plain.path());
+  ASSERT_TRUE(file.ok() && before.ok());
+  for (const TensorInfo& tensor : file->tensors()) {
+    const auto other = std::ranges::find(spec.tensor_types, tensor.name, &TensorType::tensor);
+    const TensorInfo* const there = before->find_tensor(tensor.name);
+    ASSERT_NE(there, nullptr) << tensor.name;
+    EXPECT_EQ(tensor.type, other == spec.tensor_types.end() ? there->type : other->type) << tensor.name;
+  }
+  const auto model = load(mixed);
+  ASSERT_NE(model, nullptr) << "libllama loads it";
+  const auto context = context_for(model.get());
+  const std::vector<float> logits = logits_after(context.get(), {1, 2, 3});
+  ASSERT_FALSE(logits.empty());
+  for (const float logit : logits) ASSERT_TRUE(std::isfinite(logit));
+
+  spec.tensor_types = {{"blk.0.attn_w.weight", GGML_TYPE_Q6_K}};
+  const Status status = write_random_model(spec, mixed.path());
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("blk.0.attn_w.weight"), std::string::npos);
+}
+
 TEST_F(RandomModelTest, refuses_specs_that_contradict_themselves) {
   const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "refused.gguf";
   for (const RandomModelSpec& spec : std::initializer_list<RandomModelSpec>{

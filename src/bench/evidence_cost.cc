@@ -163,8 +163,8 @@ Result<EvidenceCostReport> run_evidence_cost(const EvidenceCostOptions& given) {
   options.depths.erase(repeated.begin(), repeated.end());
   if (options.n_threads == 0) options.n_threads = default_threads();
   if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
-  EBB_ASSIGN_OR_RETURN(const auto model,
-                       given_or_speed_model(options.model, options.cache_folder, options.quant, options.progress));
+  EBB_ASSIGN_OR_RETURN(const auto model, given_or_speed_model(options.model, options.cache_folder,
+                                                              {.quant = options.quant}, options.progress));
   options.progress("loading", 0.0);
   // Beside the context that all share, what two sessions write: tokens, and rows of a prompt that is read again behind itself. With
   // less room it would not be, and its price would be missing.

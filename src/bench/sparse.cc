@@ -238,8 +238,8 @@ Result<SparseReport> run_sparse(const SparseOptions& given) {
   if (options.n_threads == 0) options.n_threads = default_threads();
   if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
 
-  EBB_ASSIGN_OR_RETURN(const auto model,
-                       given_or_speed_model(options.model, options.cache_folder, options.quant, options.progress));
+  EBB_ASSIGN_OR_RETURN(const auto model, given_or_speed_model(options.model, options.cache_folder,
+                                                              {.quant = options.quant}, options.progress));
   SparseReport report{.machine = read_machine(),
                       .model = model.stem().string(),
                       .n_threads = options.n_threads,

@@ -44,9 +44,16 @@ Status check(const SpeedOptions& options) {
   if (options.depths.empty() || std::ranges::min(options.depths) < 0) {
     return error(Code::kInvalidArgument, "depths must be one or more numbers of resident tokens, each at least 0");
   }
-  if (options.model.empty() && options.quants.empty()) {
-    return error(Code::kInvalidArgument, "no model and no quantisation to write one in; there are {}",
-                 speed_quant_names());
+  if (!options.model.empty()) return {};
+  if (options.quants.empty() || options.shapes.empty()) {
+    return error(Code::kInvalidArgument, "no model, and no quantisation or no shape to write one in; there are {}; {}",
+                 speed_quant_names(), speed_shape_names());
+  }
+  // Before minutes go into the first ones.
+  for (const std::string& shape : options.shapes) {
+    for (const std::string& quant : options.quants) {
+      EBB_RETURN_IF_ERROR(speed_model_spec({.quant = quant, .shape = shape}).status());
+    }
   }
   return {};
 }
@@ -263,10 +270,14 @@ Result<Peers> open_peers(const SpeedOptions& options, const PeerFolder& folder) 
 
 Result<std::vector<std::filesystem::path>> models_to_measure(const SpeedOptions& options) {
   std::vector<std::filesystem::path> paths;
-  const std::vector<std::string> quants = options.model.empty() ? options.quants : std::vector<std::string>{""};
-  for (const std::string& quant : quants) {
+  std::vector<SpeedModelKind> kinds;
+  for (const std::string& shape : options.shapes) {
+    for (const std::string& quant : options.quants) kinds.push_back({.quant = quant, .shape = shape});
+  }
+  if (!options.model.empty()) kinds.resize(1);
+  for (const SpeedModelKind& kind : kinds) {
     EBB_ASSIGN_OR_RETURN(paths.emplace_back(),
-                         given_or_speed_model(options.model, options.cache_folder, quant, options.progress));
+                         given_or_speed_model(options.model, options.cache_folder, kind, options.progress));
   }
   return paths;
 }

@@ -24,9 +24,10 @@
 namespace ebb {
 
 struct SpeedOptions {
-  // A GGUF file to measure; empty: random ones of 1B parameters, one per quant.
+  // A GGUF file to measure; empty: random ones, one per shape and quant (bench/speed_model.h).
   std::filesystem::path model;
   std::vector<std::string> quants = {"q4_k", "q8_0"};
+  std::vector<std::string> shapes = {"1b"};
   std::filesystem::path cache_folder;
   // 0: one per physical core.
   std::int32_t n_threads = 0;

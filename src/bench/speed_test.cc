@@ -173,7 +173,7 @@ TEST_F(SpeedTest, refuses_what_cannot_be_measured) {
 }
 
 TEST_F(SpeedTest, the_model_of_the_bench_has_about_a_billion_parameters) {
-  const auto spec = speed_model_spec("q4_k");
+  const auto spec = speed_model_spec({.quant = "q4_k"});
   ASSERT_TRUE(spec.ok()) << spec.status().message();
   const double layer = 2.0 * spec->n_embd * spec->n_heads * spec->head_dim +
                        2.0 * spec->n_embd * spec->n_kv_heads * spec->head_dim + 3.0 * spec->n_embd * spec->n_ff;
@@ -182,9 +182,53 @@ TEST_F(SpeedTest, the_model_of_the_bench_has_about_a_billion_parameters) {
 }
 
 TEST_F(SpeedTest, an_unknown_quantisation_is_refused_with_the_list_of_known_ones) {
-  const auto spec = speed_model_spec("q7_z");
+  const auto spec = speed_model_spec({.quant = "q7_z"});
   EXPECT_EQ(spec.status().code(), Code::kInvalidArgument);
   EXPECT_NE(spec.status().message().find("q4_k"), std::string::npos);
+}
+
+TEST_F(SpeedTest, shapes_have_the_parameters_of_their_names) {
+  for (const auto& [shape, n_parameters] : {std::pair{"0.3b", 0.29e9}, {"1b", 1.04e9}, {"3b", 2.92e9}}) {
+    const auto spec = speed_model_spec({.quant = "f16", .shape = shape});
+    ASSERT_TRUE(spec.ok()) << spec.status().message();
+    const double layer = 2.0 * spec->n_embd * spec->n_heads * spec->head_dim +
+                         2.0 * spec->n_embd * spec->n_kv_heads * spec->head_dim + 3.0 * spec->n_embd * spec->n_ff;
+    EXPECT_NEAR(layer * spec->n_layers + double{1} * spec->n_embd * spec->n_vocab, n_parameters, 0.01e9) << shape;
+  }
+  const auto unknown = speed_model_spec({.quant = "f16", .shape = "7b"});
+  EXPECT_EQ(unknown.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(unknown.status().message().find("0.3b, 1b, 3b"), std::string::npos);
+}
+
+// As many layers as llama.cpp gives more bits, by its own rule: 2 and 2 of 16 at the ends, and 4 of the 12 between.
+TEST_F(SpeedTest, mixes_have_the_types_that_are_published) {
+  const auto n_of = [](const RandomModelSpec& spec, std::string_view part, ggml_type type) {
+    return std::ranges::count_if(spec.tensor_types, [&](const auto& named) {
+      return named.tensor.find(part) != std::string::npos && named.type == type;
+    });
+  };
+  for (const char* quant : {"q4_k_m", "q5_k_m"}) {
+    const auto spec = speed_model_spec({.quant = quant});
+    ASSERT_TRUE(spec.ok()) << spec.status().message();
+    EXPECT_EQ(n_of(*spec, "attn_v", GGML_TYPE_Q6_K), 8) << quant;
+    EXPECT_EQ(n_of(*spec, "ffn_down", GGML_TYPE_Q6_K), 8) << quant;
+    EXPECT_EQ(n_of(*spec, "token_embd", GGML_TYPE_Q6_K), 1) << quant;
+    EXPECT_EQ(spec->tensor_types.size(), 17U) << quant;
+  }
+  const auto small = speed_model_spec({.quant = "q4_k_s"});
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(n_of(*small, "attn_v", GGML_TYPE_Q5_K), 4);
+  EXPECT_EQ(n_of(*small, "ffn_down", GGML_TYPE_Q5_K), 2);
+  EXPECT_TRUE(speed_model_spec({.quant = "q4_k"})->tensor_types.empty());
+}
+
+TEST_F(SpeedTest, each_quantisation_is_refused_before_any_model_is_written) {
+  SpeedOptions options = toy_options();
+  options.model.clear();
+  options.cache_folder = folder_ / "cache";
+  options.quants = {"q4_k", "q7_z"};
+  EXPECT_EQ(run_speed(options).status().code(), Code::kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(options.cache_folder));
 }
 
 TEST_F(SpeedTest, a_model_that_is_there_is_not_written_again) {

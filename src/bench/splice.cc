@@ -372,8 +372,8 @@ Result<SpliceReport> run_splice(const SpliceOptions& given) {
   if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
   if (options.disk_folder.empty()) options.disk_folder = options.cache_folder;
 
-  EBB_ASSIGN_OR_RETURN(const auto model,
-                       given_or_speed_model(options.model, options.cache_folder, options.quant, options.progress));
+  EBB_ASSIGN_OR_RETURN(const auto model, given_or_speed_model(options.model, options.cache_folder,
+                                                              {.quant = options.quant}, options.progress));
   SpliceReport report{.machine = read_machine(),
                       .model = model.stem().string(),
                       .n_threads = options.n_threads,

@@ -62,8 +62,12 @@ void add_quant_flag(CLI::App& command, std::string& quant) {
 }
 
 void note_unused_quant(const CLI::App& command) {
-  if (command.count("--model") == 0 || command.count("--quant") == 0) return;
-  std::cerr << "ebb: --quant is of the random model that is measured without -m: it has no effect here\n";
+  if (command.count("--model") == 0) return;
+  for (const char* flag : {"--quant", "--shape"}) {
+    const CLI::Option* const option = command.get_option_no_throw(flag);
+    if (option == nullptr || option->count() == 0) continue;
+    std::cerr << "ebb: " << flag << " is of the random model that is measured without -m: it has no effect here\n";
+  }
 }
 
 void add_report_flags(CLI::App& command, ReportFlags& flags) {

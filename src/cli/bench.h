@@ -59,7 +59,7 @@ struct MeasuredModelFlags {
 void add_measured_model_flags(CLI::App& command, MeasuredModelFlags& flags, std::int32_t& n_threads);
 // Where one random model is measured and not several.
 void add_quant_flag(CLI::App& command, std::string& quant);
-// A line where --quant is given beside --model.
+// A line for each of --quant and --shape that is given beside --model.
 void note_unused_quant(const CLI::App& command);
 
 // run(options), its progress shown meanwhile.

@@ -16,6 +16,7 @@ constexpr const char* kSpeedFooter = R"(Examples:
   ebb bench speed                   random models of 1B parameters in Q4_K and Q8_0; half an hour or so on 2 cores
   ebb bench speed --quant q4_k --depths 0,2048
   ebb bench speed -m model.gguf --json speed.json
+  ebb bench speed --shape 0.3b,1b,3b --quant q4_k_m,q5_k_m
   ebb bench speed --quant q4_0 --peer-bench ik=ik_llama.cpp/build/bin/llama-bench
 
 Both sides run in this process on the same file, in turn, round by round, so that what disturbs one disturbs both.
@@ -61,6 +62,13 @@ void add_bench_speed(CLI::App& bench, Action& action) {
   command->add_option("--quant", flags->options.quants, "Quantisations of the random models: " + speed_quant_names())
       ->delimiter(',')
       ->type_name("TYPE,TYPE,...")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--shape", flags->options.shapes,
+          "Shapes of the random models, by their parameters: " + speed_shape_names() + " (Llama 3.2's 1B and 3B)")
+      ->delimiter(',')
+      ->type_name("SHAPE,SHAPE,...")
       ->capture_default_str();
   command
       ->add_option(

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <numbers>
 #include <string_view>
@@ -141,6 +142,11 @@ Status copy_vocabulary(gguf_context* gguf, const std::filesystem::path& path, st
   return {};
 }
 
+Status check_type(ggml_type type) {
+  if (is_matrix_type(type) && RandomWeights::can_make(type, ggml_blck_size(type))) return {};
+  return error(Code::kInvalidArgument, "weights cannot have type {}", ggml_type_name(type));
+}
+
 Status check_spec(const RandomModelSpec& spec) {
   const Architecture* architecture = find_architecture(spec.architecture);
   if (architecture == nullptr) {
@@ -160,10 +166,8 @@ Status check_spec(const RandomModelSpec& spec) {
   if (spec.llama3_factors && architecture->rope_factors == Presence::kAbsent) {
     return error(Code::kInvalidArgument, "'{}' has no rope factors", spec.architecture);
   }
-  if (!is_matrix_type(spec.weight_type) ||
-      !RandomWeights::can_make(spec.weight_type, ggml_blck_size(spec.weight_type))) {
-    return error(Code::kInvalidArgument, "weights cannot have type {}", ggml_type_name(spec.weight_type));
-  }
+  EBB_RETURN_IF_ERROR(check_type(spec.weight_type));
+  for (const auto& [tensor, type] : spec.tensor_types) EBB_RETURN_IF_ERROR(check_type(type));
   return {};
 }
 
@@ -275,11 +279,18 @@ class TensorWriter {
         out_(out),
         random_(spec.seed),
         main_(spec.weight_type, random_.next()),
-        fallback_(GGML_TYPE_F16, random_.next()) {}
+        fallback_(GGML_TYPE_F16, random_.next()) {
+    // Behind those that every spec has, so that one without other types has the bytes that it always had.
+    for (const auto& [tensor, type] : spec.tensor_types) {
+      if (type != main_.type() && !others_.contains(type)) others_.try_emplace(type, type, random_.next());
+    }
+  }
 
   [[nodiscard]] ggml_type type_of(const PlannedTensor& planned) const {
     if (planned.use == TensorUse::kVector) return GGML_TYPE_F32;
-    return RandomWeights::can_make(main_.type(), planned.n_in) ? main_.type() : fallback_.type();
+    const auto other = std::ranges::find(spec_.tensor_types, planned.name, &TensorType::tensor);
+    const ggml_type type = other == spec_.tensor_types.end() ? main_.type() : other->type;
+    return RandomWeights::can_make(type, planned.n_in) ? type : fallback_.type();
   }
 
   void write(const PlannedTensor& planned) {
@@ -287,12 +298,18 @@ class TensorWriter {
       const std::vector<float> values = vector_values(spec_, planned, random_);
       out_.write(std::as_bytes(std::span(values)));
     } else {
-      write_matrix(planned, type_of(planned) == main_.type() ? main_ : fallback_);
+      write_matrix(planned, weights_of(type_of(planned)));
     }
     out_.pad_to(GGUF_DEFAULT_ALIGNMENT);
   }
 
  private:
+  RandomWeights& weights_of(ggml_type type) {
+    if (type == main_.type()) return main_;
+    const auto other = others_.find(type);
+    return other == others_.end() ? fallback_ : other->second;
+  }
+
   void write_matrix(const PlannedTensor& planned, RandomWeights& weights) {
     constexpr std::size_t kChunkBytes = 4U << 20U;
     weights.begin_tensor(planned.n_in, spread_of(spec_, planned));
@@ -311,6 +328,7 @@ class TensorWriter {
   RandomStream random_;
   RandomWeights main_;
   RandomWeights fallback_;
+  std::map<ggml_type, RandomWeights> others_;
 };
 
 }  // namespace
@@ -321,6 +339,11 @@ Status write_random_model(const RandomModelSpec& spec, const std::filesystem::pa
   std::vector<PlannedTensor> planned_tensors =
       plan_tensors(sizes_of(spec), *find_architecture(spec.architecture), places);
   std::erase_if(planned_tensors, [&](const PlannedTensor& planned) { return !is_written(spec, planned); });
+  for (const auto& [tensor, type] : spec.tensor_types) {
+    if (std::ranges::find(planned_tensors, tensor, &PlannedTensor::name) != planned_tensors.end()) continue;
+    return error(Code::kInvalidArgument, "no tensor '{}' in this model, which was to be of type {}", tensor,
+                 ggml_type_name(type));
+  }
 
   const gguf_context_ptr gguf(gguf_init_empty());
   const ggml_context_ptr tensors(ggml_init({planned_tensors.size() * ggml_tensor_overhead(), nullptr, true}));

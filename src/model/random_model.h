@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "ggml.h"
 
@@ -21,6 +22,11 @@
 #include "model/hparams.h"
 
 namespace ebb {
+
+struct TensorType {
+  std::string tensor;
+  ggml_type type = GGML_TYPE_F32;
+};
 
 struct RandomModelSpec {
   std::string architecture = "llama";
@@ -46,6 +52,8 @@ struct RandomModelSpec {
 
   // The type of all matrices; rows that its blocks do not divide are written as f16. Norms and biases are f32.
   ggml_type weight_type = GGML_TYPE_F32;
+  // Matrices of another type, by the tensor's name ("blk.0.attn_v.weight"), as published mixes have some.
+  std::vector<TensorType> tensor_types;
   float logit_scale = 4.0F;
   std::uint64_t seed = 1;
 
