@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "bench/busy_cores.h"
 #include "bench/duel.h"
 #include "bench/ebb_subject.h"
 #include "bench/llama_peer.h"
@@ -37,9 +38,10 @@ std::int64_t n_steps(const SpeedOptions& options, const Peers& peers) {
 }
 
 Status check(const SpeedOptions& options) {
-  if (options.n_rounds < 1 || options.n_prompt < 1 || options.n_decode < 1) {
-    return error(Code::kInvalidArgument, "{} rounds, {} prompt tokens, {} decoded tokens: each must be at least 1",
-                 options.n_rounds, options.n_prompt, options.n_decode);
+  if (options.n_rounds < 1 || options.n_prompt < 1 || options.n_decode < 1 || options.n_busy < 0) {
+    return error(Code::kInvalidArgument,
+                 "{} rounds, {} prompt tokens, {} decoded tokens: each must be at least 1; {} busy cores: at least 0",
+                 options.n_rounds, options.n_prompt, options.n_decode, options.n_busy);
   }
   if (options.depths.empty() || std::ranges::min(options.depths) < 0) {
     return error(Code::kInvalidArgument, "depths must be one or more numbers of resident tokens, each at least 0");
@@ -101,11 +103,43 @@ double multiply_limit(const PeakMoment& moment, MultiplyType type) {
   return type == MultiplyType::kBf16 ? std::max(of(type), of(MultiplyType::kF32)) : of(type);
 }
 
+// What one line measures.
+struct Work {
+  PeerAsk ask;
+  PassCost cost;
+  double n_passes = 1.0;
+};
+
+struct Rounds {
+  PairedTimes times;
+  RoundPeaks peaks;
+  std::vector<std::vector<double>> peer_ms;  // by peer; none where it cannot
+};
+
+// What is lent to the benches of all models.
+struct SpeedTools {
+  PeakProbe& probe;
+  Peers& peers;
+  BusyCores& busy;
+};
+
+// While it lives, the cores are busy.
+class BusyWhile {
+ public:
+  explicit BusyWhile(BusyCores& busy) : busy_(busy) { busy_.resume(); }
+  ~BusyWhile() { busy_.pause(); }
+  BusyWhile(const BusyWhile&) = delete;
+  BusyWhile& operator=(const BusyWhile&) = delete;
+
+ private:
+  BusyCores& busy_;
+};
+
 // The speed of one model; `steps` goes on counting across models.
 class ModelBench {
  public:
-  ModelBench(const SpeedOptions& options, PeakProbe& probe, Peers& peers, Steps& steps)
-      : options_(options), probe_(probe), peers_(peers), steps_(steps) {}
+  ModelBench(const SpeedOptions& options, const SpeedTools& tools, Steps& steps)
+      : options_(options), probe_(tools.probe), peers_(tools.peers), busy_(tools.busy), steps_(steps) {}
 
   Result<ModelSpeed> run(const std::filesystem::path& path) {
     const std::int32_t n_ctx = options_.depths.back() + std::max(options_.n_prompt, options_.n_decode);
@@ -151,47 +185,59 @@ class ModelBench {
   }
 
  private:
-  Result<SpeedLine> measure(Duel& duel, const std::string& test, std::int32_t depth) {
+  [[nodiscard]] Work work_of(const std::string& test, std::int32_t depth) const {
     const bool is_prompt = test == "prompt";
     const std::int32_t n_tokens = is_prompt ? options_.n_prompt : options_.n_decode;
-    doing_ = fmt::format("{} of {} behind {} tokens", test, n_tokens, depth);
     // A decoding round is n passes of one row, on average behind half of the round's tokens too.
-    const PassCost cost =
-        is_prompt ? pass_cost(traffic_, depth, n_tokens) : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0);
-    const double n_passes = is_prompt ? 1.0 : n_tokens;
-    RoundPeaks peaks;
+    return {.ask = {.model = path_,
+                    .is_prompt = is_prompt,
+                    .n_tokens = n_tokens,
+                    .depth = depth,
+                    .n_threads = options_.n_threads,
+                    .n_ubatch = options_.n_prompt,
+                    .kv_type = std::string(row_type_name(options_.kv_type))},
+            .cost = is_prompt ? pass_cost(traffic_, depth, n_tokens)
+                              : pass_cost(traffic_, depth + (n_tokens - 1) / 2.0, 1.0),
+            .n_passes = is_prompt ? 1.0 : n_tokens};
+  }
+
+  Result<SpeedLine> measure(Duel& duel, const std::string& test, std::int32_t depth) {
+    const Work work = work_of(test, depth);
+    const std::int32_t n_tokens = work.ask.n_tokens;
+    doing_ = fmt::format("{} of {} behind {} tokens", test, n_tokens, depth);
+    Rounds rounds{.peer_ms = std::vector<std::vector<double>>(peers_.size())};
     duel.amid_round = [&] {
-      const PeakMoment moment = probe_.measure(static_cast<std::size_t>(cost.n_bytes));
-      peaks.read_gb_s.push_back(moment.read_gb_s);
-      peaks.multiply_gop_s.push_back(multiply_limit(moment, traffic_.multiply_type));
+      const PeakMoment moment = probe_.measure(static_cast<std::size_t>(work.cost.n_bytes));
+      rounds.peaks.read_gb_s.push_back(moment.read_gb_s);
+      rounds.peaks.multiply_gop_s.push_back(multiply_limit(moment, traffic_.multiply_type));
     };
-    std::vector<std::vector<double>> peer_ms(peers_.size());
-    duel.beside_round = [&] {
-      return measure_peers({.model = path_,
-                            .is_prompt = is_prompt,
-                            .n_tokens = n_tokens,
-                            .depth = depth,
-                            .n_threads = options_.n_threads,
-                            .n_ubatch = options_.n_prompt,
-                            .kv_type = std::string(row_type_name(options_.kv_type))},
-                           peer_ms);
+    duel.beside_round = [&] { return measure_peers(work.ask, rounds.peer_ms); };
+    const BusyWhile busy(busy_);
+    EBB_ASSIGN_OR_RETURN(rounds.times, work.ask.is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
+                                                          : duel.time_decode(n_tokens, options_.n_rounds));
+    SpeedLine line = line_of(work, rounds);
+    line.test = test;
+    line.logits_difference = duel.last_difference();
+    return line;
+  }
+
+  [[nodiscard]] SpeedLine line_of(const Work& work, const Rounds& rounds) const {
+    const auto side = [&](std::span<const double> ms) {
+      return side_of(ms, work.ask.n_tokens, work.cost, work.n_passes, rounds.peaks);
     };
-    EBB_ASSIGN_OR_RETURN(const PairedTimes times, is_prompt ? duel.time_prompt(n_tokens, options_.n_rounds)
-                                                            : duel.time_decode(n_tokens, options_.n_rounds));
-    const auto side = [&](std::span<const double> ms) { return side_of(ms, n_tokens, cost, n_passes, peaks); };
-    SpeedLine line{.test = test,
-                   .n_tokens = n_tokens,
-                   .depth = depth,
+    const PairedTimes& times = rounds.times;
+    SpeedLine line{.n_tokens = work.ask.n_tokens,
+                   .depth = work.ask.depth,
                    .ebb = side(times.a_ms),
                    .llama = side(times.b_ms),
                    .ratio = spread_of(paired_ratios(times.b_ms, times.a_ms)),
-                   .best_peer = "libllama",
-                   .logits_difference = duel.last_difference()};
+                   .best_peer = "libllama"};
     std::span<const double> best_ms = times.b_ms;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-      line.peers.push_back(peer_ms[i].empty() ? std::nullopt : std::optional(side(peer_ms[i])));
-      if (peer_ms[i].empty() || median(peer_ms[i]) >= median(best_ms)) continue;
-      best_ms = peer_ms[i];
+      const std::span<const double> ms = rounds.peer_ms[i];
+      line.peers.push_back(ms.empty() ? std::nullopt : std::optional(side(ms)));
+      if (ms.empty() || median(ms) >= median(best_ms)) continue;
+      best_ms = ms;
       line.best_peer = peers_[i].name();
     }
     line.best_ratio = spread_of(paired_ratios(best_ms, times.a_ms));
@@ -220,6 +266,7 @@ class ModelBench {
   const SpeedOptions& options_;
   PeakProbe& probe_;
   Peers& peers_;
+  BusyCores& busy_;
   Steps& steps_;
   std::filesystem::path path_;
   std::string name_;
@@ -293,14 +340,17 @@ Result<SpeedReport> run_speed(const SpeedOptions& given) {
   if (options.n_threads == 0) options.n_threads = default_threads();
   if (options.cache_folder.empty()) options.cache_folder = default_cache_folder();
 
+  // First, since they are forks of this process, which is still small.
+  EBB_ASSIGN_OR_RETURN(BusyCores busy, BusyCores::start(options.n_busy));
   const PeerFolder folder;
   EBB_ASSIGN_OR_RETURN(Peers peers, open_peers(options, folder));
   EBB_ASSIGN_OR_RETURN(const auto paths, models_to_measure(options));
-  SpeedReport report{.machine = read_machine(), .n_threads = options.n_threads};
+  SpeedReport report{.machine = read_machine(), .n_threads = options.n_threads, .n_busy = options.n_busy};
   EBB_ASSIGN_OR_RETURN(PeakProbe probe, PeakProbe::open(options.n_threads, options.peak_sizes));
   Steps steps{.n_all = n_steps(options, peers) * std::ssize(paths)};
   for (const auto& path : paths) {
-    EBB_ASSIGN_OR_RETURN(ModelSpeed speed, ModelBench(options, probe, peers, steps).run(path));
+    EBB_ASSIGN_OR_RETURN(ModelSpeed speed,
+                         ModelBench(options, {.probe = probe, .peers = peers, .busy = busy}, steps).run(path));
     add_beaten(speed, report.beaten);
     report.models.push_back(std::move(speed));
   }

@@ -42,6 +42,8 @@ struct SpeedOptions {
   bool use_repacked = true;
   // As bench/peer_bench.h takes them: PROGRAM or NAME=PROGRAM.
   std::vector<std::string> peer_benches;
+  // Cores that other processes want all the time, during the rounds (bench/busy_cores.h).
+  std::int32_t n_busy = 0;
   PeakSizes peak_sizes;
   // What is going on, and the share of the whole run that is done, 0..1.
   std::function<void(std::string_view, double)> progress = [](std::string_view, double) {};
@@ -97,6 +99,7 @@ struct SpeedReport {
   Peak peak;
   PeakBeaten beaten;
   std::int32_t n_threads = 0;
+  std::int32_t n_busy = 0;
   std::vector<ModelSpeed> models;
 };
 

@@ -106,10 +106,16 @@ nlohmann::json model_json(const ModelSpeed& speed) {
           {"lines", std::move(lines)}};
 }
 
+std::string busy_text(const SpeedReport& report) {
+  if (report.n_busy == 0) return {};
+  return fmt::format("Cores taken: {} other {} wanted a core each during all rounds, beside {} threads.\n",
+                     report.n_busy, report.n_busy == 1 ? "program" : "programs", report.n_threads);
+}
+
 }  // namespace
 
 std::string speed_text(const SpeedReport& report) {
-  std::string text = machine_text(report.machine, report.peak, report.beaten);
+  std::string text = machine_text(report.machine, report.peak, report.beaten) + busy_text(report);
   for (const ModelSpeed& speed : report.models) {
     text += fmt::format(
         "\n{}: {:.2f}e9 parameters, a token reads {} of weights and {} of K/V per resident token; the limit is of {}\n",
@@ -126,12 +132,13 @@ Status write_speed_json(const std::filesystem::path& path, const SpeedReport& re
   return write_json(path, {{"bench", "speed"},
                            {"machine", machine_json(report.machine, report.peak, report.beaten)},
                            {"n_threads", report.n_threads},
+                           {"n_busy", report.n_busy},
                            {"models", std::move(models)}});
 }
 
 Status write_speed_html(const std::filesystem::path& path, const SpeedReport& report) {
   HtmlPage page("ebb bench speed: ebb and libllama");
-  page.add_paragraph(machine_text(report.machine, report.peak, report.beaten));
+  page.add_paragraph(machine_text(report.machine, report.peak, report.beaten) + busy_text(report));
   for (const ModelSpeed& speed : report.models) {
     page.add_heading(speed.model);
     for (const std::string_view test : {"prompt", "decode"}) {

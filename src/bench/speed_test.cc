@@ -187,6 +187,20 @@ TEST_F(SpeedTest, an_unknown_quantisation_is_refused_with_the_list_of_known_ones
   EXPECT_NE(spec.status().message().find("q4_k"), std::string::npos);
 }
 
+TEST_F(SpeedTest, cores_that_others_keep_busy_are_told) {
+  SpeedOptions options = toy_options();
+  options.depths = {0};
+  options.n_busy = 1;
+  const auto report = run_speed(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_NE(speed_text(*report).find("Cores taken: 1 other program wanted a core"), std::string::npos);
+  ASSERT_TRUE(write_speed_json(folder_ / "busy.json", *report).ok());
+  std::ifstream file(folder_ / "busy.json");
+  EXPECT_EQ(nlohmann::json::parse(file)["n_busy"], 1);
+  options.n_busy = -1;
+  EXPECT_EQ(run_speed(options).status().code(), Code::kInvalidArgument);
+}
+
 TEST_F(SpeedTest, shapes_have_the_parameters_of_their_names) {
   for (const auto& [shape, n_parameters] : {std::pair{"0.3b", 0.29e9}, {"1b", 1.04e9}, {"3b", 2.92e9}}) {
     const auto spec = speed_model_spec({.quant = "f16", .shape = shape});

@@ -17,6 +17,7 @@ constexpr const char* kSpeedFooter = R"(Examples:
   ebb bench speed --quant q4_k --depths 0,2048
   ebb bench speed -m model.gguf --json speed.json
   ebb bench speed --shape 0.3b,1b,3b --quant q4_k_m,q5_k_m
+  ebb bench speed --quant q4_0 --busy 1
   ebb bench speed --quant q4_0 --peer-bench ik=ik_llama.cpp/build/bin/llama-bench
 
 Both sides run in this process on the same file, in turn, round by round, so that what disturbs one disturbs both.
@@ -49,6 +50,9 @@ void add_speed_shape_flags(CLI::App& command, SpeedFlags& flags) {
                  "Rounds of each measurement; the table shows their median");
   add_count_flag(command, "-p,--n-prompt", options.n_prompt, {1, 1 << 16}, "Tokens of a prompt, computed in one step");
   add_count_flag(command, "-n,--n-gen", options.n_decode, {1, 1 << 16}, "Tokens that a round decodes");
+  add_count_flag(
+      command, "--busy", options.n_busy, {0, 512},
+      "Cores that other programs want all the time during the rounds: how decoding fares on a machine in use");
   add_kv_type_flag(command, flags.kv_type, "Type of K and V on both sides");
 }
 

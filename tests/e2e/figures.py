@@ -78,6 +78,7 @@ def check_share(line, side, test):
 
 def check_speed(report):
     check_machine(report["machine"])
+    hold(report.get("n_busy", 0) >= 0, f"busy cores: {report.get('n_busy')}")
     for model in report["models"]:
         hold({line["test"] for line in model["lines"]} == {"prompt", "decode"}, "both prompts and decoding are measured")
         for line in model["lines"]:
