@@ -310,8 +310,7 @@ bool Runner::State::serves(const Graph& graph, const GraphShape& shape) const {
 }
 
 std::unique_ptr<Graph> Runner::State::build_graph(const GraphShape& shape) {
-  GraphAttention attention = {
-      .ops = ops, .team = backend.team(), .memory = &memory, .composed_ops = composed_ops};
+  GraphAttention attention = {.ops = ops, .team = backend.team(), .memory = &memory, .composed_ops = composed_ops};
   if (!composed) return std::make_unique<Graph>(model, attention, shape);
   ComposedPlan plan = plan_composed(step, layer_shapes, shape.with_mass);
   plan.n_parts = shape.n_parts;
