@@ -114,13 +114,14 @@ Status Backend::compute(ggml_cgraph* graph) {
   if (cancel_requested()) return error(Code::kCancelled, "stopped before the computation began");
   const bool is_ours = is_cpu_ && RowSlices::can_compute(graph);
   const std::int64_t n_rows = is_ours && n_threads() > 1 ? count_rows(graph) : 0;
-  if (n_rows >= kMinRowsToSlice) {
-    if (slices_.compute(graph, n_rows, [this] { return cancel_requested(); })) return {};
-    if (cancel_requested()) return error(Code::kCancelled, "stopped during the computation");
-    return error(Code::kIo, "the device failed while computing");
+  ggml_status status = GGML_STATUS_SUCCESS;
+  if (n_rows < kMinRowsToSlice) {
+    set_threads_of_ggml(is_ours ? 1 : n_threads());
+    status = ggml_backend_graph_compute(handle_, graph);
+  } else if (!slices_.compute(graph, n_rows, [this] { return cancel_requested(); })) {
+    status = cancel_requested() ? GGML_STATUS_ABORTED : GGML_STATUS_FAILED;
   }
-  set_threads_of_ggml(is_ours ? 1 : n_threads());
-  switch (ggml_backend_graph_compute(handle_, graph)) {
+  switch (status) {
     case GGML_STATUS_SUCCESS: return {};
     case GGML_STATUS_ABORTED: return error(Code::kCancelled, "stopped during the computation");
     case GGML_STATUS_ALLOC_FAILED:
